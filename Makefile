@@ -1,0 +1,39 @@
+# Everything sets itself up: a machine needs python 3.11 and make, nothing else.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# The QNN package has wheels for Linux x86_64 and Windows; elsewhere its tests are deselected with the reason.
+EXTRAS ?= dev,qnn
+
+.PHONY: demo test check format benchmarks setup clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable ".[$(EXTRAS)]"
+	touch $@
+
+demo: setup
+	$(BIN)/winml sys
+	$(BIN)/winml perf --sample
+
+test: setup
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 10
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmarks: setup
+	$(BIN)/python benchmarks/startup.py
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,190 @@
+"""What winml costs on top of what it wraps, as ratios taken in one run with alternating processes.
+
+    python benchmarks/startup.py [--pairs 20] [--json FILE]
+
+Each ratio is the median over alternating pairs, with the 95 % interval of that median (order statistics).
+Limits: help 5x `python -c pass` (CPU); cold worker 1.2x `python -c "import onnxruntime"` (CPU); warm round trip 1 ms;
+`winml perf --sessions 1` 1.5x wall and 1.5x memory of a plain script; p50 1 % above the script's (CPU time).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+WINML = [sys.executable, "-c", "import sys; from winml.modelkit.cli.main import main; sys.argv[0] = 'winml'; main()"]
+INSTALLED = Path(sys.executable).with_name("winml")
+if INSTALLED.exists():
+    WINML = [str(INSTALLED)]
+
+PLAIN_SCRIPT = """
+import json, sys, time
+import numpy as np, onnxruntime as ort
+session = ort.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+rng = np.random.default_rng(0)
+feed = {i.name: rng.random([d if isinstance(d, int) else 1 for d in i.shape], dtype=np.float32)
+        for i in session.get_inputs()}
+for _ in range(10):
+    session.run(None, feed)
+cpu, wall = [], []
+for _ in range(100):
+    c, w = time.process_time_ns(), time.perf_counter_ns()
+    session.run(None, feed)
+    wall.append(time.perf_counter_ns() - w)
+    cpu.append(time.process_time_ns() - c)
+print(json.dumps({"cpu_ns": cpu, "wall_ns": wall}))
+"""
+
+
+def cost(argv: list[str]) -> dict[str, float]:
+    """Wall and CPU seconds of a program and everything it waited for."""
+    started = time.perf_counter()
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"{argv} ended with {process.returncode}")
+    return {"wall": time.perf_counter() - started, "cpu": usage.ru_utime + usage.ru_stime}
+
+
+def peak_memory(argv: list[str]) -> float:
+    """Largest sum of resident bytes over a process and its children, sampled."""
+    import psutil
+
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    watched = psutil.Process(process.pid)
+    peak = 0
+    while process.poll() is None:
+        try:
+            members = [watched, *watched.children(recursive=True)]
+            peak = max(peak, sum(m.memory_info().rss for m in members))
+        except psutil.Error:
+            continue
+        time.sleep(0.003)
+    return float(peak)
+
+
+def interval_of_median(values: list[float]) -> tuple[float, float, float]:
+    """Median with the 95 % interval from order statistics (binomial)."""
+    ordered, n = sorted(values), len(values)
+    rank = max(0, math.floor(n / 2 - 0.98 * math.sqrt(n)) - 1)
+    middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    return middle, ordered[rank], ordered[n - 1 - rank]
+
+
+def ratios(ours: Callable[[], float], theirs: Callable[[], float], pairs: int) -> list[float]:
+    """Ratios over alternating pairs, which of the two goes first chosen by a seeded coin."""
+    coin = random.Random(0)
+    ours(), theirs()  # warm the page cache
+    found = []
+    for _ in range(pairs):
+        if coin.random() < 0.5:
+            a, b = ours(), theirs()
+        else:
+            b, a = theirs(), ours()
+        found.append(a / b)
+    return found
+
+
+def p50_cpu(argv: list[str]) -> float:
+    out = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    data = json.loads(out)
+    samples = data["cpu_ns"] if "cpu_ns" in data else data["measurement"]["rounds"][0]["cpu_ns"]
+    return sorted(samples)[len(samples) // 2]
+
+
+def cold_worker() -> float:
+    """CPU seconds of this process's side and the worker's until it has imported onnxruntime and answered."""
+    code = (
+        "from winml.modelkit.worker.client import Worker\n"
+        "with Worker(preload=('onnxruntime',)) as w:\n"
+        "    w.call('ping', {'modules': ['onnxruntime']})\n"
+        "    print(sum(map(int, open(f'/proc/{w.pid}/stat').read().rsplit(')')[1].split()[11:13])))\n"
+    )
+    ticks = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def warm_round_trip_ms(count: int = 500) -> list[float]:
+    from winml.modelkit.worker.client import Worker
+
+    times = []
+    with Worker() as worker:
+        for _ in range(count):
+            started = time.perf_counter()
+            worker.call("ping")
+            times.append((time.perf_counter() - started) * 1000)
+    return times[10:]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+
+    import model_zoo
+    from winml.modelkit import sample
+
+    python = sys.executable
+    rows: list[tuple[str, list[float], float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        small = str(model_zoo.saved(model_zoo.conv_net(), Path(folder) / "small.onnx"))
+        plain = Path(folder) / "plain.py"
+        plain.write_text(PLAIN_SCRIPT)
+        script = [python, str(plain), small]
+        perf = [*WINML, "perf", "-m", small, "--target", "cpu", "--sessions", "1", "--json"]
+        n = options.pairs
+
+        def help_cpu() -> float:
+            return cost([*WINML, "--help"])["cpu"]
+
+        rows.append(
+            ("help / python -c pass, CPU", ratios(help_cpu, lambda: cost([python, "-c", "pass"])["cpu"], n), 5.0)
+        )
+        perf_help = ratios(
+            lambda: cost([*WINML, "perf", "--help"])["cpu"], lambda: cost([python, "-c", "pass"])["cpu"], n
+        )
+        rows.append(("perf --help / python -c pass, CPU", perf_help, math.inf))
+        bare = [python, "-c", "import onnxruntime"]
+        rows.append(("cold worker / import onnxruntime, CPU", ratios(cold_worker, lambda: cost(bare)["cpu"], n), 1.2))
+        rows.append(("warm round trip, ms", warm_round_trip_ms(), 1.0))
+        walls = ratios(lambda: cost(perf)["wall"], lambda: cost(script)["wall"], n)
+        rows.append(("perf --sessions 1 / plain script, wall", walls, 1.5))
+        memory = ratios(lambda: peak_memory(perf), lambda: peak_memory(script), max(5, n // 4))
+        rows.append(("perf --sessions 1 / plain script, memory", memory, 1.5))
+        model = str(sample.MODEL)
+        ours = [*WINML, "perf", "-m", model, "--target", "cpu", "--sessions", "1", "--json"]
+        p50s = ratios(lambda: p50_cpu(ours), lambda: p50_cpu([python, str(plain), model]), max(20, n))
+        rows.append(("p50 of the sample, CPU time", p50s, 1.01))
+
+    failed = 0
+    results = []
+    for name, values, limit in rows:
+        middle, low, high = interval_of_median(values)
+        # The warm round trip has hundreds of samples; its tail is the machine's, its median is ours.
+        ok = middle <= limit
+        failed += not ok
+        verdict = "ok" if ok else "OVER"
+        shown = f"limit {limit:g}" if math.isfinite(limit) else "no limit"
+        print(f"{name:45s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})  {shown}  {verdict}")
+        results.append({"name": name, "median": middle, "low": low, "high": high, "n": len(values), "limit": shown})
+    print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,5 @@
+"""`python -m winml.modelkit`."""
+
+from winml.modelkit.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""One use case per command: wires the parts together; no click, no printing."""

@@ -1,0 +1,145 @@
+"""`winml ep`: private environments for execution providers that bring an onnxruntime of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.ep import catalog
+from winml.modelkit.ep.catalog import EPInfo, Package
+from winml.modelkit.ep.discovery import Host, this_host
+from winml.modelkit.ep.environments import (
+    MANIFEST,
+    SCHEMA,
+    Environment,
+    environments_in,
+    environments_root,
+    python_in,
+    read_environment,
+)
+from winml.modelkit.store import atomic
+from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.command import Finished, run_command
+
+RESULT_SCHEMA = "winml/ep/1"
+INSTALL_TIMEOUT_S = 1800.0
+PROBE_TIMEOUT_S = 120.0
+
+OnStep = Callable[[str], None]
+
+
+def _bundled(info: EPInfo, host: Host) -> Package:
+    """The package of an EP that needs an environment of its own."""
+    bundled = [p for p in info.packages if p.kind == "bundled"]
+    if not bundled:
+        kinds = {p.kind for p in info.packages}
+        how = "it is part of onnxruntime" if kinds == {"builtin"} else f"`pip install {info.packages[0].distribution}`"
+        raise RequestError(f"execution provider `{info.name}` needs no environment of its own", hint=how)
+    for package in bundled:
+        if host.system in package.systems and (not package.machines or host.machine in package.machines):
+            return package
+    raise UnavailableError(f"`{bundled[0].distribution}` does not exist for {host.system} {host.machine}")
+
+
+def _step(argv: list[str], folder: Path, what: str) -> Finished:
+    done = run_command(argv, cwd=folder, log=folder / "install.log", timeout_s=INSTALL_TIMEOUT_S)
+    if not done.ok:
+        how = "took too long" if done.returncode is None else f"ended with exit code {done.returncode}"
+        raise UnavailableError(
+            f"{what} {how}", hint="the last lines say why; check the package index", details={"log": done.tail()}
+        )
+    return done
+
+
+def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> str:
+    """Make the virtual environment and install the package; the version that was installed."""
+    on_step("creating a virtual environment")
+    _step([sys.executable, "-m", "venv", str(folder)], folder, "`python -m venv`")
+    wanted = f"{package.distribution}=={version}" if version else package.distribution
+    on_step(f"installing {wanted}")
+    pip = [str(python_in(folder)), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", wanted]
+    _step(pip, folder, f"installing `{wanted}`")
+    on_step("trying it out")
+    args = {"ep": info.name, "distribution": package.distribution}
+    with Worker(python=str(python_in(folder))) as worker:
+        answer = worker.call("session.probe", args, timeout_s=PROBE_TIMEOUT_S, what=f"loading {wanted}")
+    if answer["kinds"] == []:
+        raise UnavailableError(f"`{wanted}` has no `{info.full_name}` that works here")
+    return str(answer["version"])
+
+
+def _write_manifest(folder: Path, info: EPInfo, package: Package, version: str) -> None:
+    value = {"schema": SCHEMA, "ep": info.name, "distribution": package.distribution, "version": version}
+    atomic.write_bytes(folder / MANIFEST, json.dumps(value, indent=2).encode())
+
+
+def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -> dict[str, Any]:
+    """Make a private environment for an EP; it appears whole, or not at all."""
+    info = catalog.find(ep)
+    package = _bundled(info, this_host())
+    root = environments_root()
+    root.mkdir(parents=True, exist_ok=True)
+    final = root / info.name
+    lock = FileLock(root / f".{info.name}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise UnavailableError(f"`{info.name}` is being installed by another process") from error
+    staging = root / f".staging-{info.name}-{os.getpid()}"
+    try:
+        if read_environment(final) is not None and not reinstall:
+            raise RequestError(f"`{info.name}` is installed already", hint="`--reinstall` makes it anew")
+        _sweep(root, info.name)
+        staging.mkdir()
+        found = _fill(staging, info, package, version, on_step)
+        _write_manifest(staging, info, package, found)
+        shutil.rmtree(final, ignore_errors=True)
+        staging.rename(final)
+    except OSError as error:
+        raise atomic.refused(error, final) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        lock.release()
+    return _result("install")
+
+
+def _sweep(root: Path, ep: str) -> None:
+    """Remove what an installer that was killed left; we hold the lock, so nobody works there."""
+    for folder in root.glob(f".staging-{ep}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def listing() -> dict[str, Any]:
+    """All private environments."""
+    return _result("list")
+
+
+def remove(ep: str) -> dict[str, Any]:
+    """Delete an EP's private environment; first its manifest, so that it is gone at once."""
+    info = catalog.find(ep)
+    folder = environments_root() / info.name
+    if not folder.exists():
+        raise RequestError(f"`{info.name}` has no environment of its own", hint="`winml ep list` shows those there are")
+    (folder / MANIFEST).unlink(missing_ok=True)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise atomic.refused(error, folder) from error
+    return _result("remove")
+
+
+def _folder_bytes(environment: Environment) -> int:
+    return sum(p.lstat().st_size for p in environment.folder.rglob("*") if not p.is_dir())
+
+
+def _result(action: str) -> dict[str, Any]:
+    found = [{**e.to_json(), "bytes": _folder_bytes(e)} for e in environments_in(environments_root())]
+    return {"schema": RESULT_SCHEMA, "ok": True, "action": action, "environments": found}

@@ -1,0 +1,1 @@
+"""Measures latency: protocols, sessions in fresh processes, what makes a number untrustworthy."""

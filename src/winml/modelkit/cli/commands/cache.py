@@ -1,0 +1,76 @@
+"""`winml cache`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.group(
+    "cache",
+    help="The cache of stage results: `$WINML_CACHE`, or the platform's folder for caches.",
+    epilog=examples("winml cache size", "winml cache verify", "winml cache gc --max-size 10G --dry-run"),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.cache import cache_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(cache_text(result))
+
+
+@command.command("list", help="List stage results, last used first.", context_settings=HELP)
+@json_option
+def listing(as_json: bool) -> None:
+    from winml.modelkit.app import cache
+
+    _show(cache.listing(), as_json)
+
+
+@command.command("size", help="Show how large the cache is.", context_settings=HELP)
+@json_option
+def size(as_json: bool) -> None:
+    from winml.modelkit.app import cache
+
+    _show(cache.size(), as_json)
+
+
+@command.command(
+    "verify", help="Hash every object again; exit 5 when one was damaged and set aside.", context_settings=HELP
+)
+@json_option
+def verify(as_json: bool) -> None:
+    from winml.modelkit.app import cache
+
+    _show(cache.verify(), as_json)
+
+
+@command.command("gc", help="Remove what nothing names, and by limit what was not used lately.", context_settings=HELP)
+@click.option("--max-size", metavar="SIZE", help="Keep at most this much, for example 500M or 10G.")
+@click.option("--older-than", metavar="AGE", help="Drop stage results not used for this long, for example 12h or 30d.")
+@click.option("--grace", metavar="AGE", help="Keep what was used this recently, whatever else (default 1h).")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@json_option
+def gc(max_size: str | None, older_than: str | None, grace: str | None, dry_run: bool, as_json: bool) -> None:
+    from winml.modelkit.app import cache
+    from winml.modelkit.cli.words import age_s, size_bytes
+
+    _show(
+        cache.collect(
+            max_bytes=None if max_size is None else size_bytes(max_size),
+            older_than_s=None if older_than is None else age_s(older_than),
+            grace_s=None if grace is None else age_s(grace),
+            dry_run=dry_run,
+        ),
+        as_json,
+    )

@@ -1,0 +1,63 @@
+"""`winml ep`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.group(
+    "ep",
+    help="Execution providers that bring an onnxruntime of their own: each lives in a private environment in the cache "
+    "and is used like any other.",
+    epilog=examples("winml ep install openvino", "winml ep list", "winml ep remove openvino"),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.cache import environments_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(environments_text(result))
+
+
+@command.command("install", help="Make a private environment for an execution provider.", context_settings=HELP)
+@click.argument("ep")
+@click.option("--version", help="Version of the package (default: the newest).")
+@click.option("--reinstall", is_flag=True, help="Replace an environment that is there.")
+@json_option
+def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> None:
+    from winml.modelkit.app import environments
+
+    _show(
+        environments.install(ep, version=version, reinstall=reinstall, on_step=lambda s: console.say("note", s)),
+        as_json,
+    )
+    if not as_json:
+        console.say("next", f"winml perf --sample --ep {ep}")
+
+
+@command.command("list", help="List the private environments.", context_settings=HELP)
+@json_option
+def listing(as_json: bool) -> None:
+    from winml.modelkit.app import environments
+
+    _show(environments.listing(), as_json)
+
+
+@command.command("remove", help="Delete the private environment of an execution provider.", context_settings=HELP)
+@click.argument("ep")
+@json_option
+def remove(ep: str, as_json: bool) -> None:
+    from winml.modelkit.app import environments
+
+    _show(environments.remove(ep), as_json)

@@ -1,0 +1,31 @@
+"""`winml inspect`."""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+
+
+@click.command(
+    "inspect",
+    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled.",
+    epilog=examples("winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json"),
+    context_settings=HELP,
+)
+@model_options
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension for the MACs.")
+@json_option
+def command(model: str | None, sample: bool, dims: tuple[str, ...], as_json: bool) -> None:
+    from winml.modelkit.app.inspect import inspect
+    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.render.inspect import inspect_text
+
+    path = chosen_model(model, sample)
+    result = inspect(path, dims=dimensions(dims))
+    if as_json:
+        console.data_json(result)
+        return
+    console.data(inspect_text(result))
+    console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")

@@ -1,0 +1,36 @@
+"""`winml sys`."""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.command(
+    "sys",
+    help="Show the machine, and for every execution provider whether it can be used here and, if not, why.",
+    epilog=examples("winml sys", "winml sys --list-ep", "winml sys --json"),
+    context_settings=HELP,
+)
+@click.option("--list-ep", is_flag=True, help="Only the execution providers and their targets.")
+@click.option("--list-device", is_flag=True, help="Only the devices that providers found.")
+@json_option
+def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
+    from winml.modelkit.app.sys import system
+    from winml.modelkit.render import sys as text
+
+    result = system()
+    if as_json:
+        console.data_json(result)
+        return
+    everything = not (list_ep or list_device)
+    if everything:
+        console.data(text.machine_text(result) + "\n")
+    if everything or list_ep:
+        console.data(text.ep_text(result))
+    if list_device:
+        console.data(text.device_text(result))
+    if everything:
+        console.say("next", "winml perf --sample")

@@ -1,0 +1,100 @@
+"""The program: finds the command in a literal table, runs it, turns errors into messages and exit codes.
+
+The table is all that `winml --help` needs, so that help imports neither click nor anything it would have to wait for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "sys": ("winml.modelkit.cli.commands.sys", "Show what this machine has and, for the rest, why not."),
+    "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
+    "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
+    "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
+    "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
+}
+"""Command name -> module that has it as `command`, and what it does in one line."""
+
+_HELP = """\
+Usage: {program} COMMAND [OPTIONS]
+
+  Takes a model to the fastest accurate artifact for every ONNX Runtime
+  execution provider, and proves it.
+
+Commands:
+{commands}
+
+Options:
+  --version   Show the version and exit.
+  -h, --help  Show this message and exit.
+
+Every command takes --json (one JSON object on stdout, also on failure)
+and --help (its options, with examples).
+
+Examples:
+  {program} sys
+  {program} inspect -m model.onnx
+  {program} perf -m model.onnx --target qnn/npu
+"""
+
+
+def help_text(program: str) -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name.ljust(width)}  {line}" for name, (_, line) in COMMANDS.items()]
+    return _HELP.format(program=program, commands="\n".join(lines))
+
+
+def _program() -> str:
+    name = os.path.basename(sys.argv[0]).removesuffix(".exe")  # noqa: PTH119 - pathlib costs more than all of help
+    return name if name in ("winml", "wmk") else "winml"
+
+
+def _fail(command: str, error: Any, *, as_json: bool) -> int:
+    from winml.modelkit.cli import console
+
+    return console.show_error(command, error, as_json=as_json)
+
+
+def _command(name: str, args: list[str]) -> int:
+    """Run a command; its errors end up on stderr, or as JSON on stdout."""
+    from importlib import import_module
+
+    from winml.modelkit.cli.run import invoke
+
+    return invoke(import_module(COMMANDS[name][0]).command, f"{_program()} {name}", name, args)
+
+
+def _unknown(name: str, *, as_json: bool) -> int:
+    from winml.modelkit.core.errors import RequestError
+    from winml.modelkit.core.suggest import did_you_mean
+
+    what = "option" if name.startswith("-") else "command"
+    return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, COMMANDS)), as_json=as_json)
+
+
+def run(args: list[str]) -> int:
+    """Run the program and return its exit code."""
+    first = args[0] if args else "--help"
+    if first in ("-h", "--help", "help"):
+        sys.stdout.write(help_text(_program()))
+        return 0
+    if first == "--version":
+        from winml.modelkit import __version__
+
+        sys.stdout.write(f"{_program()} {__version__}\n")
+        return 0
+    if first not in COMMANDS:
+        return _unknown(first, as_json="--json" in args)
+    return _command(first, args[1:])
+
+
+def main() -> None:
+    """Entry point of `winml` and `wmk`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

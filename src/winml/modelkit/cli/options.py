@@ -1,0 +1,54 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""Context settings of every command."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several click decorators as one, in the order they show in the help."""
+
+    def apply(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure.")
+
+target_options = stacked(
+    click.option("--target", metavar="EP[/DEVICE]", help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`."),
+    click.option("--ep", metavar="EP", help="Execution provider alone; its best device here is used."),
+    click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; the best provider here is used."),
+)
+
+model_options = stacked(
+    click.option("-m", "--model", metavar="FILE", help="The ONNX model."),
+    click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
+)
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands that can be pasted."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def chosen_model(model: str | None, sample: bool) -> str:
+    """The model a command works on: `-m FILE` or `--sample`."""
+    if sample == (model is not None):
+        raise click.UsageError("name a model with `-m FILE`, or use `--sample`, and not both")
+    if model is not None:
+        return model
+    from winml.modelkit import sample as sample_files
+
+    return str(sample_files.MODEL)

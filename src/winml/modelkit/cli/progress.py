@@ -1,0 +1,75 @@
+"""Progress of long work, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from winml.modelkit.cli.console import is_terminal, say
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from winml.modelkit.bench.sessions import PerfProtocol
+
+
+class PerfProgress:
+    """A bar over all runs of all sessions; silent where stderr is not a terminal."""
+
+    def __init__(self, protocol: PerfProtocol) -> None:
+        self._protocol = protocol
+        self._done = 0
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> PerfProgress:
+        return self
+
+    def _start(self) -> None:
+        if not is_terminal(sys.stderr):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        total = None if self._protocol.duration_s else self._protocol.sessions * self._protocol.iterations
+        self._task = self._progress.add_task("opening", total=total)
+        self._progress.start()
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "target":
+            self._announce(event["target"])
+            self._start()
+        elif self._progress is not None and self._task is not None:
+            self._show(kind, event)
+
+    def _announce(self, target: Any) -> None:
+        say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+
+    def _show(self, kind: str, event: dict[str, Any]) -> None:
+        assert self._progress is not None
+        assert self._task is not None
+        if kind in ("session", "cool-down"):
+            self._done = event["session"] * self._protocol.iterations
+            word = f"session {event['session'] + 1} of {self._protocol.sessions}"
+            text = f"{word}: cooling down" if kind == "cool-down" else f"{word}: opening"
+            self._progress.update(self._task, description=text, completed=self._done)
+        elif kind == "opened":
+            self._progress.update(self._task, description="warming up")
+        elif kind == "progress":
+            self._progress.update(self._task, description="running", completed=self._done + event["done"])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()

@@ -1,0 +1,50 @@
+"""The file behind `-o`: never overwritten by accident, never half written, kept also when the work fails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.cli.console import error_json, say
+from winml.modelkit.core.errors import ModelkitError, RequestError
+
+
+class ResultFile:
+    """A JSON file to write at the end; whether that can work is checked before the work starts."""
+
+    def __init__(self, path: str | None, *, overwrite: bool) -> None:
+        self._path = None if path is None else Path(path)
+        if self._path is None:
+            return
+        if self._path.is_dir():
+            raise RequestError(f"output `{path}` is a directory", hint="name a file")
+        if self._path.exists() and not overwrite:
+            raise RequestError(f"output file exists: `{path}`", hint="add `--overwrite` to replace it")
+        if not self._path.parent.is_dir():
+            raise RequestError(f"output folder not found: `{self._path.parent}`")
+
+    def write(self, value: dict[str, Any]) -> None:
+        """Write through a temporary name, so that the file is whole or not there."""
+        if self._path is None:
+            return
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
+        try:
+            temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+            temporary.replace(self._path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def keeping(self, command: str) -> Iterator[None]:
+        """Write what a failing command measured so far before its error goes on."""
+        try:
+            yield
+        except ModelkitError as error:
+            if self._path is not None and error.details.get("measurement", {}).get("rounds"):
+                self.write(error_json(command, error))
+                say("note", f"what was measured is in {self._path}")
+            raise

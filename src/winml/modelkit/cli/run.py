@@ -1,0 +1,67 @@
+"""Runs one click command: every way it can end becomes an exit code of the contract."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.worker.client import WorkerBug
+
+
+def _bug(error: BaseException) -> int:
+    import traceback
+
+    text = str(error) if isinstance(error, WorkerBug) else "".join(traceback.format_exception(error))
+    sys.stderr.write(text)
+    console.say("error", "this is a bug in winml; report it with the lines above")
+    return EXIT_BUG
+
+
+def _system(error: OSError) -> ModelkitError:
+    """Permission and disk space differ from machine to machine; other causes are bugs until proven otherwise."""
+    import errno
+
+    if error.errno in (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        where = f": `{error.filename}`" if error.filename else ""
+        return UnavailableError(f"{(error.strerror or 'the system refused').lower()}{where}")
+    raise error
+
+
+def _usage(error: click.ClickException, prog: str) -> ModelkitError:
+    message = error.format_message()
+    return RequestError(message[:1].lower() + message[1:].rstrip("."), hint=f"`{prog} --help` shows the options")
+
+
+def _quiet_stdout() -> None:
+    """Let the interpreter flush into nothing when the reader of our output has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
+    """Run `command` with `args` and return the exit code."""
+    as_json = "--json" in args
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        try:
+            code = command.main(args, prog_name=prog, standalone_mode=False)
+            return code if isinstance(code, int) else 0
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                _quiet_stdout()
+                return 0
+            return console.show_error(name, _system(error), as_json=as_json)
+    except ModelkitError as error:
+        return console.show_error(name, error, as_json=as_json)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        return console.show_error(name, _usage(error, prog), as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        return console.show_error(name, Interrupted("interrupted"), as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - the one place where a bug becomes its exit code
+        return _bug(error)

@@ -1,0 +1,71 @@
+"""Small languages of option values: `NAME=N`, `INPUT=LOW:HIGH`, `10G`, `30d`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.ep.options import is_whole, parse_pairs
+
+
+def dimensions(words: Iterable[str]) -> dict[str, int]:
+    """`NAME=N` words; N is at least 1."""
+    parsed = {}
+    for name, value in parse_pairs(words, option="--dim", example="batch=4").items():
+        if not is_whole(value) or int(value) < 1:
+            raise RequestError(f"dimension `{name}` must be at least 1 but got `{value[:40]}`")
+        parsed[name] = int(value)
+    return parsed
+
+
+def _bounds(word: str, text: str) -> tuple[int, int]:
+    low, colon, high = text.partition(":")
+    try:
+        bounds = int(low), int(high)
+    except ValueError:
+        colon = ""
+    if not colon:
+        raise RequestError(
+            f"--int-range must be written [INPUT=]LOW:HIGH but got `{word}`",
+            hint="for example `--int-range ids=0:100`",
+        )
+    if bounds[0] > bounds[1]:
+        raise RequestError(f"--int-range `{word}` is empty: {bounds[0]} is above {bounds[1]}")
+    return bounds
+
+
+def int_ranges(words: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """`[INPUT=]LOW:HIGH` words; without an input the range is for all integer inputs."""
+    parsed: dict[str, tuple[int, int]] = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        if equals and not name:
+            raise RequestError(f"--int-range `{word}` names no input")
+        bounds = _bounds(word, text)
+        if parsed.setdefault(name, bounds) != bounds:
+            raise RequestError(f"--int-range gives {f'`{name}`' if name else 'all inputs'} two ranges")
+    return parsed
+
+
+def _scaled(word: str, units: dict[str, float], option: str, example: str) -> float:
+    number, unit = word.strip()[:-1], word.strip()[-1:].lower()
+    if unit.isdigit():
+        number, unit = word.strip(), ""
+    try:
+        value = float(number) * units[unit]
+    except (ValueError, KeyError):
+        value = float("nan")
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"{option} cannot be `{word}`", hint=f"for example `{example}`")
+    return value
+
+
+def size_bytes(word: str) -> int:
+    """`500M`, `10G` or a number of bytes."""
+    units = {"": 1.0, "b": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
+    return int(_scaled(word, units, "a size", "10G"))
+
+
+def age_s(word: str) -> float:
+    """`90s`, `12h`, `30d` or a number of seconds."""
+    return _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")

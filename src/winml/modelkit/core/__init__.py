@@ -1,0 +1,1 @@
+"""Immutable values, errors and statistics; imports nothing but the standard library."""

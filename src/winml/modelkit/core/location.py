@@ -1,0 +1,23 @@
+"""Where the cache lies."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "WINML_CACHE"
+
+
+def cache_root() -> Path:
+    """`$WINML_CACHE`, or the platform's folder for caches."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return Path(given).expanduser().absolute()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return Path(base) / "winml" if base else Path.home() / "AppData" / "Local" / "winml"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "winml"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "winml"

@@ -1,0 +1,86 @@
+"""A measurement: raw samples per process with everything needed to judge them later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from winml.modelkit.core.target import Target
+
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SessionSection:
+    """How a session is opened; never part of a cache key."""
+
+    threads: int | None = None
+    optimization_level: str = "all"
+    config_entries: dict[str, str] = field(default_factory=dict)
+    ep_options: dict[str, str] = field(default_factory=dict)
+    fixed_dims: dict[str, int] = field(default_factory=dict)
+    """Sizes of symbolic dimensions, fixed when the session is opened."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "threads": self.threads,
+            "optimization_level": self.optimization_level,
+            "config_entries": dict(self.config_entries),
+            "ep_options": dict(self.ep_options),
+            "fixed_dims": dict(self.fixed_dims),
+        }
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is measured: an artifact on a target with a session section."""
+
+    artifact: str
+    target: Target
+    session: SessionSection
+
+    def to_json(self) -> dict[str, Any]:
+        return {"artifact": self.artifact, **self.target.to_json(), "session": self.session.to_json()}
+
+
+@dataclass(frozen=True)
+class Round:
+    """The samples one arm gave in one process."""
+
+    arm: int
+    process: int
+    order: int
+    wall_ns: tuple[int, ...]
+    cpu_ns: tuple[int, ...]
+    load_before: float | None
+    load_after: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "arm": self.arm,
+            "process": self.process,
+            "order": self.order,
+            "wall_ns": list(self.wall_ns),
+            "cpu_ns": list(self.cpu_ns),
+            "load_before": self.load_before,
+            "load_after": self.load_after,
+        }
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Arms, their rounds, the protocol they were measured by and the machine they were measured on."""
+
+    arms: tuple[Arm, ...]
+    rounds: tuple[Round, ...]
+    protocol: dict[str, Any]
+    environment: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": "samples",
+            "arms": [arm.to_json() for arm in self.arms],
+            "rounds": [r.to_json() for r in self.rounds],
+            "protocol": dict(self.protocol),
+            "environment": dict(self.environment),
+        }

@@ -1,0 +1,30 @@
+"""Checks of a model path that need nothing but the file system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from winml.modelkit.core.errors import ModelFileError, UnavailableError
+
+
+def require_model_file(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of a readable, non-empty file, or an error that says what is wrong with it."""
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise ModelFileError(f"model `{path}` is a directory", hint="name the .onnx file inside it")
+        if not file.exists():
+            raise ModelFileError(f"model file not found: `{path}`", hint="`-m` takes the path of an .onnx file")
+        if not file.is_file():
+            raise ModelFileError(f"model `{path}` is not a regular file", hint="save the model to a file first")
+        with file.open("rb") as stream:
+            empty = not stream.read(1)
+    except PermissionError as error:
+        raise UnavailableError(f"model file cannot be read: `{path}`: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # a name too long for the file system, a NUL in it
+        raise ModelFileError(f"model path cannot be used: `{path}`: {error}") from error
+    if empty:
+        raise ModelFileError(f"model file is empty: `{path}`", hint="the download or export did not finish")
+    # Not resolved: in a Hugging Face cache the model is a link, and its external data lies beside the link.
+    return file.absolute()

@@ -1,0 +1,24 @@
+"""A target: the execution provider and the kind of device a model runs on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Device = Literal["npu", "gpu", "cpu"]
+DEVICES: tuple[Device, ...] = get_args(Device)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Written `qnn/npu`, `openvino/cpu`, `cpu`; `simulated` where the device is emulated."""
+
+    ep: str
+    device: Device
+    simulated: bool = False
+
+    def __str__(self) -> str:
+        return self.ep if self.ep == self.device else f"{self.ep}/{self.device}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"target": str(self), "simulated": self.simulated}

@@ -1,0 +1,1 @@
+"""Execution providers: the table of all of them, and what this machine has."""

@@ -1,0 +1,70 @@
+"""Private environments for bundled EPs, which cannot share one with the plain onnxruntime.
+
+Each is a folder with a virtual environment and `environment.json`, which is written last: without it the folder is not
+an environment yet.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.location import cache_root
+
+SCHEMA = "winml/environment/1"
+MANIFEST = "environment.json"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A private environment that holds one EP."""
+
+    ep: str
+    distribution: str
+    version: str
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return python_in(self.folder)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ep": self.ep,
+            "distribution": self.distribution,
+            "version": self.version,
+            "folder": str(self.folder),
+        }
+
+
+def python_in(folder: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def environments_root() -> Path:
+    return cache_root() / "environments"
+
+
+def read_environment(folder: Path) -> Environment | None:
+    """The environment in a folder, or None when there is no finished one."""
+    try:
+        value = json.loads((folder / MANIFEST).read_bytes())
+        if value["schema"] != SCHEMA or not python_in(folder).exists():
+            return None
+        return Environment(str(value["ep"]), str(value["distribution"]), str(value["version"]), folder)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def environments_in(root: Path) -> Iterator[Environment]:
+    """All finished environments under a folder."""
+    if root.is_dir():
+        for folder in sorted(root.iterdir()):
+            found = None if folder.name.startswith(".") else read_environment(folder)
+            if found is not None:
+                yield found

@@ -1,0 +1,112 @@
+"""Provider options as the user writes them: parsed, then checked against the table of EPs.
+
+EPs ignore options they do not know and values they cannot read, and then run with their defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog
+
+_TRUE = {"1": "1", "true": "1", "on": "1", "yes": "1"}
+_FALSE = {"0": "0", "false": "0", "off": "0", "no": "0"}
+
+
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number that fits 64 bits or so; Python refuses to read much longer ones."""
+    return word.isascii() and word.isdigit() and len(word) <= 20
+
+
+def parse_pairs(pairs: Iterable[str], *, option: str = "--ep-options", example: str = "soc_model=60") -> dict[str, str]:
+    """`K=V` words as a dictionary; a name given twice is a wrong request."""
+    parsed: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key, value = key.strip(), value.strip()
+        if not equals or not key or not value:
+            raise RequestError(
+                f"{option} must be written K=V but got `{pair}`", hint=f"for example `{option} {example}`"
+            )
+        if key in parsed and parsed[key] != value:
+            raise RequestError(f"{option} gives `{key}` twice: `{parsed[key]}` and `{value}`")
+        parsed[key] = value
+    return parsed
+
+
+def _whole(name: str, option: catalog.Option, value: str) -> str:
+    if not is_whole(value):
+        raise RequestError(f"provider option `{name}` must be a whole number but got `{value[:40]}`")
+    number = int(value)
+    if option.low is not None and number < option.low:
+        raise RequestError(f"provider option `{name}` must be at least {option.low} but got {number}")
+    if option.high is not None and number > option.high:
+        raise RequestError(f"provider option `{name}` must be at most {option.high} but got {number}")
+    if option.choices and str(number) not in option.choices:
+        raise RequestError(f"provider option `{name}` cannot be {number}", hint=f"known: {', '.join(option.choices)}")
+    return str(number)
+
+
+def _choice(name: str, option: catalog.Option, value: str) -> str:
+    folded = {c.casefold(): c for c in option.choices}
+    if value.casefold() not in folded:
+        raise RequestError(f"provider option `{name}` cannot be `{value}`", hint=did_you_mean(value, option.choices))
+    return folded[value.casefold()]
+
+
+def _bool(name: str, value: str) -> str:
+    known = _TRUE | _FALSE
+    if value.casefold() not in known:
+        raise RequestError(f"provider option `{name}` must be 0 or 1 but got `{value}`")
+    return known[value.casefold()]
+
+
+def _check(name: str, option: catalog.Option, value: str) -> str:
+    if option.refused:
+        raise RequestError(f"provider option `{name}` cannot be set: {option.refused}")
+    if option.type == "int":
+        return _whole(name, option, value)
+    if option.type == "ints":
+        return ",".join(_whole(name, option, part.strip()) for part in value.split(","))
+    if option.type == "bool":
+        return _bool(name, value)
+    if option.type == "choice":
+        return _choice(name, option, value)
+    return value
+
+
+def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+    """The options for `target` in the EP's own spelling, or an error for the first that does not fit."""
+    info = catalog.BY_NAME[target.ep]
+    fixed = info.device_options.get(target.device, {})
+    result: dict[str, str] = {}
+    for name, value in given.items():
+        option = info.options.get(name)
+        if option is None:
+            hint = did_you_mean(name, info.options) if info.options else f"`{info.name}` takes no provider options"
+            raise RequestError(f"execution provider `{info.name}` has no option `{name}`", hint=hint)
+        result[name] = _check(name, option, value)
+        if name in fixed and result[name].split(".")[0] != fixed[name]:
+            raise RequestError(
+                f"provider option `{name}={value}` contradicts the target `{target}`",
+                hint="name the device in the target instead",
+            )
+    if "backend_path" in result and "backend_type" in result:
+        raise RequestError("provider options `backend_path` and `backend_type` exclude each other")
+    return result
+
+
+def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """All options to open a session with, and those among them that nobody asked for by name."""
+    info = catalog.BY_NAME[target.ep]
+    asked = checked(target, given)
+    added = dict(info.device_options.get(target.device, {}))
+    if "backend_path" in asked:
+        added.pop("backend_type", None)
+    if target.simulated and "htp_arch" not in asked:
+        added |= info.simulator_options
+    added = {k: v for k, v in added.items() if k not in asked}
+    return {**added, **asked}, added

@@ -1,0 +1,151 @@
+"""From what the user wrote (`--target`, or `--ep` and `--device`) to a target on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from winml.modelkit.core.errors import EPUnavailableError, RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.target import DEVICES, Device, Target
+from winml.modelkit.ep import catalog
+from winml.modelkit.ep.catalog import EPInfo
+from winml.modelkit.ep.discovery import Host, Installed, Rejected, candidates
+
+Probe = Callable[[Installed], tuple[Device, ...] | None]
+"""Asks an installed EP, in a worker, which real devices it has here; None when only opening a session tells.
+
+Raises EPUnavailableError when the EP cannot load.
+"""
+
+
+@dataclass(frozen=True)
+class TargetRequest:
+    """What was asked for; None where the user left it open."""
+
+    ep: EPInfo | None
+    device: Device | None
+
+
+def _device(word: str) -> Device | None:
+    folded = word.strip().casefold()
+    if folded in ("auto", ""):
+        return None
+    if folded not in DEVICES:
+        raise RequestError(f"unknown device `{word}`", hint=did_you_mean(word, (*DEVICES, "auto")))
+    return folded
+
+
+def _checked(ep: EPInfo | None, device: Device | None) -> TargetRequest:
+    if ep and device and device not in ep.devices:
+        devices = ", ".join(f"`{ep.name}/{d}`" if d != ep.name else f"`{d}`" for d in ep.devices)
+        raise RequestError(f"execution provider `{ep.name}` does not drive a {device}", hint=f"it drives {devices}")
+    return TargetRequest(ep, device)
+
+
+def parse_target(text: str) -> TargetRequest:
+    """`EP[/DEVICE]` in any case; `auto` leaves both open."""
+    ep_word, slash, device_word = text.strip().partition("/")
+    if slash and not device_word.strip():
+        raise RequestError(f"target must be written EP or EP/DEVICE but got `{text}`", hint="for example `qnn/npu`")
+    if not slash and ep_word.casefold() in ("", "auto"):
+        return TargetRequest(None, None)
+    return _checked(catalog.find(ep_word), _device(device_word) if slash else None)
+
+
+def request(target: str | None, ep: str | None, device: str | None) -> TargetRequest:
+    """The one request behind the three options."""
+    if target is not None:
+        if ep is not None or device is not None:
+            raise RequestError(
+                "`--target` cannot be combined with `--ep` or `--device`", hint="write `--target EP/DEVICE`"
+            )
+        return parse_target(target)
+    ep_info = None if ep is None or ep.strip().casefold() in ("auto", "") else catalog.find(ep)
+    return _checked(ep_info, _device(device) if device is not None else None)
+
+
+def unavailable(info: EPInfo, found: Rejected) -> EPUnavailableError:
+    hints = [h for h in (found.hint, "`winml sys` shows why each provider was rejected") if h]
+    return EPUnavailableError(
+        f"execution provider `{info.name}` is not available: {found.reason}", hint="; ".join(hints)
+    )
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A target that can be used here, and the installation of its EP to use it with."""
+
+    target: Target
+    installed: Installed
+
+
+def _device_of(found: Installed, wanted: tuple[Device, ...], probe: Probe, *, named: bool) -> Target | None:
+    """The first wanted device that this installation has, a real one before a simulated one.
+
+    A device nobody can ask about is tried when it was named, and passed over otherwise.
+    """
+    if found.ep == "cpu":
+        return Target("cpu", "cpu")
+    real = probe(found) if any(d not in found.simulated for d in wanted) else ()
+    if real is None:
+        return Target(found.ep, wanted[0]) if named else None
+    for device in wanted:
+        if device in real and device not in found.simulated:
+            return Target(found.ep, device)
+    for device in wanted:
+        if device in found.simulated:
+            return Target(found.ep, device, simulated=True)
+    return None
+
+
+def _named_ep(info: EPInfo, device: Device | None, host: Host, probe: Probe) -> Resolved:
+    found = candidates(info, host)
+    if isinstance(found, Rejected):
+        raise unavailable(info, found)
+    wanted = (device,) if device else info.devices
+    broken: EPUnavailableError | None = None
+    for installed in found:
+        try:
+            target = _device_of(installed, wanted, probe, named=True)
+        except EPUnavailableError as error:
+            broken = error
+            continue
+        if target is not None:
+            return Resolved(target, installed)
+    if broken is not None:
+        raise broken
+    raise EPUnavailableError(
+        f"execution provider `{info.name}` has no {' or '.join(wanted)} on this machine",
+        hint="`winml sys` shows what this machine has",
+    )
+
+
+def _any_ep(device: Device, host: Host, probe: Probe, *, named: bool) -> Resolved | None:
+    """The best EP here for a kind of device; an EP that does not load counts as not here."""
+    for name in catalog.DEVICE_EPS[device]:
+        found = candidates(catalog.BY_NAME[name], host)
+        for installed in () if isinstance(found, Rejected) else found:
+            if device in installed.simulated and not named:
+                continue
+            try:
+                target = _device_of(installed, (device,), probe, named=named)
+            except EPUnavailableError:
+                continue
+            if target is not None:
+                return Resolved(target, installed)
+    return None
+
+
+def resolve(asked: TargetRequest, host: Host, probe: Probe) -> Resolved:
+    """The target to use; a simulated one only when the EP or the device was named."""
+    if asked.ep is not None:
+        return _named_ep(asked.ep, asked.device, host, probe)
+    for device in (asked.device,) if asked.device else catalog.AUTO_DEVICES:
+        found = _any_ep(device, host, probe, named=asked.device is not None)
+        if found is not None:
+            return found
+    wanted = asked.device or "npu, gpu or cpu"
+    raise EPUnavailableError(
+        f"no execution provider here drives a {wanted}", hint="`winml sys` shows why each provider was rejected"
+    )

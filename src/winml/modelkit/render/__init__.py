@@ -1,0 +1,1 @@
+"""Values to text: tables for people. Never prints."""

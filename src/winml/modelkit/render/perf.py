@@ -1,0 +1,72 @@
+"""The text of `winml perf`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.render.units import ms, size
+
+
+def _headline(result: dict[str, Any]) -> str:
+    runtime = result["environment"]["runtime"]
+    counts = {s["iterations"] for s in result["sessions"]}
+    per_session = f"{counts.pop()}" if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    sessions = len(result["sessions"])
+    simulated = " (simulated)" if result["simulated"] else ""
+    return (
+        f"{Path(result['model']).name} on {result['target']}{simulated} ({runtime['name']} {runtime['version']}) · "
+        f"{sessions} session{'s' if sessions > 1 else ''} x {per_session} iterations"
+    )
+
+
+def _latency(result: dict[str, Any]) -> list[str]:
+    latency = result["latency_ms"]
+    interval = latency["interval"]
+    spread = (
+        f"({ms(interval['low'])} … {ms(interval['high'])}, {interval['level']:.0%})"
+        if interval
+        else f"(no interval: {latency['interval_reason']})"
+    )
+    word = "simulator time" if result["simulated"] else "p50"
+    lines = [
+        f"  {word}  {ms(latency['p50'])}  {spread}",
+        f"  p90  {ms(latency['p90'])}     p99  {ms(latency['p99'])}     max  {ms(latency['max'])}",
+        f"  CPU time per run  {ms(result['cpu_ms']['p50'])}     runs per second  "
+        f"{result['throughput']['runs_per_s']:.1f}",
+    ]
+    opened = [s["open_ms"] for s in result["sessions"]]
+    return [*lines, f"  opening the session  {ms(min(opened))} … {ms(max(opened))}"]
+
+
+def _placement(result: dict[str, Any]) -> str:
+    placement = result["placement"]
+    parts = []
+    for ep, nodes in placement["nodes"].items():
+        partitions = placement["partitions"].get(ep)
+        tail = f" in {partitions} partition{'s' if partitions > 1 else ''}" if partitions else ""
+        parts.append(f"{nodes} on {ep.removesuffix('ExecutionProvider')}{tail}")
+    return "  nodes  " + (", ".join(parts) or "none")
+
+
+def _inputs(result: dict[str, Any]) -> str:
+    tensors = ", ".join(
+        f"{name} {t['dtype']}{t['shape']}".replace(" ", "", 0) for name, t in result["inputs"]["tensors"].items()
+    )
+    source = result["inputs"]["source"]
+    seed = f", seed {result['inputs']['seed']}" if source == "synthetic" else ""
+    return f"  inputs  {tensors} ({source}{seed})"
+
+
+def _memory(result: dict[str, Any]) -> list[str]:
+    memory = result["memory"]
+    if memory is None:
+        return []
+    known = [f"{name.replace('_', ' ')} {size(value)}" for name, value in memory.items() if value is not None]
+    return ["  memory  " + ", ".join(known)]
+
+
+def perf_text(result: dict[str, Any]) -> str:
+    """The result without its warnings."""
+    lines = [_headline(result), *_latency(result), _placement(result), _inputs(result), *_memory(result)]
+    return "\n".join(lines)

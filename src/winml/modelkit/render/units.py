@@ -1,0 +1,27 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+
+def ms(value: float) -> str:
+    """Milliseconds with about three significant digits: `0.0123 ms`, `8.41 ms`, `132 ms`."""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3 if value >= 0.1 else 4
+    return f"{value:.{digits}f} ms"
+
+
+def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
+    for unit in units[:-1]:
+        if value < base:
+            return f"{value:.1f} {unit}"
+        value /= base
+    return f"{value:.1f} {units[-1]}"
+
+
+def size(count: int) -> str:
+    """Bytes in binary units: `812 B`, `4.2 KiB`, `1.3 GiB`."""
+    return f"{count} B" if count < 1024 else _scaled(count / 1024, 1024, ("KiB", "MiB", "GiB", "TiB"))
+
+
+def amount(count: int) -> str:
+    """Large counts in short: `912`, `4.3 k`, `11.7 M`, `1.8 G`."""
+    return str(count) if count < 1000 else _scaled(count / 1000, 1000, ("k", "M", "G", "T"))

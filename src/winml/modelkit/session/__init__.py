@@ -1,0 +1,1 @@
+"""ONNX Runtime: the only package that opens sessions and registers execution providers."""

@@ -1,0 +1,178 @@
+"""Registers installed execution providers with ONNX Runtime, once per process each.
+
+`ensure_initialized()` never throws: what could not be registered is logged, kept in `registration_failures()` and
+tried again on the next call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from winml.modelkit.core.errors import EPUnavailableError
+from winml.modelkit.core.target import Device
+from winml.modelkit.ep import catalog
+from winml.modelkit.ep.discovery import Host, Installed, Rejected, distribution_version, look_for, this_host
+from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.session import failures
+
+log = logging.getLogger(__name__)
+
+Register = Callable[[str, str], None]
+
+
+def _ort_register(full_name: str, library: str) -> None:
+    import onnxruntime
+
+    onnxruntime.register_execution_provider_library(full_name, library)
+
+
+def _windowsml_library(full_name: str) -> Path:
+    """Where Windows ML keeps the EP's library, after asking it to make the EP ready."""
+    import windowsml
+
+    catalog_of_windows = windowsml.EpCatalog()
+    # Never closed: releasing the catalog crashes the process with some drivers, and it goes with the worker.
+    _KEPT.append(catalog_of_windows)
+    for provider in catalog_of_windows.find_all_providers():
+        if provider.name == full_name:
+            provider.ensure_ready()
+            if provider.library_path:
+                return Path(provider.library_path)
+    raise LookupError(f"the Windows ML catalog has no library for {full_name}")
+
+
+_KEPT: list[Any] = []
+
+
+class EPRegistry:
+    """What was registered with the runtime of this process, and what could not be."""
+
+    def __init__(self, host: Host | None = None, register: Register = _ort_register) -> None:
+        self._host = host
+        self._register = register
+        self._registered: set[str] = set()
+        self._failures: dict[str, str] = {}
+
+    @property
+    def registration_failures(self) -> dict[str, str]:
+        """A copy: EP name -> exception class and message of its last attempt."""
+        return dict(self._failures)
+
+    def ensure_initialized(self, eps: Iterable[str] | None = None) -> None:
+        """Register the named EPs (all installed ones by default) that are not registered yet."""
+        try:
+            host = self._host = self._host or this_host()
+            wanted = [catalog.BY_NAME[name] for name in eps] if eps is not None else list(catalog.TABLE)
+        except Exception as error:  # noqa: BLE001 - callers probe with this and rely on its never throwing
+            log.warning("execution providers could not be looked up: %s: %s", type(error).__name__, error)
+            return
+        for info in wanted:
+            found = look_for(info, host)
+            if isinstance(found, Installed) and info.name not in self._registered:
+                self._try(info, found)
+
+    def _try(self, info: catalog.EPInfo, found: Installed) -> None:
+        try:
+            if found.package.kind == "windowsml":
+                self._register(info.full_name, str(_windowsml_library(info.full_name)))
+            elif found.library is not None:
+                self._register(info.full_name, str(found.library))
+        except Exception as error:  # noqa: BLE001 - one EP that does not load must not hide the others
+            log.warning("execution provider %s was not registered: %s: %s", info.name, type(error).__name__, error)
+            self._failures[info.name] = f"{type(error).__name__}: {failures.plain(str(error))}"
+            return
+        self._registered.add(info.name)
+        self._failures.pop(info.name, None)
+
+
+_REGISTRY = EPRegistry()
+
+
+def ensure_initialized(eps: Iterable[str] | None = None) -> None:
+    """Register the named EPs (all installed ones by default) with this process's runtime; never throws."""
+    _REGISTRY.ensure_initialized(eps)
+
+
+def registration_failures() -> dict[str, str]:
+    """A copy: EP name -> exception class and message of its last attempt."""
+    return _REGISTRY.registration_failures
+
+
+def devices_of(info: catalog.EPInfo) -> list[Any]:
+    """The runtime's devices of a registered EP (`OrtEpDevice`)."""
+    import onnxruntime
+
+    return [d for d in onnxruntime.get_ep_devices() if d.ep_name == info.full_name]
+
+
+def device_kind(device: Any) -> Device:
+    """`npu`, `gpu` or `cpu`."""
+    return cast("Device", device.device.type.name.lower())
+
+
+def _hardware(hardware: Any) -> dict[str, Any]:
+    return {
+        "kind": hardware.type.name.lower(),
+        "vendor": hardware.vendor,
+        "vendor_id": hardware.vendor_id,
+        "device_id": hardware.device_id,
+        "metadata": dict(hardware.metadata),
+    }
+
+
+def _describe(device: Any) -> dict[str, Any]:
+    metadata = {k: v for k, v in dict(device.ep_metadata).items() if k != "library_path"}
+    return {**_hardware(device.device), "ep_metadata": metadata}
+
+
+def _machine_devices() -> list[dict[str, Any]] | None:
+    """All hardware the runtime sees, whoever drives it; None where it is too old to say."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    list_hardware = getattr(native, "get_hardware_devices", None)
+    return None if list_hardware is None else [_hardware(h) for h in list_hardware()]
+
+
+def _openvino_kinds() -> list[str] | None:
+    """Devices the bundled OpenVINO EP names in a call of its own; None when this runtime has no such call."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+    ask = getattr(native, "get_available_openvino_device_ids", None)
+    return None if ask is None else sorted({str(name).partition(".")[0].lower() for name in ask()})
+
+
+def _kinds(info: catalog.EPInfo, found: Installed, listed: list[dict[str, Any]]) -> list[str] | None:
+    """Kinds of devices the EP has here; None where only opening a session tells."""
+    import onnxruntime
+
+    if found.package.kind != "bundled":
+        return sorted({device["kind"] for device in listed})
+    if info.full_name not in onnxruntime.get_available_providers():
+        return []
+    return _openvino_kinds() if info.name == "openvino" else None
+
+
+def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Worker operation: register one EP and list the devices it finds."""
+    import onnxruntime
+
+    info = catalog.BY_NAME[args["ep"]]
+    found = look_for(info, this_host(), args.get("distribution"))
+    if isinstance(found, Rejected):
+        raise unavailable(info, found)
+    ensure_initialized([info.name])
+    failure = registration_failures().get(info.name)
+    if failure is not None:
+        raise EPUnavailableError(f"execution provider `{info.name}` does not load: {failure}")
+    listed = [_describe(d) for d in devices_of(info)]
+    return {
+        "ep": info.name,
+        "runtime": onnxruntime.__version__,
+        "version": distribution_version(found.package),
+        "devices": listed,
+        "kinds": _kinds(info, found, listed),
+        "machine_devices": _machine_devices(),
+    }

@@ -1,0 +1,205 @@
+"""Inputs for a session: made from the model's shapes with a seed, or read from an .npz file."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.suggest import did_you_mean
+
+Dim = int | str | None
+Arrays = dict[str, npt.NDArray[Any]]
+
+_DTYPES: dict[str, str] = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(int8)": "int8",
+    "tensor(int16)": "int16",
+    "tensor(int32)": "int32",
+    "tensor(int64)": "int64",
+    "tensor(uint8)": "uint8",
+    "tensor(uint16)": "uint16",
+    "tensor(uint32)": "uint32",
+    "tensor(uint64)": "uint64",
+    "tensor(bool)": "bool",
+    "tensor(string)": "str",
+}
+_BATCH_NAMES = ("batch", "batch_size", "n", "b", "bs")
+MAX_INPUT_BYTES = 8 * 2**30
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as the runtime reports it; a dimension is a number, a symbol, or None when the model is silent."""
+
+    name: str
+    type: str
+    shape: tuple[Dim, ...]
+
+    @property
+    def dtype(self) -> str:
+        """The numpy name of its type."""
+        if self.type not in _DTYPES:
+            raise DataError(
+                f"input `{self.name}` has type {self.type}, which cannot be made or read here",
+                hint="wrap the model so that its inputs are plain tensors",
+            )
+        return _DTYPES[self.type]
+
+
+@dataclass(frozen=True)
+class InputRequest:
+    """How synthetic inputs are made."""
+
+    dims: dict[str, int] = field(default_factory=dict)
+    batch_size: int | None = None
+    int_ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Lowest and highest value per input; the empty name means every integer input."""
+    seed: int = 0
+
+
+def _batch_symbol(spec: InputSpec) -> Dim:
+    """The leading dimension of an input."""
+    return spec.shape[0] if spec.shape else 1
+
+
+def _with_batch(specs: Sequence[InputSpec], asked: InputRequest) -> dict[str, int]:
+    """The values of named dimensions, with the batch size put where the model has its batch."""
+    dims = dict(asked.dims)
+    if asked.batch_size is None:
+        return dims
+    leading = [_batch_symbol(s) for s in specs]
+    symbols = {d for d in leading if isinstance(d, str)}
+    named = {s for s in symbols if s.casefold() in _BATCH_NAMES} or symbols
+    if not named and None not in leading:
+        fixed = sorted({str(d) for d in leading})
+        if fixed == [str(asked.batch_size)]:
+            return dims
+        raise RequestError(
+            f"the model's batch is fixed at {' and '.join(fixed)}, so it cannot be {asked.batch_size}",
+            hint="export the model with a dynamic batch axis",
+        )
+    return {**dict.fromkeys(named, asked.batch_size), **dims}
+
+
+def _size(dim: Dim, first: bool, dims: Mapping[str, int], asked: InputRequest) -> int:
+    if isinstance(dim, int):
+        return dim
+    if dim is None:
+        return asked.batch_size if first and asked.batch_size is not None else 1
+    return dims.get(dim, 1)
+
+
+def _int_range(spec: InputSpec, dtype: np.dtype[Any], asked: InputRequest) -> tuple[int, int]:
+    low, high = asked.int_ranges.get(spec.name, asked.int_ranges.get("", (0, 1)))
+    limits = np.iinfo(dtype)
+    if low < limits.min or high > limits.max:
+        raise RequestError(f"range {low}:{high} does not fit input `{spec.name}` of type {dtype}")
+    return low, high
+
+
+def _fill(spec: InputSpec, shape: tuple[int, ...], asked: InputRequest, rng: np.random.Generator) -> npt.NDArray[Any]:
+    if spec.dtype == "str":
+        return np.full(shape, "text", dtype=object)
+    dtype = np.dtype(spec.dtype)
+    if dtype.kind == "f":
+        return rng.random(shape, dtype=np.float32).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    low, high = _int_range(spec, dtype, asked)
+    return rng.integers(low, high, shape, dtype=dtype, endpoint=True)
+
+
+def _check_names(specs: Sequence[InputSpec], asked: InputRequest) -> None:
+    symbols = {d for s in specs for d in s.shape if isinstance(d, str)}
+    for name in asked.dims:
+        if name not in symbols:
+            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols))
+    names = {s.name for s in specs}
+    for name in asked.int_ranges:
+        if name and name not in names:
+            raise RequestError(f"the model has no input `{name}`", hint=did_you_mean(name, names))
+
+
+def synthetic(specs: Sequence[InputSpec], asked: InputRequest) -> Arrays:
+    """Inputs of the model's shapes: floats in [0, 1), integers in their range (0 to 1 unless given)."""
+    _check_names(specs, asked)
+    dims = _with_batch(specs, asked)
+    rng = np.random.default_rng(asked.seed)
+    made: Arrays = {}
+    for spec in specs:
+        shape = tuple(_size(d, i == 0, dims, asked) for i, d in enumerate(spec.shape))
+        nbytes = int(np.prod(shape, dtype=object)) * (8 if spec.dtype == "str" else np.dtype(spec.dtype).itemsize)
+        if nbytes > MAX_INPUT_BYTES or min(shape, default=0) < 0:
+            raise DataError(f"input `{spec.name}` of shape {list(shape)} would take {nbytes / 2**30:.1f} GiB")
+        made[spec.name] = _fill(spec, shape, asked, rng)
+    return made
+
+
+def from_npz(path: Path, specs: Sequence[InputSpec]) -> Arrays:
+    """The arrays of an .npz file, checked against the model's names, types and shapes."""
+    try:
+        # numpy leaves a file it opened itself open when it turns out not to be a zip archive
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except FileNotFoundError as error:
+        raise DataError(f"input data not found: `{path}`") from error
+    except (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError) as error:
+        raise DataError(
+            f"`{path}` is not an .npz file of plain arrays: {error}",
+            hint="save it with numpy.savez(path, name=array)",
+        ) from error
+    return fitting(arrays, specs, source=str(path))
+
+
+def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[InputSpec], *, source: str) -> Arrays:
+    """The arrays the model takes, each of the right type and shape; an error names the first that is not."""
+    symbols: dict[str, int] = {}
+    taken: Arrays = {}
+    for spec in specs:
+        if spec.name not in arrays:
+            raise DataError(
+                f"{source} has no array for input `{spec.name}`",
+                hint=f"it has: {', '.join(sorted(arrays)) or 'none'}",
+            )
+        array = arrays[spec.name]
+        wanted = np.dtype(object if spec.dtype == "str" else spec.dtype)
+        if spec.dtype == "str" and array.dtype.kind in "US":
+            array = array.astype(object)
+        if array.dtype != wanted:
+            raise DataError(f"input `{spec.name}` must be {wanted} but {source} has {array.dtype}")
+        _check_shape(spec, array.shape, symbols, source)
+        taken[spec.name] = np.ascontiguousarray(array)
+    return taken
+
+
+def _check_shape(spec: InputSpec, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
+    wanted = f"[{', '.join('?' if d is None else str(d) for d in spec.shape)}]"
+    fits = len(shape) == len(spec.shape) and all(
+        not isinstance(d, int) or d == n for d, n in zip(spec.shape, shape, strict=True)
+    )
+    if not fits:
+        raise DataError(f"input `{spec.name}` must have shape {wanted} but {source} has {list(shape)}")
+    for dim, size in zip(spec.shape, shape, strict=True):
+        if isinstance(dim, str) and symbols.setdefault(dim, size) != size:
+            raise DataError(
+                f"dimension `{dim}` is {symbols[dim]} in one input and {size} in input `{spec.name}` of {source}"
+            )
+
+
+def symbol_sizes(specs: Sequence[InputSpec], arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+    """The size each symbolic dimension has in these inputs."""
+    return {
+        dim: size
+        for spec in specs
+        for dim, size in zip(spec.shape, arrays[spec.name].shape, strict=True)
+        if isinstance(dim, str)
+    }

@@ -1,0 +1,40 @@
+"""From our session section to ONNX Runtime's SessionOptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnxruntime
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.suggest import did_you_mean
+
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "layout": "ORT_ENABLE_LAYOUT",
+    "all": "ORT_ENABLE_ALL",
+}
+RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
+
+
+def session_options(section: SessionSection) -> Any:
+    """Options with placement recorded and only warnings and errors in the log."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 2
+    if section.threads is not None:
+        options.intra_op_num_threads = section.threads
+        options.inter_op_num_threads = 1
+    if section.optimization_level not in _LEVELS:
+        raise RequestError(
+            f"unknown optimization level `{section.optimization_level}`",
+            hint=did_you_mean(section.optimization_level, _LEVELS),
+        )
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[section.optimization_level])
+    for key, value in {**section.config_entries, RECORD_PLACEMENT: "1"}.items():
+        options.add_session_config_entry(key, value)
+    for name, size in section.fixed_dims.items():
+        options.add_free_dimension_override_by_name(name, size)
+    return options

@@ -1,0 +1,180 @@
+"""WinMLSession: the only owner of ONNX Runtime sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from winml.modelkit.core.errors import CheckFailed, EPUnavailableError, PlacementError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, options
+from winml.modelkit.ep.discovery import Installed, Rejected, look_for, this_host
+from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.session import ep_registry, failures
+from winml.modelkit.session.inputs import InputSpec
+from winml.modelkit.session.options import session_options
+from winml.modelkit.session.placement import Placement, read_placement
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class WinMLSession:
+    """A model opened on a target, never with a silent fallback to another one.
+
+    The runtime may still leave single nodes on the CPU: `placement` says which, `strict_ep` makes that an error.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        target: Target,
+        section: SessionSection | None = None,
+        strict_ep: bool = False,
+        distribution: str | None = None,
+    ) -> None:
+        """Open `model`; `distribution` names the package to take the EP from where several bring it."""
+        self.path = require_model_file(model)
+        self.target = target
+        self.section = section or SessionSection()
+        self.provider_options, self.added_options = options.complete(target, self.section.ep_options)
+        """Options the EP was opened with, and those among them that nobody asked for by name."""
+        self._info = catalog.BY_NAME[target.ep]
+        self._bindings: list[Any] = []
+        self._session: Any = self._open(distribution)
+        self.placement = self._checked_placement(strict_ep=strict_ep)
+
+    def _open(self, distribution: str | None) -> Any:
+        found = look_for(self._info, this_host(), distribution)
+        if isinstance(found, Rejected):
+            raise unavailable(self._info, found)
+        self.package = found.package
+        prepared = session_options(self.section)
+        providers: list[Any] | None = ["CPUExecutionProvider"]
+        if self._info.name != "cpu":
+            providers = self._select(prepared, found)
+        try:
+            # Without enable_fallback=0 the wrapper retries on the CPU when an EP cannot be created or a run fails.
+            return onnxruntime.InferenceSession(str(self.path), prepared, providers=providers, enable_fallback=0)
+        except Exception as error:
+            raise failures.opening(error, self.path) from error
+
+    def _select(self, prepared: Any, found: Installed) -> list[Any] | None:
+        """Bind the EP: a plugin through its device, a bundled EP by name; returns the providers to name."""
+        if found.package.kind == "bundled":
+            if self._info.full_name not in onnxruntime.get_available_providers():
+                raise EPUnavailableError(f"this onnxruntime does not contain `{self._info.full_name}`")
+            return [(self._info.full_name, dict(self.provider_options)), "CPUExecutionProvider"]
+        ep_registry.ensure_initialized([self._info.name])
+        failure = ep_registry.registration_failures().get(self._info.name)
+        if failure is not None:
+            raise EPUnavailableError(f"execution provider `{self._info.name}` does not load: {failure}")
+        devices = ep_registry.devices_of(self._info)
+        # A simulator presents itself as the CPU it runs on.
+        kind = "cpu" if self.target.simulated else self.target.device
+        chosen = [d for d in devices if ep_registry.device_kind(d) == kind][:1]
+        if not chosen:
+            kinds = ", ".join(sorted({ep_registry.device_kind(d) for d in devices})) or "none"
+            raise EPUnavailableError(
+                f"execution provider `{self._info.name}` has no {self.target.device} here; it found: {kinds}",
+                hint="`winml sys` shows what this machine has",
+            )
+        prepared.add_provider_for_devices(chosen, dict(self.provider_options))
+        return None
+
+    def _checked_placement(self, *, strict_ep: bool) -> Placement:
+        wanted = self._info.full_name
+        providers = self._session.get_providers()
+        if wanted not in providers:
+            raise PlacementError(
+                f"`{self.target}` was requested, but the runtime opened {', '.join(providers)} instead",
+                hint="check the provider options and that the device is there; `winml sys` shows what was found",
+            )
+        placement = read_placement(self._session.get_provider_graph_assignment_info(), wanted)
+        ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
+        if placement.took_nothing:
+            raise PlacementError(
+                f"`{self.target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
+                hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
+                "types; the provider's last log lines may say why",
+                details={"placement": placement.to_json()},
+            )
+        if strict_ep and placement.fell_back:
+            raise CheckFailed(
+                f"{sum(placement.fell_back.values())} of {placement.total} nodes are not on `{self.target}`: {ops}",
+                hint="drop `--strict-ep` to run with them on the CPU",
+                details={"placement": placement.to_json()},
+            )
+        return placement
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        return tuple(InputSpec(i.name, i.type, tuple(i.shape)) for i in self._session.get_inputs())
+
+    @property
+    def outputs(self) -> tuple[InputSpec, ...]:
+        return tuple(InputSpec(o.name, o.type, tuple(o.shape)) for o in self._session.get_outputs())
+
+    def run(self, inputs: Arrays) -> dict[str, Any]:
+        """The outputs by name."""
+        names = [o.name for o in self.outputs]
+        try:
+            return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
+        except Exception as error:
+            raise failures.running(error, self.path) from error
+
+    def bound_run(self, inputs: Arrays) -> tuple[Callable[[], None], bool]:
+        """A call that runs these inputs again and again, and whether it does so through IO binding.
+
+        With IO binding inputs are bound once and the outputs of the first run are written again by later ones.
+        Strings and values that are not tensors cannot be bound; those are run the plain way.
+        """
+        if not all(v.dtype != np.dtype(object) for v in inputs.values()) or not self._outputs_bindable():
+            names, feed = [o.name for o in self.outputs], dict(inputs)
+            return self._guarded(lambda: self._session.run(names, feed)), False
+        binding = self._session.io_binding()
+        self._bindings.append(binding)
+        for name, array in inputs.items():
+            binding.bind_cpu_input(name, array)
+        for output in self.outputs:
+            binding.bind_output(output.name)
+        run_with_iobinding = self._session.run_with_iobinding
+        return self._guarded(lambda: run_with_iobinding(binding)), True
+
+    def _outputs_bindable(self) -> bool:
+        return all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
+
+    def _guarded(self, call: Callable[[], Any]) -> Callable[[], None]:
+        """`call`, raising our errors; the try costs nothing while nothing is raised."""
+
+        def run() -> None:
+            try:
+                call()
+            except Exception as error:
+                raise failures.running(error, self.path) from error
+
+        return run
+
+    def close(self) -> None:
+        """Let go of the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
+        for binding in self._bindings:
+            binding.clear_binding_outputs()
+            binding.clear_binding_inputs()
+        self._bindings.clear()
+        self._session = None
+
+    def __enter__(self) -> WinMLSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,142 @@
+"""The whole cache: objects, stage results, pins, and what keeps it sound and small."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.location import cache_root
+from winml.modelkit.store import atomic, digest
+from winml.modelkit.store.objects import Objects
+from winml.modelkit.store.stage_cache import StageCache, StageEntry
+
+GRACE_S = 3600.0
+_PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a collection removed, or would remove."""
+
+    objects: int
+    bytes: int
+    entries: int
+    temporaries: int
+    kept_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "objects": self.objects,
+            "bytes": self.bytes,
+            "entries": self.entries,
+            "temporaries": self.temporaries,
+            "kept_bytes": self.kept_bytes,
+        }
+
+
+def _modified(path: Path, otherwise: float) -> float:
+    """When a file was last written; `otherwise` when its owner has just finished with it."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return otherwise
+
+
+class Cache:
+    """Everything under one cache folder."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or cache_root()
+        self.objects = Objects(self.root / "objects")
+        self.stages = StageCache(self.root / "stages", self.objects)
+        self._pins = self.root / "pins"
+
+    def pin(self, name: str, digests: Iterable[str]) -> None:
+        """Keep these objects until `unpin(name)`, whatever a collection wants."""
+        if not _PIN_NAME.fullmatch(name):
+            raise RequestError(f"not a name for a pin: `{name}`")
+        listed = sorted({digest.checked(d) for d in digests})
+        atomic.write_bytes(self._pins / f"{name}.json", json.dumps(listed).encode())
+
+    def unpin(self, name: str) -> None:
+        (self._pins / f"{name}.json").unlink(missing_ok=True)
+
+    def pins(self) -> dict[str, frozenset[str]]:
+        """Pinned digests by name; a pin that cannot be read raises, for what it keeps is unknown."""
+        found: dict[str, frozenset[str]] = {}
+        for path in sorted(self._pins.glob("*.json")) if self._pins.is_dir() else ():
+            try:
+                found[path.stem] = frozenset(digest.checked(d) for d in json.loads(path.read_bytes()))
+            except (ValueError, TypeError) as error:
+                raise RequestError(
+                    f"pin `{path}` cannot be read: {error}", hint="delete it if you do not need it"
+                ) from error
+        return found
+
+    def size_bytes(self) -> int:
+        return sum(o.bytes for o in self.objects)
+
+    def verify(self) -> tuple[list[str], int]:
+        """Hash every object again; the digests of those that were damaged, and how many were looked at."""
+        names = [o.digest for o in self.objects]
+        return [name for name in names if not self.objects.verify(name)], len(names)
+
+    def collect(
+        self,
+        *,
+        max_bytes: int | None = None,
+        older_than_s: float | None = None,
+        grace_s: float = GRACE_S,
+        dry_run: bool = False,
+    ) -> Collected:
+        """Remove stage results (oldest use first) until the limits hold, then objects that nothing names any more.
+
+        What was used within `grace_s` stays: a process may be about to name it in an entry.
+        """
+        now = time.time()
+        pinned = frozenset().union(*self.pins().values()) if self.pins() else frozenset()
+        sizes = {o.digest: o.bytes for o in self.objects}
+        kept, dropped = self._choose(now, sizes, pinned, max_bytes, older_than_s)
+        named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
+        garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
+        stale = [p for p in self.objects.temporaries() if now - _modified(p, now) > GRACE_S]
+        if not dry_run:
+            for entry in dropped:
+                self.stages.remove(entry)
+            for item in garbage:
+                self.objects.remove(item.digest)
+            for path in stale:
+                path.unlink(missing_ok=True)
+        removed = sum(o.bytes for o in garbage)
+        return Collected(len(garbage), removed, len(dropped), len(stale), sum(sizes.values()) - removed)
+
+    def _choose(
+        self,
+        now: float,
+        sizes: dict[str, int],
+        pinned: frozenset[str],
+        max_bytes: int | None,
+        older_than_s: float | None,
+    ) -> tuple[list[StageEntry], list[StageEntry]]:
+        """Entries to keep and to drop: by age first, then the least recently used until the size fits."""
+        kept: list[StageEntry] = []
+        dropped: list[StageEntry] = []
+        named = set(pinned)
+        total = sum(sizes.get(d, 0) for d in named)
+        for entry in sorted(self.stages, key=lambda e: -e.used_at):
+            added = {d: sizes.get(d, 0) for d in entry.files.values() if d not in named}
+            old = older_than_s is not None and now - entry.used_at > older_than_s
+            full = max_bytes is not None and total + sum(added.values()) > max_bytes
+            if old or full:
+                dropped.append(entry)
+                continue
+            kept.append(entry)
+            named |= added.keys()
+            total += sum(added.values())
+        return kept, dropped

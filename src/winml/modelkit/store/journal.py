@@ -1,0 +1,156 @@
+"""An append-only file of JSON lines: what happened, in order, readable after any crash.
+
+A line is `{"schema": "winml/journal/1", "seq": 4, "sum": "...", "record": {...}}`; `sum` covers schema, seq and record.
+One process writes at a time (a lock beside the file); any number read. Replaying the records gives the state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from winml.modelkit.core.errors import DataError, UnavailableError
+from winml.modelkit.store import atomic, digest
+
+SCHEMA = "winml/journal/1"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a journal holds: its records in order, and a last line that was cut off, if any."""
+
+    records: tuple[dict[str, Any], ...]
+    torn: bytes | None
+    good_bytes: int
+    """Length of the file up to and including the last whole line."""
+
+
+def _sum(seq: int, record: dict[str, Any]) -> str:
+    return f"{zlib.crc32(digest.canonical([SCHEMA, seq, record])):08x}"
+
+
+def encode(seq: int, record: dict[str, Any]) -> bytes:
+    """One line."""
+    line = {"schema": SCHEMA, "seq": seq, "sum": _sum(seq, record), "record": record}
+    return json.dumps(line, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
+
+
+def _decode(line: bytes, seq: int) -> dict[str, Any]:
+    """The record of a line; ValueError says what is wrong with it."""
+    value = json.loads(line)
+    if not isinstance(value, dict) or not isinstance(value.get("record"), dict):
+        raise ValueError("not a journal line")
+    if value.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is {value.get('schema')!r}, this version reads {SCHEMA!r}")
+    if value.get("seq") != seq:
+        raise ValueError(f"its number is {value.get('seq')!r}, expected {seq}")
+    record: dict[str, Any] = value["record"]
+    if value.get("sum") != _sum(seq, record):
+        raise ValueError("its checksum does not fit")
+    return record
+
+
+def parse(content: bytes, *, source: str) -> Replay:
+    """The records of a journal.
+
+    Only the last line may be cut off: a crash in mid-write does that. Damage before it means lost history, which is an
+    error that names the line, never skipped.
+    """
+    records: list[dict[str, Any]] = []
+    position = 0
+    while position < len(content):
+        end = content.find(b"\n", position)
+        if end < 0:
+            return Replay(tuple(records), content[position:], position)
+        try:
+            records.append(_decode(content[position:end], len(records)))
+        except ValueError as error:
+            if end == len(content) - 1:
+                # The newline can reach the disk before the rest of its line does.
+                return Replay(tuple(records), content[position:], position)
+            raise DataError(
+                f"journal `{source}` is damaged in line {len(records) + 1}: {error}",
+                hint="restore it from a copy; the lines before it are intact",
+            ) from error
+        position = end + 1
+    return Replay(tuple(records), None, position)
+
+
+def read(path: Path) -> Replay:
+    """The records of a journal file; one that does not exist has none."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        content = b""
+    return parse(content, source=str(path))
+
+
+class Journal:
+    """A journal open for writing, by this process alone."""
+
+    def __init__(self, path: Path) -> None:
+        from filelock import FileLock, Timeout
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._lock = FileLock(f"{path}.lock")
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise UnavailableError(
+                f"journal `{path}` is in use by another process", hint="wait for it to end, or use another folder"
+            ) from error
+        try:
+            self.replay = read(path)
+            self._set_torn_aside()
+            self._stream: BinaryIO = path.open("ab", buffering=0)
+            atomic.sync_folder(path.parent)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._next = len(self.replay.records)
+
+    def _set_torn_aside(self) -> None:
+        """Keep the bytes of a torn line beside the journal and cut them off, so that the next line starts clean."""
+        if self.replay.torn is None:
+            return
+        atomic.write_bytes(self.path.with_name(f"{self.path.name}.torn-{len(self.replay.records)}"), self.replay.torn)
+        with self.path.open("r+b") as stream:
+            stream.truncate(self.replay.good_bytes)
+            os.fsync(stream.fileno())
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write a record; it is on the disk when this returns."""
+        line = encode(self._next, record)
+        before = os.fstat(self._stream.fileno()).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += self._stream.write(line[written:])
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            # Half a line must not be followed by another: a later record would make it damage in the middle.
+            self._stream.truncate(before)
+            raise atomic.refused(error, self.path) from error
+        self._next += 1
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        yield from read(self.path).records
+
+    def close(self) -> None:
+        self._stream.close()
+        self._lock.release()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,227 @@
+"""Content-addressed objects: files named by their digest, written once, linked out, never edited in place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.core.errors import DataError, RunFailedError, UnavailableError
+from winml.modelkit.store import atomic, digest
+
+_CANNOT_LINK = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
+_CANNOT_LINK_WINDOWS = (1, 17, 50, 1142)
+"""Invalid function, other volume, not supported, too many links."""
+
+
+class ObjectMissing(RunFailedError):
+    """An object that was asked for is not in the store, or was damaged and has been set aside."""
+
+    code = "object-missing"
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object of the store."""
+
+    digest: str
+    path: Path
+    bytes: int
+    used_at: float
+    """Seconds since the epoch of its last use by us."""
+
+
+class Objects:
+    """The objects under a folder. Any number of processes may read and write it at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._marks = folder.parent / "verified"
+        self._damaged = folder.parent / "damaged"
+
+    def path(self, name: str) -> Path:
+        """Where the object with this digest is, or would be."""
+        hexadecimal = digest.checked(name).removeprefix(digest.PREFIX)
+        return self._folder / hexadecimal[:2] / hexadecimal[2:]
+
+    def __contains__(self, name: str) -> bool:
+        return self.path(name).is_file()
+
+    def put_file(self, source: Path) -> str:
+        """Store a copy of a file and return its digest; storing the same content again costs only reading it."""
+        self._make(self._folder)
+        temporary = atomic.temporary_name(self._folder)
+        try:
+            with source.open("rb") as reader, temporary.open("xb") as writer:
+                name, _ = digest.copy(reader, writer)
+                final = self.path(name)
+                if self._is_sound(name):
+                    self._touch(final)
+                    return name
+                writer.flush()
+                os.fsync(writer.fileno())
+            self._place(temporary, final)
+        except OSError as error:
+            raise atomic.refused(error, self._folder) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        self._mark(name, final)
+        return name
+
+    def put_bytes(self, content: bytes) -> str:
+        """Store bytes and return their digest."""
+        name = digest.of_bytes(content)
+        final = self.path(name)
+        if self._is_sound(name):
+            self._touch(final)
+            return name
+        self._make(self._folder)
+        temporary = atomic.temporary_name(self._folder)
+        try:
+            with temporary.open("xb") as writer:
+                writer.write(content)
+                writer.flush()
+                os.fsync(writer.fileno())
+            self._place(temporary, final)
+        except OSError as error:
+            raise atomic.refused(error, self._folder) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        self._mark(name, final)
+        return name
+
+    def _place(self, temporary: Path, final: Path) -> None:
+        temporary.chmod(0o444)
+        self._make(final.parent)
+        temporary.replace(final)
+        atomic.sync_folder(final.parent)
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise atomic.refused(error, folder) from error
+
+    def _touch(self, path: Path) -> None:
+        """Keep an object that is in use away from a collection; only the access time, the other one is in the mark."""
+        try:
+            os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
+        except OSError:
+            return  # not ours to touch: a shared store that others own is still good to read
+
+    def open_path(self, name: str) -> Path:
+        """The path of a sound object, for reading only; raises ObjectMissing when there is none."""
+        if not self._is_sound(name):
+            raise ObjectMissing(f"object {name} is not in the store", hint="run the stage again")
+        path = self.path(name)
+        self._touch(path)
+        return path
+
+    def link_out(self, name: str, destination: Path) -> str:
+        """Make the object appear as `destination`; `link` or, where links are impossible, `copy`."""
+        source = self.open_path(name)
+        self._make(destination.parent)
+        temporary = atomic.temporary_name(destination.parent)
+        how = "link"
+        try:
+            try:
+                os.link(source, temporary)
+            except OSError as error:
+                if not self._cannot_link(error):
+                    raise
+                how = "copy"
+                self._copy(source, temporary)
+            temporary.replace(destination)
+        except FileNotFoundError as error:
+            raise ObjectMissing(f"object {name} went while it was being linked", hint="run the stage again") from error
+        except OSError as error:
+            raise atomic.refused(error, destination) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        return how
+
+    @staticmethod
+    def _cannot_link(error: OSError) -> bool:
+        return error.errno in _CANNOT_LINK or getattr(error, "winerror", None) in _CANNOT_LINK_WINDOWS
+
+    @staticmethod
+    def _copy(source: Path, destination: Path) -> None:
+        with source.open("rb") as reader, destination.open("xb") as writer:
+            shutil.copyfileobj(reader, writer, 1 << 20)
+            writer.flush()
+            os.fsync(writer.fileno())
+
+    def _state(self, path: Path) -> str:
+        stat = path.stat()
+        return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+
+    def _mark_path(self, name: str) -> Path:
+        path = self.path(name)
+        return self._marks / path.parent.name / path.name
+
+    def _mark(self, name: str, path: Path) -> None:
+        """Remember that this very file had this digest."""
+        atomic.write_bytes(self._mark_path(name), self._state(path).encode())
+
+    def _is_sound(self, name: str) -> bool:
+        """Whether the object is there and has the digest it is named by; hashed once per (inode, size, mtime)."""
+        path = self.path(name)
+        try:
+            state = self._state(path)
+        except FileNotFoundError:
+            return False
+        try:
+            if self._mark_path(name).read_text("ascii") == state:
+                return True
+        except (OSError, UnicodeDecodeError):
+            pass  # never verified, or a mark nobody can read: verify now
+        return self.verify(name)
+
+    def verify(self, name: str) -> bool:
+        """Hash the object again; a damaged one is set aside and counts as missing from then on."""
+        path = self.path(name)
+        try:
+            found = digest.of_file(path)
+        except FileNotFoundError:
+            return False
+        if found == name:
+            self._mark(name, path)
+            return True
+        self._make(self._damaged)
+        aside = self._damaged / f"{path.parent.name}{path.name}-{time.time_ns()}"
+        path.replace(aside)
+        self._mark_path(name).unlink(missing_ok=True)
+        return False
+
+    def __iter__(self) -> Iterator[StoredObject]:
+        """All objects; what other processes remove meanwhile is left out."""
+        if not self._folder.is_dir():
+            return
+        for shelf in sorted(self._folder.iterdir()):
+            if len(shelf.name) != 2 or not shelf.is_dir():
+                continue
+            for path in sorted(shelf.iterdir()):
+                try:
+                    stat = path.stat()
+                    name = digest.checked(f"{digest.PREFIX}{shelf.name}{path.name}")
+                except (FileNotFoundError, DataError):
+                    continue
+                yield StoredObject(name, path, stat.st_size, max(stat.st_atime, stat.st_mtime))
+
+    def remove(self, name: str) -> None:
+        """Delete an object; one that is gone already is fine."""
+        self._mark_path(name).unlink(missing_ok=True)
+        try:
+            self.path(name).unlink(missing_ok=True)
+        except PermissionError as error:
+            # Windows refuses to delete read-only files and files that are open.
+            raise UnavailableError(f"object {name} cannot be deleted: {error.strerror}") from error
+
+    def temporaries(self) -> Iterator[Path]:
+        """Left-over temporary files of processes that were killed, and of some that still write."""
+        if self._folder.is_dir():
+            yield from self._folder.glob(f"{atomic.TEMPORARY}*")

@@ -1,0 +1,1 @@
+"""Processes of our own: start, talk to, kill. Knows nothing of runtimes."""

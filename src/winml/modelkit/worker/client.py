@@ -1,0 +1,209 @@
+"""The calling side of a worker: one process, asked one thing at a time, that cannot take us down with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, cast
+
+from winml.modelkit.core import errors
+from winml.modelkit.worker import exit_reason
+from winml.modelkit.worker.memory import memory_of
+from winml.modelkit.worker.process_tree import ProcessTree
+
+Message = dict[str, Any]
+OnEvent = Callable[[Message], None]
+
+PROGRAM = Path(__file__).with_name("program.py")
+SOURCE_ROOT = PROGRAM.parents[3]
+"""Folder that holds the `winml` package."""
+
+_LOG_TAIL_BYTES = 8192
+_POLL_S = 0.25
+_GRACE_S = 2.0
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class WorkerBug(Exception):
+    """An operation ended with an exception nobody expected; the message is its traceback."""
+
+
+class Worker:
+    """A process that runs operations; its working directory is a folder of its own that goes with it."""
+
+    def __init__(
+        self, *, preload: tuple[str, ...] = (), python: str | None = None, env: dict[str, str] | None = None
+    ) -> None:
+        """Start the process; it imports the modules of `preload` while the caller does other things."""
+        self.folder = Path(tempfile.mkdtemp(prefix="winml-worker-"))
+        self._log_path = self.folder / "worker.log"
+        # -P and -I keep the folder of program.py off the path; -I also keeps PYTHONPATH out of another environment.
+        argv = [
+            python or sys.executable,
+            "-I" if python else "-P",
+            "-u",
+            str(PROGRAM),
+            str(SOURCE_ROOT),
+            *preload,
+        ]
+        with self._log_path.open("wb") as log:
+            self._tree = ProcessTree(argv, cwd=self.folder, stderr=log, env=env)
+        self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._next_id = 0
+        self._what = "the worker"
+        self._memory: dict[str, int] | None = None
+        self._ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._tree.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended and self._tree.process.poll() is None
+
+    def _read(self) -> None:
+        """Pass on every message; None when the process has closed its end."""
+        pipe = cast("IO[bytes]", self._tree.process.stdout)
+        buffered = os.fdopen(os.dup(pipe.fileno()), "rb")
+        with buffered:
+            for line in buffered:
+                try:
+                    self._messages.put(json.loads(line))
+                except ValueError:
+                    break  # a line cut off by the death of the process
+        self._messages.put(None)
+
+    def _send(self, message: Message) -> None:
+        pipe = cast("IO[bytes]", self._tree.process.stdin)
+        with contextlib.suppress(OSError):  # the process is gone; reading its answer tells how
+            pipe.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    def call(
+        self,
+        op: str,
+        args: Message | None = None,
+        *,
+        timeout_s: float | None = None,
+        on_event: OnEvent | None = None,
+        what: str | None = None,
+    ) -> Any:
+        """Run an operation and return its answer; its error, its death or a timeout is raised as ours.
+
+        `what` names the work in those errors, in words a user knows.
+        """
+        if self._ended:
+            raise RuntimeError("this worker has ended")
+        self._next_id += 1
+        self._what = what or f"`{op}`"
+        self._send({"id": self._next_id, "op": op, "args": args or {}})
+        return self._collect(timeout_s, on_event)
+
+    def stop(self, *, timeout_s: float) -> Any:
+        """The answer of the running operation with what it has so far; for use after an interrupted `call`."""
+        self._send({"op": "stop"})
+        return self._collect(timeout_s, None)
+
+    def _collect(self, timeout_s: float | None, on_event: OnEvent | None) -> Any:
+        started = time.monotonic()
+        while True:
+            message = self._wait(started, timeout_s)
+            if message is None:
+                raise self._died()
+            if "event" in message:
+                if on_event is not None:
+                    on_event(message)
+            elif message["id"] == self._next_id:
+                return self._unwrap(message)
+
+    def _wait(self, started: float, timeout_s: float | None) -> Message | None:
+        while True:
+            left = _POLL_S if timeout_s is None else min(_POLL_S, started + timeout_s - time.monotonic())
+            try:
+                return self._messages.get(timeout=max(left, 0.0))
+            except queue.Empty:
+                self._memory = memory_of(self.pid) or self._memory
+            if timeout_s is not None and time.monotonic() - started >= timeout_s:
+                raise self._timed_out(timeout_s)
+
+    def _unwrap(self, message: Message) -> Any:
+        if "ok" in message:
+            return message["ok"]
+        if "error" in message:
+            raise errors.from_json(message["error"], {**message.get("details", {}), "log": self.log_tail()})
+        raise WorkerBug(message["bug"])
+
+    def _timed_out(self, timeout_s: float) -> errors.WorkerTimeout:
+        self._ended = True
+        self._tree.end()
+        return errors.WorkerTimeout(
+            f"{self._what} timed out after {timeout_s:g} s; the process was ended",
+            hint="give it longer with `--timeout`, or check the model for an endless loop",
+            details=self._last_words(),
+        )
+
+    def _died(self) -> errors.WorkerCrashed:
+        returncode = self._end()
+        how = exit_reason.describe(returncode)
+        if exit_reason.KILLED in how and self._memory is not None:
+            how += f"; it used up to {self._memory['peak_bytes'] / 2**20:.0f} MiB"
+        return errors.WorkerCrashed(
+            f"{self._what}: the process {how}",
+            hint="the model or the execution provider ended the process; nothing else was harmed",
+            details={**self._last_words(), "returncode": returncode},
+        )
+
+    def _last_words(self) -> Message:
+        return {"log": self.log_tail(), "memory": self._memory}
+
+    def log_tail(self, lines: int = 20) -> list[str]:
+        """The last lines the process and its native libraries logged, without colours."""
+        try:
+            with self._log_path.open("rb") as log:
+                log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL_BYTES))
+                text = log.read().decode("utf-8", "replace")
+        except OSError:
+            return []  # the folder went with a closed worker
+        plain = (_ANSI.sub("", line).strip() for line in text.splitlines())
+        return [line for line in plain if line][-lines:]
+
+    def _end(self) -> int:
+        """The status of a process that closed its end by itself, after ending what it left behind."""
+        self._ended = True
+        try:
+            returncode = self._tree.process.wait(timeout=_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return self._tree.end()
+        self._tree.end()
+        return returncode
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        import shutil
+
+        self._ended = True
+        self._tree.end()
+        for pipe in (self._tree.process.stdin, self._tree.process.stdout):
+            if pipe is not None:
+                pipe.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

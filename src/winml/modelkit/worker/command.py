@@ -1,0 +1,57 @@
+"""Runs another program to its end, with its output in a file and its whole process tree under control."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.worker.process_tree import ProcessTree
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a program ended; `returncode` is None when it was ended for taking too long."""
+
+    returncode: int | None
+    output: str
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0
+
+    def tail(self, lines: int = 15) -> list[str]:
+        return [line for line in self.output.splitlines() if line.strip()][-lines:]
+
+
+def run_command(
+    argv: list[str],
+    *,
+    cwd: Path,
+    log: Path,
+    timeout_s: float,
+    env: dict[str, str] | None = None,
+    on_wait: Callable[[float], None] = lambda _: None,
+) -> Finished:
+    """Run a program; Ctrl-C and a timeout end it and everything it started."""
+    with log.open("wb") as stream:
+        tree = ProcessTree(argv, cwd=cwd, stderr=stream, stdout=stream, env=env)
+    started = time.monotonic()
+    try:
+        while tree.process.poll() is None:
+            elapsed = time.monotonic() - started
+            if elapsed > timeout_s:
+                tree.end()
+                return Finished(None, log.read_text("utf-8", "replace"))
+            on_wait(elapsed)
+            try:
+                tree.process.wait(_POLL_S)
+            except subprocess.TimeoutExpired:
+                continue
+    finally:
+        tree.end()
+    return Finished(tree.process.returncode, log.read_text("utf-8", "replace"))

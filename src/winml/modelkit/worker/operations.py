@@ -1,0 +1,13 @@
+"""The table of operations a worker can be asked for: name -> `module:function`, imported there on first use.
+
+A function takes `(args, context)` and returns something JSON can hold; tensors travel as file paths.
+"""
+
+from __future__ import annotations
+
+OPERATIONS: dict[str, str] = {
+    "ping": "winml.modelkit.worker.program:ping",
+    "graph.describe": "winml.modelkit.graph.describe:describe",
+    "session.measure": "winml.modelkit.session.measure:measure",
+    "session.probe": "winml.modelkit.session.ep_registry:probe",
+}

@@ -1,0 +1,123 @@
+"""The program that runs in the other process: reads requests, calls operations, writes answers.
+
+Started as a script, so that it works in an environment that does not have winml-modelkit: the folder of our own
+source is appended after that environment's packages. Only the standard library is imported here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+Message = dict[str, Any]
+
+
+class Context:
+    """What an operation may use besides its arguments."""
+
+    def __init__(self, channel: BinaryIO) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+        self.stop = threading.Event()
+        """Set when the caller wants what there is so far; long operations look at it between steps."""
+
+    def send(self, message: Message) -> None:
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            self._channel.write(line)
+            self._channel.flush()
+
+    def event(self, name: str, **values: Any) -> None:
+        """Tell the caller how far the operation is."""
+        self.send({"event": name, **values})
+
+
+def ping(args: Message, context: Context) -> Message:
+    """Answer; imports the modules named in `args` first, so that a caller can wait for a warm process."""
+    for name in args.get("modules", ()):
+        importlib.import_module(name)
+    return {"pid": os.getpid(), "python": sys.version.split()[0], "echo": args.get("echo")}
+
+
+def _own_stdout() -> BinaryIO:
+    """The pipe to the caller; what native code prints to stdout goes to the log from now on."""
+    sys.stdout.flush()
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return channel
+
+
+def _read_requests(requests: queue.SimpleQueue[Message | None], context: Context) -> None:
+    """Feed the queue until the caller closes the pipe, which means it is gone: then leave at once.
+
+    A thread of its own, because an operation in native code cannot look.
+    """
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if message.get("op") == "stop":
+            context.stop.set()
+        elif message.get("op") == "quit":
+            requests.put(None)
+        else:
+            requests.put(message)
+    os._exit(0)
+
+
+def _failure(error: BaseException) -> Message:
+    """The error as the caller needs it: ours with its class, a bug with its traceback."""
+    from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
+
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("winml"):
+        error = UnavailableError(
+            f"Python package `{error.name.partition('.')[0]}` is not installed",
+            hint=f"it is looked for by {sys.executable}",
+        )
+    if isinstance(error, MemoryError):
+        error = RunFailedError(f"out of memory: {error or 'allocation refused'}", hint="use a smaller batch or input")
+    if isinstance(error, ModelkitError):
+        return {"error": error.to_json(), "details": error.details}
+    return {"bug": "".join(traceback.format_exception(error))}
+
+
+def _answer(message: Message, table: dict[str, str], context: Context) -> Message:
+    module, _, function = table[message["op"]].partition(":")
+    try:
+        operation = getattr(importlib.import_module(module), function)
+        return {"ok": operation(message.get("args", {}), context)}
+    except Exception as error:  # noqa: BLE001 - whatever an operation raises is its answer
+        return _failure(error)
+
+
+def _preload(modules: list[str]) -> None:
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except Exception:  # noqa: BLE001 - the operation that needs it fails the same way and can say so
+            return
+
+
+def serve(preload: list[str]) -> None:
+    """Answer requests until told to quit."""
+    context = Context(_own_stdout())
+    requests: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(requests, context), daemon=True).start()
+    from winml.modelkit.worker.operations import OPERATIONS
+
+    _preload(preload)
+    while (message := requests.get()) is not None:
+        context.stop.clear()
+        context.send({"id": message["id"], **_answer(message, OPERATIONS, context)})
+
+
+if __name__ == "__main__":
+    sys.path.append(sys.argv[1])
+    serve(sys.argv[2:])
+    sys.stderr.flush()
+    # Native libraries that crash in their exit handlers must not turn a finished answer into a failure.
+    os._exit(0)

@@ -1,0 +1,63 @@
+"""Fixtures of all tests, and the reasons why some cannot run on a machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import model_zoo
+
+
+def _reason(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
+        return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
+    if item.get_closest_marker("npu") and os.environ.get("WINML_TEST_NPU") != "1":
+        return "needs a real NPU; set WINML_TEST_NPU=1"
+    if item.get_closest_marker("package_index") and os.environ.get("WINML_TEST_OFFLINE") == "1":
+        return "needs a package index; WINML_TEST_OFFLINE=1 is set"
+    if item.get_closest_marker("windows") and sys.platform != "win32":
+        return "needs Windows"
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what this machine cannot run; the summary says how many and why."""
+    reasons = {item: reason for item in items if (reason := _reason(item)) is not None}
+    if reasons:
+        config.hook.pytest_deselected(items=list(reasons))
+        items[:] = [item for item in items if item not in reasons]
+        config.stash[_REASONS] = sorted(set(reasons.values()))
+
+
+_REASONS = pytest.StashKey[list[str]]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for reason in config.stash.get(_REASONS, []):
+        terminalreporter.write_line(f"deselected: {reason}")
+
+
+@pytest.fixture(scope="session")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every small model, saved once."""
+    folder = tmp_path_factory.mktemp("zoo")
+    for name, model in {
+        "relu": model_zoo.relu(),
+        "conv": model_zoo.conv_net(),
+        "fused": model_zoo.conv_net(fused=True),
+        "fpe": model_zoo.divides_int_min(),
+        "hang": model_zoo.endless_loop(),
+        "huge": model_zoo.huge_allocation(),
+        "embedding": model_zoo.embedding(),
+    }.items():
+        model_zoo.saved(model, folder / f"{name}.onnx")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def conv_w8a8(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return model_zoo.conv_w8a8(tmp_path_factory.mktemp("w8a8") / "conv_w8a8.onnx")

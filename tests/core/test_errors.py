@@ -1,0 +1,100 @@
+"""The tree of errors is the one its docstring draws, and every error survives the trip between processes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import pytest
+
+from winml.modelkit.core import errors
+from winml.modelkit.core.errors import BY_CODE, EXIT_BUG, ModelkitError, from_json
+
+LINE = re.compile(r"^ {4}(?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+) +(?P<exit>\d+)", re.MULTILINE)
+
+
+def drawn() -> list[tuple[int, str, int]]:
+    """Depth, class and exit code of every line of the tree below its root."""
+    return [(len(m["branch"]) // 4, m["name"], int(m["exit"])) for m in LINE.finditer(errors.__doc__ or "")]
+
+
+def classes() -> list[type[ModelkitError]]:
+    """Every error class the module defines, its root included."""
+    found = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, ModelkitError)]
+    return sorted(found, key=lambda c: c.__name__)
+
+
+def test_the_docstring_draws_every_class() -> None:
+    assert {name for _, name, _ in drawn()} | {"ModelkitError"} == {c.__name__ for c in classes()}
+
+
+@pytest.mark.parametrize(("name", "code"), [(name, code) for _, name, code in drawn()])
+def test_every_class_has_the_exit_code_its_docstring_says(name: str, code: int) -> None:
+    assert getattr(errors, name).exit_code == code
+
+
+def test_every_class_hangs_where_the_docstring_draws_it() -> None:
+    parents = {0: "ModelkitError"}
+    for depth, name, _ in drawn():
+        assert getattr(errors, name).__base__.__name__ == parents[depth - 1], name
+        parents[depth] = name
+
+
+def test_exit_codes_are_those_of_the_contract() -> None:
+    assert {code for _, _, code in drawn()} == {1, 2, 3, 4, 5, 6, 130}
+
+
+def test_codes_are_unique() -> None:
+    codes = [c.code for c in classes()]
+    assert sorted(codes) == sorted(set(codes))
+    assert {c.code: c for c in classes()} == BY_CODE
+
+
+def test_codes_are_words_joined_by_hyphens() -> None:
+    assert [c.code for c in classes() if not re.fullmatch(r"[a-z]+(-[a-z]+)*", c.code)] == []
+
+
+def test_no_error_ends_like_a_bug_or_like_success() -> None:
+    assert not {c.exit_code for c in classes()} & {0, EXIT_BUG}
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda c: c.__name__)
+@pytest.mark.parametrize("hint", [None, "name the .onnx file inside it"])
+def test_every_error_survives_the_trip_through_json(kind: type[ModelkitError], hint: str | None) -> None:
+    sent = kind("model `a ü.onnx` is a directory", hint=hint)
+    received = from_json(json.loads(json.dumps(sent.to_json())), {"log": ["last line"]})
+    assert type(received) is kind
+    assert received.to_json() == sent.to_json()
+    assert received.details == {"log": ["last line"]}
+
+
+def test_an_error_that_another_package_refined_comes_back_as_itself() -> None:
+    class FeedOffline(errors.UnavailableError):
+        code = "feed-offline"
+
+    received = from_json(FeedOffline("the feed does not answer").to_json())
+    assert type(received) is FeedOffline
+    assert received.exit_code == 3
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda c: c.__name__)
+def test_json_has_the_fields_of_the_contract(kind: type[ModelkitError]) -> None:
+    assert kind("what", hint="do").to_json() == {
+        "code": kind.code,
+        "message": "what",
+        "hint": "do",
+        "exit": kind.exit_code,
+    }
+
+
+def test_an_error_reads_as_its_message() -> None:
+    assert str(ModelkitError("model file not found", hint="look elsewhere")) == "model file not found"
+
+
+def test_details_belong_to_one_error_alone() -> None:
+    known = {"log": ["line"]}
+    first, second = ModelkitError("a", details=known), ModelkitError("b")
+    first.details["measurement"] = {}
+    assert known == {"log": ["line"]}
+    assert second.details == {}

@@ -1,0 +1,57 @@
+"""Every command that README and docs show in a `sh` block is run, on the sample."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from winml.modelkit import sample
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def _commands() -> list[str]:
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            found += [line.partition("#")[0].strip() for line in block.splitlines()]
+    return list(dict.fromkeys(c for c in found if c.startswith("winml ")))
+
+
+def _marks(command: str) -> list[pytest.MarkDecorator]:
+    if "openvino" in command:
+        return [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
+    return [pytest.mark.qnn] if "qnn" in command else []
+
+
+@pytest.mark.parametrize("command", [pytest.param(c, marks=_marks(c)) for c in _commands()])
+def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
+    shutil.copy(sample.MODEL, tmp_path / "model.onnx")
+    words = shlex.split(command)[1:]
+    # What the docs install is installed for the other tests already; here it only has to be understood.
+    if words[:2] == ["ep", "install"]:
+        words.append("--help")
+    cache = Path(sys.prefix) / "winml-test-cache"
+    result = subprocess.run(
+        [sys.executable, "-m", "winml.modelkit", *words],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "WINML_CACHE": str(cache)},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_docs_show_commands() -> None:
+    assert len(_commands()) >= 8
+
+
+def test_links_to_files_of_the_repository_lead_somewhere() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`((?:docs|src|tests|benchmarks|scripts)/[\w./-]+)`", page.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{page.name} names {name}"

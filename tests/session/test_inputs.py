@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from winml.modelkit.core.errors import DataError, ModelkitError, RequestError
+from winml.modelkit.session.inputs import InputRequest, InputSpec, fitting, from_npz, synthetic
+
+IMAGE = InputSpec("image", "tensor(float)", ("batch", 3, 8, 8))
+IDS = InputSpec("ids", "tensor(int64)", ("batch", "sequence"))
+
+
+def test_symbolic_dimensions_default_to_one_and_can_be_set() -> None:
+    assert synthetic([IMAGE], InputRequest())["image"].shape == (1, 3, 8, 8)
+    made = synthetic([IMAGE, IDS], InputRequest(dims={"sequence": 7}, batch_size=2))
+    assert made["image"].shape == (2, 3, 8, 8)
+    assert made["ids"].shape == (2, 7)
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    first, again = (synthetic([IMAGE], InputRequest(seed=3))["image"] for _ in range(2))
+    other = synthetic([IMAGE], InputRequest(seed=4))["image"]
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_integers_stay_in_their_range_both_ends_included() -> None:
+    asked = InputRequest(dims={"sequence": 500}, int_ranges={"ids": (5, 7)})
+    assert set(synthetic([IDS], asked)["ids"].ravel()) == {5, 6, 7}
+
+
+def test_integers_are_zero_or_one_unless_a_range_is_given() -> None:
+    assert set(synthetic([IDS], InputRequest(dims={"sequence": 100}))["ids"].ravel()) == {0, 1}
+
+
+def test_a_range_for_all_gives_way_to_one_for_an_input() -> None:
+    mask = InputSpec("mask", "tensor(int64)", (100,))
+    asked = InputRequest(dims={"sequence": 100}, int_ranges={"": (3, 3), "mask": (1, 1)})
+    made = synthetic([IDS, mask], asked)
+    assert set(made["ids"].ravel()) == {3}
+    assert set(made["mask"].ravel()) == {1}
+
+
+def test_a_range_outside_the_type_is_refused() -> None:
+    with pytest.raises(RequestError, match="does not fit"):
+        synthetic([InputSpec("x", "tensor(uint8)", (2,))], InputRequest(int_ranges={"": (0, 300)}))
+
+
+def test_an_unknown_dimension_or_input_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(RequestError, match="`seq`") as caught:
+        synthetic([IDS], InputRequest(dims={"seq": 3}))
+    assert "`sequence`" in (caught.value.hint or "")
+    with pytest.raises(RequestError, match="no input `idz`"):
+        synthetic([IDS], InputRequest(int_ranges={"idz": (0, 1)}))
+
+
+def test_a_fixed_batch_cannot_be_changed() -> None:
+    fixed = InputSpec("x", "tensor(float)", (1, 3))
+    assert synthetic([fixed], InputRequest(batch_size=1))["x"].shape == (1, 3)
+    with pytest.raises(RequestError, match="fixed at 1"):
+        synthetic([fixed], InputRequest(batch_size=4))
+
+
+def test_the_batch_goes_to_the_dimension_called_batch() -> None:
+    pixels = InputSpec("pixels", "tensor(float)", ("count", 3))
+    made = synthetic([IDS, pixels], InputRequest(batch_size=4))
+    assert made["ids"].shape == (4, 1)
+    assert made["pixels"].shape == (1, 3)
+
+
+def test_an_input_that_would_fill_the_machine_is_refused() -> None:
+    with pytest.raises(DataError, match="GiB"):
+        synthetic([InputSpec("x", "tensor(float)", (10**6, 10**6))], InputRequest())
+
+
+def test_types_that_are_not_tensors_are_refused_by_name() -> None:
+    with pytest.raises(DataError, match=r"seq\(tensor\(float\)\)"):
+        synthetic([InputSpec("x", "seq(tensor(float))", ())], InputRequest())
+
+
+@given(
+    kind=st.sampled_from(["float", "double", "float16", "int8", "uint8", "int64", "bool", "uint16", "string"]),
+    shape=st.lists(st.one_of(st.integers(0, 4), st.sampled_from(["a", "b", "batch"]), st.none()), max_size=4),
+    batch=st.one_of(st.none(), st.integers(1, 3)),
+)
+def test_any_tensor_is_made_in_its_type_and_fits_itself(kind: str, shape: list[object], batch: int | None) -> None:
+    spec = InputSpec("x", f"tensor({kind})", tuple(shape))  # type: ignore[arg-type]
+    try:
+        made = synthetic([spec], InputRequest(batch_size=batch))
+    except RequestError:
+        assert batch is not None
+        return
+    np.testing.assert_array_equal(fitting(made, [spec], source="itself")["x"], made["x"])
+
+
+def test_npz_arrays_are_read_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "in put ü.npz"
+    image = np.ones((2, 3, 8, 8), np.float32)
+    np.savez(path, image=image, label=np.zeros(2))
+    np.testing.assert_array_equal(from_npz(path, [IMAGE])["image"], image)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"picture": np.ones((1, 3, 8, 8), np.float32)}, "no array for input `image`"),
+        ({"image": np.ones((1, 3, 8, 8))}, "must be float32 but"),
+        ({"image": np.ones((1, 3, 8), np.float32)}, r"must have shape \[batch, 3, 8, 8\]"),
+        ({"image": np.ones((1, 4, 8, 8), np.float32)}, "has .1, 4, 8, 8"),
+    ],
+)
+def test_npz_that_does_not_fit_is_refused(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        from_npz(tmp_path / "x.npz", [IMAGE])
+
+
+def test_one_symbol_has_one_size_over_all_inputs(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", image=np.ones((2, 3, 8, 8), np.float32), ids=np.ones((3, 4), np.int64))
+    with pytest.raises(DataError, match="`batch` is 2 in one input and 3"):
+        from_npz(tmp_path / "x.npz", [IMAGE, IDS])
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=200))
+def test_any_bytes_as_npz_give_our_error(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("npz") / "x.npz"
+    path.write_bytes(content)
+    with pytest.raises(DataError):
+        from_npz(path, [IMAGE])
+
+
+def test_a_truncated_npz_and_a_missing_one_are_told_apart(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", image=np.ones((2, 3, 8, 8), np.float32))
+    whole = (tmp_path / "x.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"not an \.npz"):
+        from_npz(tmp_path / "cut.npz", [IMAGE])
+    with pytest.raises(DataError, match="not found"):
+        from_npz(tmp_path / "gone.npz", [IMAGE])
+
+
+def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", image=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ModelkitError, match=r"not an \.npz file of plain arrays"):
+        from_npz(tmp_path / "x.npz", [IMAGE])

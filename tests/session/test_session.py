@@ -1,0 +1,165 @@
+"""WinMLSession on the real runtime: CPU here, QNN on its simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import model_zoo
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    EPUnavailableError,
+    ModelFileError,
+    ModelkitError,
+    PlacementError,
+    RequestError,
+)
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.session import WinMLSession
+
+CPU = Target("cpu", "cpu")
+NPU = Target("qnn", "npu", simulated=True)
+
+
+def test_runs_a_model_and_names_its_inputs_and_outputs(zoo: Path) -> None:
+    with WinMLSession(zoo / "relu.onnx", target=CPU) as session:
+        out = session.run({"x": np.array([[-1, 2, -3, 4]], np.float32)})
+        assert [i.name for i in session.inputs] == ["x"]
+        assert session.inputs[0].shape == ("batch", 4)
+    np.testing.assert_array_equal(out["y"], [[0, 2, 0, 4]])
+
+
+def test_placement_counts_every_node(zoo: Path) -> None:
+    with WinMLSession(zoo / "conv.onnx", target=CPU) as session:
+        assert session.placement.nodes == {"CPUExecutionProvider": 8}
+        assert session.placement.partitions == {}
+        assert not session.placement.fell_back
+
+
+def test_bound_runs_write_the_outputs_of_the_first_run_again(zoo: Path) -> None:
+    with WinMLSession(zoo / "relu.onnx", target=CPU) as session:
+        run, bound = session.bound_run({"x": np.ones((1, 4), np.float32)})
+        run()
+        run()
+        assert bound
+
+
+def test_strings_are_run_without_io_binding(tmp_path: Path) -> None:
+    model = model_zoo.text_model("g (string[2] x) => (string[2] y) { y = Identity(x) }")
+    with WinMLSession(model_zoo.saved(model, tmp_path / "s.onnx"), target=CPU) as session:
+        run, bound = session.bound_run({"x": np.array(["a", "b"], dtype=object)})
+        run()
+        assert not bound
+
+
+def test_spaces_and_other_scripts_in_a_path_work(tmp_path: Path) -> None:
+    folder = tmp_path / "mödels 模型"
+    folder.mkdir()
+    with WinMLSession(model_zoo.saved(model_zoo.relu(), folder / "re lu.onnx"), target=CPU) as session:
+        assert session.placement.total == 1
+
+
+def _with(change: str) -> onnx.ModelProto:
+    model = model_zoo.conv_net()
+    if change == "ir":
+        model.ir_version = 99
+    elif change == "opset":
+        model.opset_import[0].version = 99
+    elif change == "op":
+        model.graph.node[0].op_type = "Nope"
+    elif change == "external":
+        tensor = model.graph.initializer[0]
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        tensor.ClearField("raw_data")
+        for key, value in {"location": "gone.data", "offset": "0", "length": "1728"}.items():
+            tensor.external_data.add(key=key, value=value)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ir", r"IR version 99; this onnxruntime reads up to \d+"),
+        ("opset", r"needs opset 99; this onnxruntime reads up to \d+"),
+        ("op", "operator `Nope`, which does not exist in version 21"),
+        ("external", r"external data of .* is missing: .*gone\.data"),
+    ],
+)
+def test_a_model_that_cannot_be_opened_is_refused_with_its_reason(tmp_path: Path, change: str, message: str) -> None:
+    path = model_zoo.saved(_with(change), tmp_path / "m.onnx")
+    with pytest.raises(ModelFileError, match=message):
+        WinMLSession(path, target=CPU)
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello world\n" * 20, b"\x00" * 50, model_zoo.conv_net().SerializeToString()[:300]]
+)
+def test_bytes_that_are_no_model_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="not an ONNX model, or it is truncated"):
+        WinMLSession(path, target=CPU)
+
+
+def test_an_unknown_optimization_level_is_refused(zoo: Path) -> None:
+    with pytest.raises(RequestError, match="`fast`"):
+        WinMLSession(zoo / "relu.onnx", target=CPU, section=SessionSection(optimization_level="fast"))
+
+
+def test_wrong_inputs_are_our_error(zoo: Path) -> None:
+    with WinMLSession(zoo / "relu.onnx", target=CPU) as session, pytest.raises(ModelkitError, match="running"):
+        session.run({"x": np.ones((1, 5), np.float32)})
+
+
+def test_an_ep_that_is_not_installed_is_unavailable(zoo: Path) -> None:
+    with pytest.raises(EPUnavailableError, match="not for Linux|not installed|not available"):
+        WinMLSession(zoo / "relu.onnx", target=Target("vitisai", "npu"))
+
+
+@pytest.mark.qnn
+def test_a_quantized_model_goes_to_the_npu_with_its_edges_on_the_cpu(conv_w8a8: Path) -> None:
+    with WinMLSession(conv_w8a8, target=NPU) as session:
+        placement = session.placement
+    assert placement.nodes["QNNExecutionProvider"] >= 20
+    assert placement.partitions == {"QNNExecutionProvider": 1}
+    assert placement.fell_back == {"QuantizeLinear": 1, "DequantizeLinear": 1}
+    assert session.added_options == {"backend_type": "htp", "soc_model": "60"}
+
+
+@pytest.mark.qnn
+def test_fused_convolutions_stay_on_the_cpu_and_are_named(zoo: Path) -> None:
+    with WinMLSession(zoo / "fused.onnx", target=NPU) as session:
+        assert session.placement.fell_back == {"com.microsoft:FusedConv": 3}
+    with pytest.raises(CheckFailed, match="com.microsoft:FusedConv x3"):
+        WinMLSession(zoo / "fused.onnx", target=NPU, strict_ep=True)
+
+
+@pytest.mark.qnn
+def test_outputs_of_the_simulator_are_near_those_of_the_cpu(conv_w8a8: Path) -> None:
+    feed = {"x": np.random.default_rng(1).random((1, 3, 16, 16), dtype=np.float32)}
+    with WinMLSession(conv_w8a8, target=NPU) as npu, WinMLSession(conv_w8a8, target=CPU) as cpu:
+        np.testing.assert_allclose(npu.run(feed)["y"], cpu.run(feed)["y"], atol=0.05)
+
+
+@pytest.mark.qnn
+def test_an_option_that_moves_everything_to_the_cpu_is_an_error(conv_w8a8: Path) -> None:
+    with pytest.raises(PlacementError, match="took none of the"):
+        WinMLSession(conv_w8a8, target=NPU, section=SessionSection(ep_options={"soc_model": "9999"}))
+
+
+@pytest.mark.qnn
+@pytest.mark.parametrize("option", ["bogus_option=1", "vtcm_mb=abc", "profiling_level=zzz", "htp_arch=99"])
+def test_options_the_ep_would_ignore_are_refused(conv_w8a8: Path, option: str) -> None:
+    key, _, value = option.partition("=")
+    with pytest.raises(RequestError, match=key):
+        WinMLSession(conv_w8a8, target=NPU, section=SessionSection(ep_options={key: value}))
+
+
+@pytest.mark.qnn
+def test_a_device_the_ep_does_not_have_here_is_unavailable(conv_w8a8: Path) -> None:
+    with pytest.raises(EPUnavailableError, match="no gpu here"):
+        WinMLSession(conv_w8a8, target=Target("qnn", "gpu"))

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.store import digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.objects import ObjectMissing, Objects
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    return Objects(tmp_path / "cache" / "objects")
+
+
+def _file(folder: Path, content: bytes, name: str = "source") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def test_what_is_put_in_comes_out_by_its_digest(objects: Objects, tmp_path: Path) -> None:
+    name = objects.put_file(_file(tmp_path, b"content"))
+    assert name == digest.of_bytes(b"content") == objects.put_bytes(b"content")
+    assert objects.open_path(name).read_bytes() == b"content"
+    assert name in objects
+    assert [o.digest for o in objects] == [name]
+
+
+def test_the_same_content_is_stored_once(objects: Objects, tmp_path: Path) -> None:
+    first = objects.put_file(_file(tmp_path, b"same"))
+    inode = objects.path(first).stat().st_ino
+    assert objects.put_file(_file(tmp_path, b"same", "other")) == first
+    assert objects.path(first).stat().st_ino == inode
+
+
+def test_objects_are_read_only_and_linked_out(objects: Objects, tmp_path: Path) -> None:
+    name = objects.put_bytes(b"weights")
+    out = tmp_path / "build" / "model.onnx"
+    assert objects.link_out(name, out) == "link"
+    assert out.stat().st_ino == objects.path(name).stat().st_ino
+    assert stat.S_IMODE(out.stat().st_mode) == 0o444
+
+
+def test_linking_replaces_a_file_by_rename_and_never_writes_into_it(objects: Objects, tmp_path: Path) -> None:
+    old, new = objects.put_bytes(b"old"), objects.put_bytes(b"new")
+    out = tmp_path / "model.onnx"
+    objects.link_out(old, out)
+    objects.link_out(new, out)
+    assert out.read_bytes() == b"new"
+    assert objects.open_path(old).read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EMLINK, errno.EPERM])
+def test_a_copy_is_made_where_links_are_impossible(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    name = objects.put_bytes(b"weights")
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    out = tmp_path / "model.onnx"
+    assert objects.link_out(name, out) == "copy"
+    assert out.read_bytes() == b"weights"
+    assert out.stat().st_ino != objects.path(name).stat().st_ino
+
+
+def test_a_link_across_volumes_becomes_a_copy(objects: Objects, tmp_path: Path) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second volume here")
+    name = objects.put_bytes(b"weights")
+    out = shared / f"winml-test-{os.getpid()}"
+    try:
+        assert objects.link_out(name, out) == "copy"
+        assert out.read_bytes() == b"weights"
+    finally:
+        out.unlink(missing_ok=True)
+
+
+def test_a_damaged_object_is_noticed_set_aside_and_missing(objects: Objects) -> None:
+    name = objects.put_bytes(b"weights")
+    path = objects.path(name)
+    path.chmod(0o644)
+    path.write_bytes(b"WEIGHTS")
+    with pytest.raises(ObjectMissing):
+        objects.open_path(name)
+    assert not path.exists()
+    assert [p.read_bytes() for p in (path.parents[2] / "damaged").iterdir()] == [b"WEIGHTS"]
+    assert objects.put_bytes(b"weights") == name
+    assert objects.open_path(name).read_bytes() == b"weights"
+
+
+def test_damage_that_keeps_size_and_time_is_found_by_a_full_verification(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    name = cache.objects.put_bytes(b"weights")
+    path = cache.objects.path(name)
+    before = path.stat()
+    path.chmod(0o644)
+    with path.open("r+b") as stream:
+        stream.write(b"W")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert cache.objects.open_path(name)  # the mark still fits: that is what full verification is for
+    assert cache.verify() == ([name], 1)
+    with pytest.raises(ObjectMissing):
+        cache.objects.open_path(name)
+
+
+def test_reading_hashes_an_object_once(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = objects.put_bytes(b"weights")
+    hashed: list[object] = []
+    monkeypatch.setattr(digest, "of_file", lambda path: hashed.append(path) or name)
+    again = Objects(objects.path(name).parents[1])
+    again.open_path(name)
+    assert hashed == []
+    (objects.path(name).parents[2] / "verified" / name[7:9] / name[9:]).write_text("0 0 0")
+    again.open_path(name)
+    again.open_path(name)
+    assert len(hashed) == 1
+
+
+def test_names_that_are_no_digests_never_become_paths(objects: Objects) -> None:
+    for name in ("../../etc/passwd", "sha256:..", "", "sha256:" + "G" * 64):
+        with pytest.raises(DataError):
+            objects.path(name)
+
+
+def test_an_object_that_is_not_there_is_missing(objects: Objects, tmp_path: Path) -> None:
+    with pytest.raises(ObjectMissing):
+        objects.link_out(digest.of_bytes(b"nothing"), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_many_threads_may_store_the_same_content_at_once(objects: Objects, tmp_path: Path) -> None:
+    source = _file(tmp_path, os.urandom(1 << 20))
+    names: list[str] = []
+    threads = [threading.Thread(target=lambda: names.append(objects.put_file(source))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(names) == 8
+    assert len(set(names)) == 1
+    assert digest.of_file(objects.path(names[0])) == names[0]
+
+
+def test_two_processes_may_write_the_same_objects_at_once(tmp_path: Path) -> None:
+    script = (
+        "import sys, pathlib, hashlib\n"
+        "from winml.modelkit.store.objects import Objects\n"
+        "objects = Objects(pathlib.Path(sys.argv[1]))\n"
+        "for i in range(60):\n"
+        "    name = objects.put_bytes(hashlib.sha256(str(i).encode()).digest() * 4000)\n"
+        "    objects.link_out(name, pathlib.Path(sys.argv[2]) / str(i))\n"
+    )
+    folder = tmp_path / "objects"
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, str(folder), str(tmp_path / f"out{n}")]) for n in range(2)
+    ]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
+    stored = list(Objects(folder))
+    assert len(stored) == 60
+    assert all(digest.of_file(o.path) == o.digest for o in stored)
