@@ -19,6 +19,7 @@ def measured(*walls_ms: list[float], cpu_factor: float = 2.0) -> Measurement:
     rounds = tuple(
         Round(
             arm=0,
+            round=i,
             process=100 + i,
             order=i,
             wall_ns=tuple(int(v * MS) for v in wall),

@@ -25,7 +25,7 @@ def measured(
 ) -> Measurement:
     """A measurement of these wall times, one list per session, on a quiet machine unless told otherwise."""
     rounds = tuple(
-        Round(0, 100 + i, i, tuple(wall), tuple(int(ns * cpu_share) for ns in wall), load if i == 0 else 9.0, 9.0)
+        Round(0, i, 100 + i, i, tuple(wall), tuple(int(ns * cpu_share) for ns in wall), load if i == 0 else 9.0, 9.0)
         for i, wall in enumerate(sessions)
     )
     arm = Arm("model.onnx", target, SessionSection(threads=threads))

@@ -17,7 +17,7 @@ SECTION = SessionSection(
     fixed_dims={"batch": 1},
 )
 ARM = Arm("/models/a.onnx", Target("qnn", "npu", simulated=True), SECTION)
-ROUND = Round(arm=0, process=4711, order=1, wall_ns=(5, 6), cpu_ns=(3, 4), load_before=0.5, load_after=None)
+ROUND = Round(arm=0, round=2, process=4711, order=1, wall_ns=(5, 6), cpu_ns=(3, 4), load_before=0.5, load_after=None)
 
 
 def test_a_session_section_leaves_the_choice_to_the_runtime_unless_told() -> None:
@@ -55,6 +55,7 @@ def test_a_measurement_carries_arms_rounds_protocol_and_environment() -> None:
         "rounds": [
             {
                 "arm": 0,
+                "round": 2,
                 "process": 4711,
                 "order": 1,
                 "wall_ns": [5, 6],

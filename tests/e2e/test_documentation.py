@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_environments import CACHE, installed
 
 from winml.modelkit import sample
 
@@ -39,10 +40,11 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:
         words.append("--help")
-    cache = Path(sys.prefix) / "winml-test-cache"
+    if "openvino" in words[-1]:
+        installed("openvino")
     result = subprocess.run(
         [sys.executable, "-m", "winml.modelkit", *words],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "WINML_CACHE": str(cache)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "WINML_CACHE": str(CACHE)},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
 

@@ -27,7 +27,7 @@ def winml(*args: str | Path, cache: Path = CACHE, **environment: str) -> subproc
     )  # fmt: skip
 
 
-def _installed(ep: str) -> dict[str, Any]:
+def installed(ep: str) -> dict[str, Any]:
     listed = valid(winml("ep", "list", "--json").stdout)["environments"]
     found = [e for e in listed if e["ep"] == ep]
     if not found:
@@ -41,7 +41,7 @@ def _installed(ep: str) -> dict[str, Any]:
 def openvino() -> dict[str, Any]:
     if sys.platform == "darwin":
         pytest.skip("onnxruntime-openvino has no wheel for macOS")
-    return _installed("openvino")
+    return installed("openvino")
 
 
 def test_openvino_runs_on_this_cpu_like_any_other_target(openvino: dict[str, Any], zoo: Path) -> None:
@@ -146,7 +146,7 @@ def _swiftshader() -> None:
 
 def test_webgpu_computes_on_swiftshader(zoo: Path) -> None:
     _swiftshader()
-    _installed("webgpu")
+    installed("webgpu")
     words = ("perf", "-m", zoo / "conv.onnx", "--target", "webgpu/gpu", *QUICK, "--json")
     value = valid(winml(*words, VK_ICD_FILENAMES=str(SWIFTSHADER)).stdout)
     assert value["target"] == "webgpu/gpu"

@@ -73,6 +73,7 @@ def _measurement(arm: Arm, protocol: PerfProtocol, pids: list[int], reports: lis
     rounds = tuple(
         Round(
             arm=0,
+            round=i,
             process=pid,
             order=i,
             wall_ns=tuple(r["wall_ns"]),

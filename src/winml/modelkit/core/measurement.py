@@ -48,8 +48,11 @@ class Round:
     """The samples one arm gave in one process."""
 
     arm: int
+    round: int
+    """Rounds of different arms with the same number belong together."""
     process: int
     order: int
+    """Position in the sequence in which arms were created or took their turns."""
     wall_ns: tuple[int, ...]
     cpu_ns: tuple[int, ...]
     load_before: float | None
@@ -58,6 +61,7 @@ class Round:
     def to_json(self) -> dict[str, Any]:
         return {
             "arm": self.arm,
+            "round": self.round,
             "process": self.process,
             "order": self.order,
             "wall_ns": list(self.wall_ns),
@@ -65,6 +69,19 @@ class Round:
             "load_before": self.load_before,
             "load_after": self.load_after,
         }
+
+
+def round_from_json(value: dict[str, Any]) -> Round:
+    return Round(
+        arm=value["arm"],
+        round=value["round"],
+        process=value["process"],
+        order=value["order"],
+        wall_ns=tuple(value["wall_ns"]),
+        cpu_ns=tuple(value["cpu_ns"]),
+        load_before=value["load_before"],
+        load_after=value["load_after"],
+    )
 
 
 @dataclass(frozen=True)

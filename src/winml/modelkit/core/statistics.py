@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -69,6 +70,7 @@ def t_cdf(t: float, df: float) -> float:
     return 1.0 - tail if t > 0 else tail
 
 
+@lru_cache(maxsize=512)
 def t_quantile(share: float, df: float) -> float:
     """The t value below which `share` of Student's distribution with `df` degrees of freedom lies."""
     if not 0.0 < share < 1.0 or df <= 0:
@@ -84,6 +86,24 @@ def t_quantile(share: float, df: float) -> float:
             low = middle
         else:
             high = middle
+    return 0.5 * (low + high)
+
+
+@lru_cache(maxsize=512)
+def f_quantile(share: float, df1: float, df2: float) -> float:
+    """The value below which `share` of the F distribution lies."""
+    if not 0.0 < share < 1.0 or df1 <= 0 or df2 <= 0:
+        raise ValueError(f"F quantile is defined for 0 < share < 1 and df > 0 but got {share}, {df1}, {df2}")
+
+    def cdf(x: float) -> float:
+        return incomplete_beta(df1 / 2.0, df2 / 2.0, df1 * x / (df1 * x + df2))
+
+    low, high = 0.0, 1.0
+    while cdf(high) < share:
+        high *= 2.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if cdf(middle) < share else (low, middle)
     return 0.5 * (low + high)
 
 

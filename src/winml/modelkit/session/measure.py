@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
-from winml.modelkit.core.errors import SessionError
-from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.target import Target
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.session import environment
-from winml.modelkit.session.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
-from winml.modelkit.session.session import WinMLSession
+from winml.modelkit.session.inputs import Arrays
+from winml.modelkit.session.opening import open_arm
 from winml.modelkit.worker.memory import memory_of
 
 _EVENT_EVERY_NS = 250_000_000
-CPU = Target("cpu", "cpu")
 
 
 class Flag(Protocol):
@@ -62,37 +57,6 @@ def timed_loop(
     return wall_ns, cpu_ns
 
 
-def _request(asked: dict[str, Any]) -> InputRequest:
-    ranges = {name: (int(low), int(high)) for name, (low, high) in asked.get("int_ranges", {}).items()}
-    return InputRequest(asked.get("dims", {}), asked.get("batch_size"), ranges, asked.get("seed", 0))
-
-
-def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
-    if asked.get("npz"):
-        return from_npz(Path(asked["npz"]), specs)
-    return synthetic(specs, _request(asked))
-
-
-def _fixed(args: dict[str, Any]) -> tuple[dict[str, int], Arrays | None]:
-    """Sizes for the symbolic dimensions of a model that goes to an NPU, and the inputs they come from.
-
-    NPUs compile for fixed shapes: what depends on a symbolic dimension would stay on the CPU. The model is opened on
-    the CPU first to read its inputs, which costs less than compiling it twice.
-    """
-    if args["device"] != "npu":
-        return {}, None
-    try:
-        plain = WinMLSession(args["model"], target=CPU, section=SessionSection(optimization_level="disable"))
-    except SessionError:
-        return {}, None  # a compiled model opens only on its own EP, and its shapes are fixed
-    with plain:
-        specs = plain.inputs
-    if not any(isinstance(dim, str) for spec in specs for dim in spec.shape):
-        return {}, None
-    arrays = _arrays(specs, args["inputs"])
-    return symbol_sizes(specs, arrays), arrays
-
-
 def _input_facts(arrays: Arrays, asked: dict[str, Any]) -> dict[str, Any]:
     shapes = {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}
     source = "npz" if asked.get("npz") else "synthetic"
@@ -119,23 +83,12 @@ def _warm_up(run: Callable[[], None], count: int, stop: Flag) -> int | None:
 def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
     """Samples, placement, environment and memory of one session in this process."""
     ctx = cast("Context", context)
-    target = Target(args["ep"], args["device"], args["simulated"])
     rss = {"before_open": _rss()}
-    fixed_dims, arrays = _fixed(args)
-    section = SessionSection(**{**args["session"], "fixed_dims": fixed_dims})
-    opened_at = time.perf_counter_ns()
-    with WinMLSession(
-        args["model"],
-        target=target,
-        section=section,
-        strict_ep=args["strict_ep"],
-        distribution=args.get("distribution"),
-    ) as session:
-        open_ns = time.perf_counter_ns() - opened_at
+    arm = open_arm(args)
+    with arm.session as session:
         rss["after_open"] = _rss()
         ctx.event("opened", placement=session.placement.to_json())
-        feed = _arrays(session.inputs, args["inputs"]) if arrays is None else arrays
-        run, bound = session.bound_run(feed)
+        run, bound = session.bound_run(arm.arrays)
         load_before = environment.load()
         first_ns = _warm_up(run, args["warmup"], ctx.stop)
         ctx.event("warm")
@@ -152,16 +105,16 @@ def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
             "wall_ns": wall_ns,
             "cpu_ns": cpu_ns,
             "stopped": ctx.stop.is_set(),
-            "open_ns": open_ns,
+            "open_ns": arm.open_ns,
             "first_run_ns": first_ns,
             "load_before": load_before,
             "load_after": environment.load(),
             "placement": session.placement.to_json(),
             "provider_options": session.provider_options,
             "added_options": session.added_options,
-            "fixed_dims": fixed_dims,
+            "fixed_dims": session.section.fixed_dims,
             "io_binding": bound,
-            "inputs": _input_facts(feed, args["inputs"]),
+            "inputs": _input_facts(arm.arrays, args["inputs"]),
             "memory": None if peak is None else {**rss, "peak": peak["peak_bytes"]},
-            "environment": environment.environment(target.ep, distribution_version(session.package)),
+            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
         }

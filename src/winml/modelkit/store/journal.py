@@ -66,13 +66,14 @@ def parse(content: bytes, *, source: str) -> Replay:
     position = 0
     while position < len(content):
         end = content.find(b"\n", position)
-        if end < 0:
-            return Replay(tuple(records), content[position:], position)
+        line = content[position:] if end < 0 else content[position:end]
         try:
-            records.append(_decode(content[position:end], len(records)))
+            if end < 0:
+                raise ValueError("it is cut off")
+            records.append(_decode(line, len(records)))
         except ValueError as error:
-            if end == len(content) - 1:
-                # The newline can reach the disk before the rest of its line does.
+            if end in (-1, len(content) - 1) and _is_one_line(line):
+                # A crash in mid-write: the newline can reach the disk before the rest of its line does.
                 return Replay(tuple(records), content[position:], position)
             raise DataError(
                 f"journal `{source}` is damaged in line {len(records) + 1}: {error}",
@@ -80,6 +81,11 @@ def parse(content: bytes, *, source: str) -> Replay:
             ) from error
         position = end + 1
     return Replay(tuple(records), None, position)
+
+
+def _is_one_line(line: bytes) -> bool:
+    """Whether a damaged last line is one record; two run together mean that a whole one was there and is lost."""
+    return line.count(b'{"schema":"' + SCHEMA.encode()) <= 1
 
 
 def read(path: Path) -> Replay:

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 OPERATIONS: dict[str, str] = {
     "ping": "winml.modelkit.worker.program:ping",
+    "bench.block": "winml.modelkit.bench.arms:block",
+    "bench.distance": "winml.modelkit.bench.arms:distance",
+    "bench.keep": "winml.modelkit.bench.arms:keep",
+    "bench.probe": "winml.modelkit.bench.arms:probe",
+    "bench.release": "winml.modelkit.bench.arms:release",
+    "bench.together": "winml.modelkit.bench.arms:together",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",

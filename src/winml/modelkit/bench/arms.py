@@ -1,0 +1,158 @@
+"""Worker operations of comparisons: arms opened in this process, run in pairs or in blocks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.session import environment
+from winml.modelkit.session.opening import OpenArm, open_arm
+from winml.modelkit.worker import priority
+
+Run = Callable[[], None]
+_KEPT: dict[str, tuple[OpenArm, Run]] = {}
+"""Arms that stay open between requests."""
+
+
+def _timed(run: Run, wall_ns: list[int], cpu_ns: list[int]) -> None:
+    cpu = time.process_time_ns()
+    wall = time.perf_counter_ns()
+    run()
+    wall_ns.append(time.perf_counter_ns() - wall)
+    cpu_ns.append(time.process_time_ns() - cpu)
+
+
+def _conditions(raised: str | None, load_before: float | None) -> dict[str, Any]:
+    return {
+        "load_before": load_before,
+        "load_after": environment.load(),
+        "pressure_pct": environment.pressure(),
+        "priority": raised,
+    }
+
+
+def together(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """One round with both arms alive: runs in ABBA order, which of them is created and run first by the seed."""
+    raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
+    order = [0, 1]
+    random.Random(args["seed"]).shuffle(order)  # noqa: S311 - an order, not a secret
+    load_before = environment.load()
+    opened = {index: open_arm(args["arms"][index]) for index in order}
+    runs = {index: arm.session.bound_run(arm.arrays)[0] for index, arm in opened.items()}
+    first, second = order
+    for _ in range(args["warmup"]):
+        runs[first]()
+        runs[second]()
+    wall: dict[int, list[int]] = {0: [], 1: []}
+    cpu: dict[int, list[int]] = {0: [], 1: []}
+    started = time.perf_counter()
+    while not _enough(len(wall[0]), time.perf_counter() - started, args):
+        for index in (first, second, second, first):
+            _timed(runs[index], wall[index], cpu[index])
+    for arm in opened.values():
+        arm.session.close()
+    return {
+        "order": order,
+        "arms": [{"wall_ns": wall[i], "cpu_ns": cpu[i]} for i in (0, 1)],
+        **_conditions(raised, load_before),
+    }
+
+
+def _enough(pairs: int, elapsed_s: float, args: dict[str, Any]) -> bool:
+    if pairs >= args["min_pairs"] and elapsed_s >= args["min_round_s"]:
+        return True
+    return bool(pairs >= args["few_pairs"] and elapsed_s >= args["long_round_s"])
+
+
+def keep(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Open an arm under a name, warm it up and leave it open."""
+    raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
+    load_before = environment.load()
+    arm = open_arm(args["arm"])
+    run, _ = arm.session.bound_run(arm.arrays)
+    for _ in range(args["warmup"]):
+        run()
+    _KEPT[args["name"]] = (arm, run)
+    return _conditions(raised, load_before)
+
+
+def block(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run an open arm a number of times, or for a while."""
+    _, run = _KEPT[args["name"]]
+    wall_ns: list[int] = []
+    cpu_ns: list[int] = []
+    started = time.perf_counter()
+    while len(wall_ns) < args["runs"] or time.perf_counter() - started < args["seconds"]:
+        _timed(run, wall_ns, cpu_ns)
+    return {"wall_ns": wall_ns, "cpu_ns": cpu_ns}
+
+
+def release(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Close an open arm."""
+    arm, _ = _KEPT.pop(args["name"])
+    arm.session.close()
+    return {}
+
+
+def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Run an arm a few times at ordinary priority and save its outputs: does it work at all, and about how fast?"""
+    arm = open_arm(args["arm"])
+    with arm.session as session:
+        outputs = session.run(arm.arrays)
+        run, _ = session.bound_run(arm.arrays)
+        run()
+        wall_ns: list[int] = []
+        cpu_ns: list[int] = []
+        for _ in range(args["runs"]):
+            _timed(run, wall_ns, cpu_ns)
+        _save(Path(args["save"]), list(outputs.values()))
+        return {
+            "wall_ns": wall_ns,
+            "cpu_ns": cpu_ns,
+            "placement": session.placement.to_json(),
+            "inputs": _signature(session.inputs),
+            "outputs": _signature(session.outputs),
+            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
+        }
+
+
+def _save(path: Path, outputs: list[Any]) -> None:
+    """Outputs by position; strings and sequences have no distance and are left out."""
+    named: dict[str, Any] = {
+        f"o{i}": v for i, v in enumerate(outputs) if isinstance(v, np.ndarray) and v.dtype != object
+    }
+    np.savez(path, **named)
+
+
+def _signature(specs: Any) -> list[dict[str, Any]]:
+    return [{"name": s.name, "type": s.type, "rank": len(s.shape)} for s in specs]
+
+
+def _one_distance(a: Any, b: Any) -> dict[str, Any]:
+    if a.shape != b.shape:
+        return {"same_shape": False, "max_abs": None, "cosine": None, "equal": False}
+    x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
+    equal = bool(np.array_equal(a, b))
+    finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
+    norms = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return {
+        "same_shape": True,
+        "equal": equal,
+        "max_abs": float(np.abs(x - y).max(initial=0.0)) if finite else None,
+        "cosine": 1.0 if equal else float(x @ y / norms) if finite and norms > 0 else None,
+    }
+
+
+def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """How far the saved outputs of two arms are apart, output by output."""
+    with np.load(Path(args["base"])) as base, np.load(Path(args["candidate"])) as candidate:
+        if sorted(base.files) != sorted(candidate.files):
+            raise DataError("the two models have different outputs")
+        return {"outputs": [_one_distance(base[name], candidate[name]) for name in sorted(base.files)]}

@@ -1,0 +1,50 @@
+"""A verdict: is the candidate faster, by how much, and how sure is that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Outcome = Literal["KEEP", "MARGINAL_KEEP", "DISCARD", "INCONCLUSIVE", "IDENTICAL", "FAILED"]
+Clock = Literal["cpu", "wall"]
+
+
+def gain_pct(log_ratio: float) -> float:
+    """Share of the base's time that is saved, in percent, from log(base / candidate); negative when slower."""
+    return 100.0 * (1.0 - math.exp(-log_ratio))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome with its evidence in numbers; None where nothing was measured."""
+
+    verdict: Outcome
+    reason: str
+    gain_pct: float | None = None
+    interval_pct: tuple[float, float] | None = None
+    """95 % interval of the gain at the last look."""
+    rounds: int = 0
+    seconds: float = 0.0
+    metric: Clock | None = None
+    error_rate: float | None = None
+    """Design rate at which a candidate that gains nothing is kept."""
+    other_clock: dict[str, Any] = field(default_factory=dict)
+    """Gain and interval on the clock that did not decide."""
+
+    @property
+    def kept(self) -> bool:
+        return self.verdict in ("KEEP", "MARGINAL_KEEP")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "gain_pct": self.gain_pct,
+            "interval_pct": None if self.interval_pct is None else list(self.interval_pct),
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "metric": self.metric,
+            "error_rate": self.error_rate,
+            "other_clock": dict(self.other_clock),
+        }

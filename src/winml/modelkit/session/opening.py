@@ -1,0 +1,76 @@
+"""Opens an arm in this process: its session and the inputs it is run with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import SessionError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
+from winml.modelkit.session.session import WinMLSession
+
+CPU = Target("cpu", "cpu")
+
+
+@dataclass(frozen=True)
+class OpenArm:
+    """A session with the inputs to run it on."""
+
+    session: WinMLSession
+    arrays: Arrays
+    open_ns: int
+
+
+def _request(asked: dict[str, Any]) -> InputRequest:
+    ranges = {name: (int(low), int(high)) for name, (low, high) in asked.get("int_ranges", {}).items()}
+    return InputRequest(asked.get("dims", {}), asked.get("batch_size"), ranges, asked.get("seed", 0))
+
+
+def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
+    if asked.get("npz"):
+        return from_npz(Path(asked["npz"]), specs)
+    return synthetic(specs, _request(asked))
+
+
+def _fixed(args: dict[str, Any]) -> tuple[dict[str, int], Arrays | None]:
+    """Sizes for the symbolic dimensions of a model that goes to an NPU, and the inputs they come from.
+
+    NPUs compile for fixed shapes: what depends on a symbolic dimension would stay on the CPU. The model is opened on
+    the CPU first to read its inputs, which costs less than compiling it twice.
+    """
+    if args["device"] != "npu":
+        return {}, None
+    try:
+        plain = WinMLSession(args["model"], target=CPU, section=SessionSection(optimization_level="disable"))
+    except SessionError:
+        return {}, None  # a compiled model opens only on its own EP, and its shapes are fixed
+    with plain:
+        specs = plain.inputs
+    if not any(isinstance(dim, str) for spec in specs for dim in spec.shape):
+        return {}, None
+    arrays = _arrays(specs, args["inputs"])
+    return symbol_sizes(specs, arrays), arrays
+
+
+def open_arm(args: dict[str, Any]) -> OpenArm:
+    """Open what `args` describe: model, target, session section and inputs, as JSON carries them."""
+    fixed_dims, arrays = _fixed(args)
+    opened_at = time.perf_counter_ns()
+    session = WinMLSession(
+        args["model"],
+        target=Target(args["ep"], args["device"], args["simulated"]),
+        section=SessionSection(**{**args["session"], "fixed_dims": fixed_dims}),
+        strict_ep=args.get("strict_ep", False),
+        distribution=args.get("distribution"),
+    )
+    open_ns = time.perf_counter_ns() - opened_at
+    try:
+        return OpenArm(session, arrays or _arrays(session.inputs, args["inputs"]), open_ns)
+    except BaseException:
+        session.close()
+        raise
