@@ -323,6 +323,17 @@ def test_a_second_ctrl_c_still_closes_the_process() -> None:
     assert [p.closed for p in bench.started] == [1]
 
 
+def test_a_second_ctrl_c_keeps_the_sessions_that_are_done() -> None:
+    bench = Bench(FakeProcess(report(10)), FakeProcess(KeyboardInterrupt(), on_stop=KeyboardInterrupt()))
+    try:
+        run = bench.run()
+    except KeyboardInterrupt:
+        pytest.fail("what was measured is lost")  # a bare KeyboardInterrupt would end pytest itself
+    assert run.stopped is True
+    assert [r.wall_ns for r in run.measurement.rounds] == [(10,)]
+    assert [p.closed for p in bench.started] == [1, 1]
+
+
 def test_a_process_that_stopped_by_itself_ends_the_measurement() -> None:
     bench = Bench(FakeProcess(report(10, stopped=True)), FakeProcess(report(20)))
     assert bench.run().stopped is True

@@ -37,7 +37,7 @@ def report(**changed: Any) -> dict[str, Any]:
 
 
 def test_percentiles_are_over_all_samples_of_all_sessions() -> None:
-    summary = latency(measured([1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11]))["latency_ms"]
+    summary = latency(measured([9, 11, 10], [5, 8, 7, 6], [1, 4, 2, 3]))["latency_ms"]
     assert {k: summary[k] for k in ("mean", "min", "max", "p50", "p90", "p95", "p99")} == {
         "mean": 6,
         "min": 1,

@@ -65,6 +65,7 @@ def test_pressure_stands_in_where_load_is_low_or_unknown() -> None:
     assert warnings(measured(STEADY, load=0.1, pressure_pct=40.2)) == [sentence]
     assert warnings(measured(STEADY, load=None, pressure_pct=40.2)) == [sentence]
     assert warnings(measured(STEADY, pressure_pct=25.0)) == []
+    assert warnings(measured(STEADY, pressure_pct=25.1)) != []
 
 
 def test_load_and_pressure_are_one_doubt() -> None:
@@ -83,7 +84,7 @@ def test_a_system_that_tells_neither_load_nor_pressure_raises_no_doubt() -> None
 
 def test_a_single_thread_that_waits_for_a_core_is_told() -> None:
     assert warnings(measured(STEADY, cpu_share=0.7, threads=1)) == [
-        "the process waited 30% of the time for a core; do not compare configs by these numbers"
+        "the process waited 30 % of the time for a core; do not compare configs by these numbers"
     ]
 
 
@@ -105,7 +106,20 @@ def test_on_another_device_cpu_time_says_nothing_about_waiting() -> None:
 
 def test_runs_that_spread_are_told_by_p10_to_p90() -> None:
     alternating = [1_000_000, 1_000_000, 2_000_000] * 20
-    assert warnings(measured(alternating)) == ["runs within a session spread by 100% of the median (p10 to p90)"]
+    assert warnings(measured(alternating)) == ["runs within a session spread by 100 % of the median (p10 to p90)"]
+
+
+def interleaved(low: int, high: int) -> list[int]:
+    """Evenly spread times whose order shows no drift."""
+    ordered = range(low, high + 1)
+    return [*ordered[::3], *ordered[1::3], *ordered[2::3]]
+
+
+def test_spread_is_taken_from_p10_to_p90_over_the_median_and_told_above_half() -> None:
+    assert warnings(measured(interleaved(100, 200))) == [
+        "runs within a session spread by 53 % of the median (p10 to p90)"
+    ]
+    assert warnings(measured(interleaved(110, 200))) == []
 
 
 def test_a_few_outliers_are_no_spread() -> None:
@@ -116,25 +130,25 @@ def test_a_few_outliers_are_no_spread() -> None:
 def test_the_session_that_spreads_most_is_the_one_told() -> None:
     calm, wild = [10, 10, 10, 11] * 10, [10, 16, 22, 16] * 10
     [sentence] = [w for w in warnings(measured(calm, wild)) if "spread" in w]
-    assert sentence == "runs within a session spread by 75% of the median (p10 to p90)"
+    assert sentence == "runs within a session spread by 75 % of the median (p10 to p90)"
 
 
 def test_runs_that_become_slower_are_told() -> None:
     assert warnings(measured([100] * 10 + [110] * 10 + [120] * 10)) == [
-        "runs became 20% slower within a session; raise `--warmup` or wait for the machine to cool"
+        "runs became 20 % slower within a session; raise `--warmup` or wait for the machine to cool"
     ]
 
 
 def test_runs_that_become_faster_are_told() -> None:
     assert warnings(measured([125] * 10 + [110] * 10 + [100] * 10)) == [
-        "runs became 20% faster within a session; raise `--warmup` or wait for the machine to cool"
+        "runs became 20 % faster within a session; raise `--warmup` or wait for the machine to cool"
     ]
 
 
 def test_the_strongest_drift_of_all_sessions_is_told_whatever_its_direction() -> None:
     slower, faster = [100] * 10 + [110] * 10 + [115] * 10, [125] * 10 + [112] * 10 + [100] * 10
     drifts = [w for w in warnings(measured(slower, faster)) if "became" in w]
-    assert drifts == ["runs became 20% faster within a session; raise `--warmup` or wait for the machine to cool"]
+    assert drifts == ["runs became 20 % faster within a session; raise `--warmup` or wait for the machine to cool"]
 
 
 def test_a_drift_below_a_tenth_is_still_normal() -> None:
@@ -149,7 +163,7 @@ def test_fewer_than_thirty_runs_are_too_few_to_see_a_drift() -> None:
 
 def test_sessions_that_disagree_are_told() -> None:
     assert warnings(measured([100] * 30, [100] * 30, [120] * 30)) == [
-        "session medians differ by 20%; do not compare configs by these numbers"
+        "session medians differ by 20 %; do not compare configs by these numbers"
     ]
 
 

@@ -43,6 +43,7 @@ def test_every_class_hangs_where_the_docstring_draws_it() -> None:
 
 def test_exit_codes_are_those_of_the_contract() -> None:
     assert {code for _, _, code in drawn()} == {1, 2, 3, 4, 5, 6, 130}
+    assert ModelkitError.exit_code == 1
 
 
 def test_codes_are_unique() -> None:

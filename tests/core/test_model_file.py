@@ -62,7 +62,7 @@ def test_a_directory_is_refused_with_what_to_name_instead(tmp_path: Path) -> Non
     with pytest.raises(ModelFileError) as caught:
         require_model_file(tmp_path)
     assert caught.value.message == f"model `{tmp_path}` is a directory"
-    assert caught.value.hint == "name the .onnx file inside it"
+    assert (caught.value.hint or "").startswith("name the .onnx file")
 
 
 def test_an_empty_file_is_refused_with_its_likely_cause(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from winml.modelkit.core.suggest import did_you_mean, nearest
 
-KNOWN = ("soc_model", "htp_arch", "vtcm_mb", "preferredLayout")
+KNOWN = ("soc_model", "htp_arch", "vtcm_mb", "preferredLayout", "NCHW")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,8 @@ KNOWN = ("soc_model", "htp_arch", "vtcm_mb", "preferredLayout")
         ("SOC_MODEL", "soc_model"),
         ("htparch", "htp_arch"),
         ("preferredlayout", "preferredLayout"),
+        ("nchw", "NCHW"),
+        ("nchv", "NCHW"),
     ],
 )
 def test_nearest_finds_what_was_probably_meant_in_its_own_spelling(written: str, meant: str) -> None:

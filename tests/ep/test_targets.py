@@ -114,6 +114,7 @@ def test_any_text_is_a_request_or_a_wrong_request(text: str) -> None:
         ("qnn", "auto", asked("qnn")),
         (None, "Auto", ANYTHING),
         ("auto", None, ANYTHING),
+        (" AUTO ", None, ANYTHING),
         ("auto", "gpu", asked(None, "gpu")),
         ("DirectML", None, asked("dml")),
     ],

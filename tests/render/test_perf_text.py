@@ -50,7 +50,7 @@ def line(text: str, start: str) -> str:
 def test_a_result_on_a_real_device() -> None:
     assert perf_text(result()) == (
         "resnet18.onnx on cpu (onnxruntime 1.31.1) · 3 sessions x 200 iterations\n"
-        "  p50  8.41 ms  (8.33 ms … 8.52 ms, 95%)\n"
+        "  p50  8.41 ms  (8.33 ms … 8.52 ms, 95 %)\n"
         "  p90  9.02 ms     p99  11.4 ms     max  132 ms\n"
         "  CPU time per run  16.5 ms     runs per second  118.3\n"
         "  opening the session  41.1 ms … 120 ms\n"
@@ -95,9 +95,14 @@ def test_sessions_of_different_length_are_told_as_a_range() -> None:
     assert perf_text(result(sessions=sessions)).split("\n")[0].endswith("· 3 sessions x 180 to 200 iterations")
 
 
+def test_two_sessions_are_more_than_one() -> None:
+    sessions = [{"iterations": 5, "open_ms": 40.0}] * 2
+    assert perf_text(result(sessions=sessions)).split("\n")[0].endswith("· 2 sessions x 5 iterations")
+
+
 def test_several_partitions_are_counted() -> None:
-    placement = {"nodes": {"QNNExecutionProvider": 40}, "partitions": {"QNNExecutionProvider": 3}}
-    assert line(perf_text(result(placement=placement)), "  nodes") == "  nodes  40 on QNN in 3 partitions"
+    placement = {"nodes": {"QNNExecutionProvider": 40}, "partitions": {"QNNExecutionProvider": 2}}
+    assert line(perf_text(result(placement=placement)), "  nodes") == "  nodes  40 on QNN in 2 partitions"
 
 
 def test_a_model_without_nodes_says_none() -> None:

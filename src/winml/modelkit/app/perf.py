@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winml.modelkit.app import targets
+from winml.modelkit.app.models import model_argument
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
-from winml.modelkit.core.errors import Interrupted, RequestError
-from winml.modelkit.core.measurement import Arm, SessionSection
-from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.errors import Interrupted
+from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
 from winml.modelkit.worker.client import Worker
@@ -33,27 +32,10 @@ class PerfRequest:
     protocol: PerfProtocol = field(default_factory=PerfProtocol)
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
-    dims: dict[str, int] = field(default_factory=dict)
-    batch_size: int | None = None
-    int_ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
-    input_data: str | None = None
-    seed: int = 0
+    inputs: dict[str, Any] = field(default_factory=dict)
+    """How inputs are made or where they are read from, as `cli.words.input_request` gives it."""
     strict_ep: bool = False
     memory: bool = False
-
-    def inputs(self) -> dict[str, Any]:
-        return {
-            "npz": None if self.input_data is None else str(Path(self.input_data).resolve()),
-            "dims": self.dims,
-            "batch_size": self.batch_size,
-            "int_ranges": {name: list(bounds) for name, bounds in self.int_ranges.items()},
-            "seed": self.seed,
-        }
-
-
-def _check(request: PerfRequest) -> None:
-    if request.input_data is not None and (request.dims or request.batch_size or request.int_ranges):
-        raise RequestError("`--input-data` cannot be combined with `--dim`, `--batch-size` or `--int-range`")
 
 
 class _Processes:
@@ -83,18 +65,19 @@ def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> di
     """Measure and return the JSON object of the contract."""
     processes = _Processes()
     try:
-        _check(request)
-        path = require_model_file(request.model)
+        model = model_argument(request.model)
         resolved = targets.resolve(request.target, request.ep, request.device)
         processes.use(resolved.installed.python)
-        section = SessionSection(
-            threads=request.threads, ep_options=options.checked(resolved.target, request.ep_options)
+        section = replace(
+            model.section,
+            threads=request.threads if request.threads is not None else model.section.threads,
+            ep_options=options.checked(resolved.target, {**model.section.ep_options, **request.ep_options}),
         )
         on_event({"event": "target", "target": resolved.target})
         run = measure_sessions(
-            Arm(str(path), resolved.target, section),
+            Arm(str(model.path), resolved.target, section),
             request.protocol,
-            inputs=request.inputs(),
+            inputs=request.inputs,
             strict_ep=request.strict_ep,
             distribution=resolved.installed.package.distribution,
             start=processes.start,
@@ -109,8 +92,8 @@ def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> di
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:
-    if request.batch_size is not None:
-        return request.batch_size
+    if request.inputs.get("batch_size") is not None:
+        return int(request.inputs["batch_size"])
     leading = {t["shape"][0] if t["shape"] else None for t in run.reports[0]["inputs"]["tensors"].values()}
     return leading.pop() if len(leading) == 1 else None
 

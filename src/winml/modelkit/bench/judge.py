@@ -175,3 +175,52 @@ def _contradicted(verdict: Verdict, other: Sequence[float]) -> Verdict:
         reason = f"the {name} clock says the opposite ({gain_pct(found.mean):+.1f} %)"
         return replace(verdict, verdict="INCONCLUSIVE", reason=reason)
     return verdict
+
+
+def gate(
+    values: Sequence[float],
+    *,
+    calibration: Sequence[float] = (),
+    protocol: CompareProtocol,
+    limit_pct: float,
+    last: bool = False,
+) -> str | None:
+    """Whether the candidate is slower than the base by more than a limit: `fail`, `pass`, None to go on.
+
+    It fails when it is slower at the same error rate a verdict is kept at, and by more than the limit; it passes when
+    its 95 % interval lies above the limit. `unknown` when there is no further round and neither is the case.
+    """
+    found = estimate(values, calibration)
+    if found is None or not _may_look(found, protocol):
+        return "unknown" if last else None
+    slower = replace(found, mean=-found.mean)
+    if gain_pct(found.mean) <= -limit_pct and _significant(slower, protocol, 1):
+        return "fail"
+    if found.interval_pct()[0] > -limit_pct:
+        return "pass"
+    return "unknown" if last else None
+
+
+def replay(
+    values: Sequence[float],
+    *,
+    calibration: Sequence[float],
+    other: Sequence[float],
+    protocol: CompareProtocol,
+    metric: Clock,
+    tests: int = 1,
+) -> Verdict:
+    """The verdict stored rounds lead to, looked at in the order they were made."""
+    for n in range(1, len(values) + 1):
+        verdict = judge(
+            values[:n],
+            calibration=calibration,
+            other=other[:n],
+            protocol=protocol,
+            metric=metric,
+            tests=tests,
+            last=n == len(values),
+        )
+        if verdict is not None:
+            return verdict
+    return _unknown(len(values), metric)

@@ -39,7 +39,9 @@ def _waiting(measurement: Measurement) -> list[str]:
     wall = sum(sum(r.wall_ns) for r in measurement.rounds)
     cpu = sum(sum(r.cpu_ns) for r in measurement.rounds)
     share = 1 - cpu / wall if wall else 0.0
-    return [f"the process waited {share:.0%} of the time for a core; {COMPARE}"] if share > WAITING_SHARE else []
+    return (
+        [f"the process waited {100 * share:.0f} % of the time for a core; {COMPARE}"] if share > WAITING_SHARE else []
+    )
 
 
 def _spread(rounds: Sequence[Round]) -> list[str]:
@@ -48,7 +50,9 @@ def _spread(rounds: Sequence[Round]) -> list[str]:
         ordered = sorted(r.wall_ns)
         shares.append((percentile(ordered, 0.9) - percentile(ordered, 0.1)) / percentile(ordered, 0.5))
     worst = max(shares)
-    return [f"runs within a session spread by {worst:.0%} of the median (p10 to p90)"] if worst > SPREAD_SHARE else []
+    if worst <= SPREAD_SHARE:
+        return []
+    return [f"runs within a session spread by {100 * worst:.0f} % of the median (p10 to p90)"]
 
 
 def _drift(rounds: Sequence[Round]) -> list[str]:
@@ -60,14 +64,14 @@ def _drift(rounds: Sequence[Round]) -> list[str]:
     worst = max(drifts, key=abs, default=0.0)
     if abs(worst) <= DRIFT_SHARE:
         return []
-    word = "slower" if worst > 0 else "faster"
-    return [f"runs became {abs(worst):.0%} {word} within a session; raise `--warmup` or wait for the machine to cool"]
+    change = f"{100 * abs(worst):.0f} % {'slower' if worst > 0 else 'faster'}"
+    return [f"runs became {change} within a session; raise `--warmup` or wait for the machine to cool"]
 
 
 def _sessions(rounds: Sequence[Round]) -> list[str]:
     medians = [median(r.wall_ns) for r in rounds]
     spread = max(medians) / min(medians) - 1
-    return [f"session medians differ by {spread:.0%}; {COMPARE}"] if spread > SESSION_SHARE else []
+    return [f"session medians differ by {100 * spread:.0f} %; {COMPARE}"] if spread > SESSION_SHARE else []
 
 
 def warnings(measurement: Measurement) -> list[str]:

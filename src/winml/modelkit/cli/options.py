@@ -38,6 +38,26 @@ model_options = stacked(
 )
 
 
+input_options = stacked(
+    click.option("--batch-size", type=click.IntRange(min=1), help="Value of the model's batch dimension."),
+    click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension (default 1)."),
+    click.option(
+        "--int-range",
+        "int_ranges",
+        multiple=True,
+        metavar="[INPUT=]LOW:HIGH",
+        help="Values of integer inputs, both ends included (default 0:1).",
+    ),
+    click.option("--input-data", metavar="FILE.npz", help="Inputs by name, instead of synthetic ones."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs."),
+)
+
+output_options = stacked(
+    click.option("-o", "--output", metavar="FILE", help="Also write the JSON result to a file."),
+    click.option("--overwrite", is_flag=True, help="Replace an existing output file."),
+)
+
+
 def examples(*lines: str) -> str:
     """The end of a help text: commands that can be pasted."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

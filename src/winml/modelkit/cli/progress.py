@@ -73,3 +73,33 @@ class PerfProgress:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+
+
+class CompareProgress:
+    """One line that is written over: what is being done, and how many rounds it has had."""
+
+    def __enter__(self) -> CompareProgress:
+        self._live = is_terminal(sys.stderr)
+        return self
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        text = self._text(event)
+        if self._live:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    @staticmethod
+    def _text(event: dict[str, Any]) -> str:
+        kind = event["event"]
+        if kind == "calibration":
+            return f"measuring how much the base varies: A/A round {event['number']}"
+        if kind == "round":
+            return f"round {event['number']}"
+        words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
+        return f"{words[kind]} {event['label']}"
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")

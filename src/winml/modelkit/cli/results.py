@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ from winml.modelkit.core.errors import ModelkitError, RequestError
 class ResultFile:
     """A JSON file to write at the end; whether that can work is checked before the work starts."""
 
-    def __init__(self, path: str | None, *, overwrite: bool) -> None:
+    def __init__(self, path: str | None, *, overwrite: bool, as_json: bool = False) -> None:
+        self._as_json = as_json
         self._path = None if path is None else Path(path)
         if self._path is None:
             return
@@ -39,12 +40,15 @@ class ResultFile:
             temporary.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def keeping(self, command: str) -> Iterator[None]:
-        """Write what a failing command measured so far before its error goes on."""
+    def keeping(self, command: str, show: Callable[[dict[str, Any]], None] | None = None) -> Iterator[None]:
+        """Write what a failing command measured so far before its error goes on; `show` tells people of it."""
         try:
             yield
         except ModelkitError as error:
-            if self._path is not None and error.details.get("measurement", {}).get("rounds"):
+            measured = error.details.get("candidates") or error.details.get("measurement", {}).get("rounds")
+            if measured and show is not None and not self._as_json:
+                show(error.details)
+            if measured and self._path is not None:
                 self.write(error_json(command, error))
                 say("note", f"what was measured is in {self._path}")
             raise

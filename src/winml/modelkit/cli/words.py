@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.ep.options import is_whole, parse_pairs
@@ -69,3 +71,18 @@ def size_bytes(word: str) -> int:
 def age_s(word: str) -> float:
     """`90s`, `12h`, `30d` or a number of seconds."""
     return _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
+
+
+def input_request(given: dict[str, Any]) -> dict[str, Any]:
+    """How inputs are made, from the options that say so; workers read it as JSON."""
+    dims, ranges = dimensions(given["dims"]), int_ranges(given["int_ranges"])
+    npz = given["input_data"]
+    if npz is not None and (dims or ranges or given["batch_size"]):
+        raise RequestError("`--input-data` cannot be combined with `--dim`, `--batch-size` or `--int-range`")
+    return {
+        "npz": None if npz is None else str(Path(npz).absolute()),
+        "dims": dims,
+        "batch_size": given["batch_size"],
+        "int_ranges": {name: list(bounds) for name, bounds in ranges.items()},
+        "seed": given["seed"],
+    }

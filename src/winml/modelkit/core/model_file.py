@@ -10,10 +10,15 @@ from winml.modelkit.core.errors import ModelFileError, UnavailableError
 
 def require_model_file(path: str | os.PathLike[str]) -> Path:
     """The absolute path of a readable, non-empty file, or an error that says what is wrong with it."""
+    if not os.fspath(path):
+        raise ModelFileError("the path of the model is empty", hint="`-m` takes the path of an .onnx file")
     file = Path(path)
     try:
         if file.is_dir():
-            raise ModelFileError(f"model `{path}` is a directory", hint="name the .onnx file inside it")
+            raise ModelFileError(
+                f"model `{path}` is a directory",
+                hint="name the .onnx file, or a folder with model.onnx",
+            )
         if not file.exists():
             raise ModelFileError(f"model file not found: `{path}`", hint="`-m` takes the path of an .onnx file")
         if not file.is_file():

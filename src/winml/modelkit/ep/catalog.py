@@ -230,7 +230,7 @@ TABLE: tuple[EPInfo, ...] = (
         aliases=("qualcomm",),
         devices=("npu", "gpu"),
         packages=(
-            Package("onnxruntime-qnn", "onnxruntime_qnn", "plugin", ("Linux",), ("x86_64",), extra="qnn"),
+            Package("onnxruntime-qnn", "onnxruntime_qnn", "plugin", ("Linux",), ("x86_64", "aarch64"), extra="qnn"),
             Package("onnxruntime-qnn", "onnxruntime_qnn", "plugin", _WINDOWS, extra="qnn"),
             _windowsml(),
         ),

@@ -6,6 +6,7 @@ EPs ignore options they do not know and values they cannot read, and then run wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
@@ -22,7 +23,7 @@ def is_whole(word: str) -> bool:
 
 
 def parse_pairs(pairs: Iterable[str], *, option: str = "--ep-options", example: str = "soc_model=60") -> dict[str, str]:
-    """`K=V` words as a dictionary; a name given twice is a wrong request."""
+    """`K=V` words as a dictionary; a name given two values is a wrong request."""
     parsed: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -75,6 +76,9 @@ def _check(name: str, option: catalog.Option, value: str) -> str:
         return _bool(name, value)
     if option.type == "choice":
         return _choice(name, option, value)
+    if option.type == "path" and (name != "backend_path" or "/" in value or "\\" in value):
+        # The worker that opens the session runs in a folder of its own; a bare library name is looked up by the EP.
+        return str(Path(value).absolute())
     return value
 
 

@@ -29,7 +29,7 @@ class TargetRequest:
 
 def _device(word: str) -> Device | None:
     folded = word.strip().casefold()
-    if folded in ("auto", ""):
+    if folded == "auto":
         return None
     if folded not in DEVICES:
         raise RequestError(f"unknown device `{word}`", hint=did_you_mean(word, (*DEVICES, "auto")))
@@ -48,7 +48,7 @@ def parse_target(text: str) -> TargetRequest:
     ep_word, slash, device_word = text.strip().partition("/")
     if slash and not device_word.strip():
         raise RequestError(f"target must be written EP or EP/DEVICE but got `{text}`", hint="for example `qnn/npu`")
-    if not slash and ep_word.casefold() in ("", "auto"):
+    if not slash and ep_word.casefold() == "auto":
         return TargetRequest(None, None)
     return _checked(catalog.find(ep_word), _device(device_word) if slash else None)
 
@@ -61,7 +61,7 @@ def request(target: str | None, ep: str | None, device: str | None) -> TargetReq
                 "`--target` cannot be combined with `--ep` or `--device`", hint="write `--target EP/DEVICE`"
             )
         return parse_target(target)
-    ep_info = None if ep is None or ep.strip().casefold() in ("auto", "") else catalog.find(ep)
+    ep_info = None if ep is None or ep.strip().casefold() == "auto" else catalog.find(ep)
     return _checked(ep_info, _device(device) if device is not None else None)
 
 
@@ -137,8 +137,27 @@ def _any_ep(device: Device, host: Host, probe: Probe, *, named: bool) -> Resolve
     return None
 
 
+def _once(probe: Probe) -> Probe:
+    """The same probe, asked once per installation: an EP that drives several kinds of devices comes up for each."""
+    answers: dict[Installed, tuple[Device, ...] | EPUnavailableError | None] = {}
+
+    def ask(found: Installed) -> tuple[Device, ...] | None:
+        if found not in answers:
+            try:
+                answers[found] = probe(found)
+            except EPUnavailableError as error:
+                answers[found] = error
+        answer = answers[found]
+        if isinstance(answer, EPUnavailableError):
+            raise answer
+        return answer
+
+    return ask
+
+
 def resolve(asked: TargetRequest, host: Host, probe: Probe) -> Resolved:
     """The target to use; a simulated one only when the EP or the device was named."""
+    probe = _once(probe)
     if asked.ep is not None:
         return _named_ep(asked.ep, asked.device, host, probe)
     for device in (asked.device,) if asked.device else catalog.AUTO_DEVICES:

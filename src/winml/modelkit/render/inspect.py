@@ -41,7 +41,7 @@ def _facts(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("parameters", amount(facts["parameters"]) + (f" ({floats})" if floats else "")),
         ("MACs", _macs(facts["macs"])),
         ("quantized", facts["quantized"]["kind"]),
-        ("conv share", "unknown" if facts["conv_share"] is None else f"{facts['conv_share']:.0%} of nodes"),
+        ("conv share", "unknown" if facts["conv_share"] is None else f"{100 * facts['conv_share']:.0f} % of nodes"),
     ]
     if facts["dynamic_axes"]:
         rows.append(("dynamic axes", ", ".join(f"{k} ({' '.join(v)})" for k, v in facts["dynamic_axes"].items())))
@@ -55,7 +55,7 @@ def _facts(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _ops(facts: dict[str, Any]) -> str:
     items = list(facts["ops"].items())
-    rows = [(op, str(n), f"{n / facts['nodes']:.0%}") for op, n in items[:MAX_OPS]]
+    rows = [(op, str(n), f"{100 * n / facts['nodes']:.0f} %") for op, n in items[:MAX_OPS]]
     rest = items[MAX_OPS:]
     if rest:
         rows.append((f"{len(rest)} more operators", str(sum(n for _, n in rest)), ""))

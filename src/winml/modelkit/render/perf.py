@@ -24,7 +24,7 @@ def _latency(result: dict[str, Any]) -> list[str]:
     latency = result["latency_ms"]
     interval = latency["interval"]
     spread = (
-        f"({ms(interval['low'])} … {ms(interval['high'])}, {interval['level']:.0%})"
+        f"({ms(interval['low'])} … {ms(interval['high'])}, {100 * interval['level']:.0f} %)"
         if interval
         else f"(no interval: {latency['interval_reason']})"
     )
@@ -50,9 +50,7 @@ def _placement(result: dict[str, Any]) -> str:
 
 
 def _inputs(result: dict[str, Any]) -> str:
-    tensors = ", ".join(
-        f"{name} {t['dtype']}{t['shape']}".replace(" ", "", 0) for name, t in result["inputs"]["tensors"].items()
-    )
+    tensors = ", ".join(f"{name} {t['dtype']}{t['shape']}" for name, t in result["inputs"]["tensors"].items())
     source = result["inputs"]["source"]
     seed = f", seed {result['inputs']['seed']}" if source == "synthetic" else ""
     return f"  inputs  {tensors} ({source}{seed})"

@@ -11,7 +11,7 @@ def ms(value: float) -> str:
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     for unit in units[:-1]:
-        if value < base:
+        if round(value, 1) < base:
             return f"{value:.1f} {unit}"
         value /= base
     return f"{value:.1f} {units[-1]}"

@@ -14,8 +14,10 @@ WATCHING = 20
 
 
 def _linux(level: int) -> str | None:
+    # Threads of the measured process inherit its priority; what the watching process starts does not.
+    policy = os.SCHED_FIFO | (os.SCHED_RESET_ON_FORK if level == WATCHING else 0)
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(level))
+        os.sched_setscheduler(0, policy, os.sched_param(level))
     except (PermissionError, OSError):
         return None  # needs CAP_SYS_NICE; the result says that it was not raised
     return f"fifo-{level}"

@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, target_options
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    input_options,
+    json_option,
+    model_options,
+    output_options,
+    target_options,
+)
 
 _AT_LEAST_1 = click.IntRange(min=1)
 _SECONDS = click.FloatRange(min=0, min_open=True)
@@ -32,24 +41,13 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Untimed runs first.")
 @click.option("--sessions", type=_AT_LEAST_1, default=3, show_default=True, help="Fresh processes to measure in.")
 @click.option("--cool-down", type=click.FloatRange(min=0), default=0.0, metavar="S", help="Seconds between sessions.")
-@click.option("--batch-size", type=_AT_LEAST_1, help="Value of the model's batch dimension.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension (default 1).")
-@click.option(
-    "--int-range",
-    "int_ranges",
-    multiple=True,
-    metavar="[INPUT=]LOW:HIGH",
-    help="Values of integer inputs, both ends included (default 0:1).",
-)
-@click.option("--input-data", metavar="FILE.npz", help="Inputs by name, instead of synthetic ones.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs.")
+@input_options
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
 @click.option("--timeout", type=_SECONDS, metavar="S", help="Seconds a session may take (default 600).")
-@click.option("-o", "--output", metavar="FILE", help="Also write the JSON result to a file.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.app.perf import perf
@@ -75,7 +73,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 def _request(model: str, given: dict[str, Any]) -> Any:
     from winml.modelkit.app.perf import DEFAULT_TIMEOUT_S, PerfRequest
     from winml.modelkit.bench.sessions import PerfProtocol
-    from winml.modelkit.cli.words import dimensions, int_ranges
+    from winml.modelkit.cli.words import input_request
     from winml.modelkit.ep.options import parse_pairs
 
     duration = given["duration"]
@@ -95,11 +93,7 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         ),
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
-        dims=dimensions(given["dims"]),
-        batch_size=given["batch_size"],
-        int_ranges=int_ranges(given["int_ranges"]),
-        input_data=given["input_data"],
-        seed=given["seed"],
+        inputs=input_request(given),
         strict_ep=given["strict_ep"],
         memory=given["memory"],
     )

@@ -1,0 +1,453 @@
+"""`winml compare`: is a candidate faster than the base, by how much, and how sure is that?"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app import calibration as calibrations
+from winml.modelkit.app import targets
+from winml.modelkit.app.calibration import Calibration
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.bench import compare as bench
+from winml.modelkit.bench.compare import PRELOAD, ArmSpec, Compared, Plan, Progress
+from winml.modelkit.bench.protocols import PROTOCOLS, CompareProtocol
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    Interrupted,
+    ModelkitError,
+    PartlyDone,
+    RequestError,
+    RunFailedError,
+    UnavailableError,
+)
+from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.statistics import median
+from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.ep import options
+from winml.modelkit.worker import priority
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/compare/1"
+HANG_S = 10.0
+HANG_FACTOR = 20.0
+SLEEPING = "idle threads sleep in both arms (spinning off), because both are alive at the same time"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """Everything the user decided."""
+
+    models: tuple[str, ...]
+    targets: tuple[str | None, ...] = (None,)
+    ep: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    force: bool = False
+    allow_different: bool = False
+    min_cosine: float = 0.95
+    by_position: bool = False
+    calibrate: bool = True
+    recalibrate: bool = False
+    raise_priority: bool = True
+    confirm: bool = True
+    max_seconds: float = 60.0
+    timeout_s: float = 120.0
+    seed: int = 0
+    fail_if_slower_pct: float | None = None
+    protocol: CompareProtocol | None = None
+    """Another protocol than the device's own, for benchmarks."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of an arm before it is measured."""
+
+    spec: ArmSpec
+    fingerprint: str | None
+
+
+def _specs(request: CompareRequest) -> list[ArmSpec]:
+    """One arm per model, or one per target when a single model is compared over several."""
+    arms = [(m, t) for t in request.targets for m in request.models]
+    if len(arms) < 2:
+        raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
+    if len(request.models) > 1 and len(request.targets) > 1:
+        raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
+    return [_spec(request, model, target) for model, target in arms]
+
+
+def _spec(request: CompareRequest, model: str, target: str | None) -> ArmSpec:
+    argument = model_argument(model)
+    resolved = targets.resolve(target, request.ep, request.device)
+    if resolved.target.simulated:
+        raise UnavailableError(
+            f"`{resolved.target}` is simulated here: its times say nothing about a device, so there is no verdict",
+            hint="`winml perf` shows placement; compare on a machine that has the device",
+        )
+    section = argument.section
+    section = replace(
+        section,
+        threads=request.threads if request.threads is not None else section.threads,
+        ep_options=options.checked(resolved.target, {**section.ep_options, **request.ep_options}),
+    )
+    several_targets = len(request.targets) > 1
+    label = str(resolved.target) if several_targets else Path(model).name or model
+    arm = Arm(str(argument.path), resolved.target, section)
+    installed = resolved.installed
+    return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)
+
+
+def _fingerprints(specs: list[ArmSpec]) -> list[Known]:
+    known: dict[str, str | None] = {}
+    with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
+        for path in dict.fromkeys(s.arm.artifact for s in specs):
+            described = worker.call("graph.describe", {"path": path}, timeout_s=600, what=f"reading `{path}`")
+            known[path] = described["fingerprint"]
+    return [Known(s, known[s.arm.artifact]) for s in specs]
+
+
+def _identical(base: Known, candidate: Known) -> bool:
+    a, b = base.spec.arm, candidate.spec.arm
+    same_graph = base.fingerprint is not None and base.fingerprint == candidate.fingerprint
+    return same_graph and a.target == b.target and a.session == b.session
+
+
+def _huge_pages() -> dict[str, str] | None:
+    """The environment for measuring processes: glibc's malloc asks for huge pages, for both arms alike.
+
+    Which small pages a session gets makes it up to 2 % faster or slower for its whole life; with huge pages rounds of a
+    20 MB model vary by 0.4 instead of 2 %. None where there is no such setting or the user has made one.
+    """
+    if sys.platform != "linux" or "GLIBC_TUNABLES" in os.environ:
+        return None
+    return {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
+
+class Comparison:
+    """One run of `winml compare`: the base is probed once and its calibration shared by all candidates."""
+
+    def __init__(self, request: CompareRequest, specs: list[ArmSpec], folder: Path, on_event: OnEvent) -> None:
+        self._request = request
+        self._folder = folder
+        self._on_event = on_event
+        self._base_probe: dict[str, Any] = {}
+        self._calibrations: dict[str, Calibration] = {}
+        self._progress = Progress()
+        # Started now, so that it imports the runtime while the graphs are read.
+        self._probers: dict[str | None, Worker] = {None: self._start(None)}
+        try:
+            known = _fingerprints(specs)
+        except BaseException:
+            self._close_probers()
+            raise
+        self._base, self._candidates = known[0], known[1:]
+
+    def _start(self, python: str | None) -> Worker:
+        return Worker(preload=PRELOAD, python=python, env=_huge_pages())
+
+    def _prober(self, python: str | None) -> Worker:
+        """A warm process at ordinary priority to try arms in; a new one when an arm has taken the last one down."""
+        worker = self._probers.get(python)
+        if worker is None or not worker.alive:
+            worker = self._probers[python] = self._start(python)
+        return worker
+
+    def _probe(self, spec: ArmSpec, name: str, timeout_s: float) -> dict[str, Any]:
+        saved = self._folder / f"{name}.npz"
+        return bench.probe_arm(self._prober(spec.python), spec, saved, timeout_s=timeout_s)
+
+    def run(self) -> dict[str, Any]:
+        """The JSON object of the contract."""
+        try:
+            return self._run()
+        finally:
+            self._close_probers()
+
+    def _close_probers(self) -> None:
+        for worker in self._probers.values():
+            worker.close()
+        self._probers.clear()
+
+    def _run(self) -> dict[str, Any]:
+        self._on_event({"event": "probe", "label": self._base.spec.label})
+        self._base_probe = self._probe(self._base.spec, "base", self._request.timeout_s)
+        done: list[dict[str, Any]] = []
+        try:
+            for number, candidate in enumerate(self._candidates):
+                done.append(self._candidate(candidate, number))
+            self._confirm(done)
+        except KeyboardInterrupt as error:
+            raise Interrupted("interrupted; what was measured is in the result", details=self._partial(done)) from error
+        return {"schema": SCHEMA, "ok": True, **self._result(done)}
+
+    def _partial(self, done: list[dict[str, Any]]) -> dict[str, Any]:
+        unfinished = [r.to_json() for r in self._progress.rounds]
+        return {**self._result(done), "unfinished_rounds": unfinished}
+
+    def _result(self, done: list[dict[str, Any]]) -> dict[str, Any]:
+        used = [c.to_json() for c in self._calibrations.values()]
+        ranked = sorted(
+            (d for d in done if d["verdict"]["gain_pct"] is not None), key=lambda d: -d["verdict"]["gain_pct"]
+        )
+        return {
+            "base": _describe(self._base),
+            "candidates": done,
+            "ranking": [d["label"] for d in ranked],
+            "calibrations": used,
+            "environment": {**self._base_probe["environment"], "huge_pages": _huge_pages() is not None},
+            "warnings": list(dict.fromkeys(w for d in done for w in d["warnings"])),
+        }
+
+    def _candidate(self, candidate: Known, number: int) -> dict[str, Any]:
+        described = {**_describe(candidate), "parity": None, "gate": None, "measurement": None, "confirmation": None}
+        self._on_event({"event": "candidate", "label": candidate.spec.label, "number": number})
+        if _identical(self._base, candidate) and not self._request.force:
+            verdict = Verdict("IDENTICAL", "same graph, same options: there is nothing to measure", gain_pct=0.0)
+            gate = None if self._request.fail_if_slower_pct is None else "pass"
+            return {**described, "verdict": verdict.to_json(), "gate": gate, "warnings": [], "conditions": None}
+        started = time.monotonic()
+        early, parity = self._early(candidate.spec, number)
+        probed_s = time.monotonic() - started
+        described["parity"] = parity
+        if early is not None:
+            verdict = replace(early, seconds=probed_s)
+            gate = "fail" if self._request.fail_if_slower_pct is not None and verdict.verdict == "DISCARD" else None
+            return {**described, "verdict": verdict.to_json(), "gate": gate, "warnings": [], "conditions": None}
+        compared, warnings = self._measure(candidate.spec)
+        return {
+            **described,
+            "verdict": replace(compared.verdict, seconds=compared.verdict.seconds + probed_s).to_json(),
+            "gate": compared.gate,
+            "measurement": compared.measurement.to_json(),
+            "warnings": warnings,
+            "conditions": _conditions(compared),
+        }
+
+    def _early(self, spec: ArmSpec, number: int) -> tuple[Verdict | None, dict[str, Any] | None]:
+        """A verdict that needs no measuring: it fails, computes something else, or is slower beyond doubt."""
+        base = self._base_probe
+        limit_s = max(HANG_S, HANG_FACTOR * sum(base["wall_ns"]) / 1e9)
+        try:
+            probe = self._probe(spec, f"candidate{number}", limit_s)
+        except RunFailedError as error:
+            return Verdict("FAILED", error.message), None
+        self._check_signature(base, probe, spec)
+        parity = self._parity(number)
+        if not parity["within_tolerance"] and not self._request.allow_different:
+            shown = "unknown" if parity["min_cosine"] is None else f"{parity['min_cosine']:.4f}"
+            reason = f"outputs differ from the base's: cosine {shown}; `--allow-different` measures all the same"
+            return Verdict("FAILED", reason), parity
+        mode = bench.choose_mode(self._base.spec, spec)
+        factor = bench.far_slower(base, probe, bench.choose_metric(self._base.spec, spec, mode))
+        if factor is not None and not self._request.force:
+            return Verdict(
+                "DISCARD", f"{factor:.1f} times slower in a probe of 3 runs", gain_pct=100 * (1 - factor)
+            ), parity
+        return None, parity
+
+    def _check_signature(self, base: dict[str, Any], probe: dict[str, Any], spec: ArmSpec) -> None:
+        for side in ("inputs", "outputs"):
+            ours, theirs = base[side], probe[side]
+            if [_key(s, self._request) for s in ours] != [_key(s, self._request) for s in theirs]:
+                raise RequestError(
+                    f"`{spec.label}` has other {side} than the base: {_words(theirs)} instead of {_words(ours)}",
+                    hint="`--by-position` matches them by position when only names differ",
+                )
+
+    def _parity(self, number: int) -> dict[str, Any]:
+        args = {"base": str(self._folder / "base.npz"), "candidate": str(self._folder / f"candidate{number}.npz")}
+        outputs = self._prober(None).call("bench.distance", args, timeout_s=60)["outputs"]
+        cosines = [o["cosine"] for o in outputs]
+        worst = None if any(c is None for c in cosines) else min(cosines, default=1.0)
+        return {
+            "outputs": outputs,
+            "min_cosine": worst,
+            "within_tolerance": worst is not None and worst >= self._request.min_cosine,
+        }
+
+    def _plan(self, spec: ArmSpec, *, seed: int) -> Plan:
+        mode = bench.choose_mode(self._base.spec, spec)
+        devices = {self._base.spec.arm.target.device, spec.arm.target.device}
+        slowest = next(d for d in ("npu", "gpu", "cpu") if d in devices)
+        run_s = median(self._base_probe["wall_ns"]) / 1e9
+        return Plan(
+            mode=mode,
+            metric=bench.choose_metric(self._base.spec, spec, mode),
+            protocol=self._request.protocol or PROTOCOLS[slowest],
+            raise_priority=self._request.raise_priority,
+            round_timeout_s=max(self._request.timeout_s, 200 * run_s),
+            run_s=run_s,
+            max_seconds=self._request.max_seconds,
+            seed=seed,
+            tests=max(1, len(self._candidates)),
+            fail_if_slower_pct=self._request.fail_if_slower_pct,
+        )
+
+    def _measure(self, spec: ArmSpec, *, seed_offset: int = 0) -> tuple[Compared, list[str]]:
+        # An idle process with a runtime in it is still a process on the machine that is measured.
+        self._close_probers()
+        plan = self._plan(spec, seed=self._request.seed + seed_offset)
+        base, warnings = self._base.spec, []
+        if plan.mode != "turns":
+            base, spec = bench.without_spinning(base), bench.without_spinning(spec)
+            warnings.append(SLEEPING)
+        calibration = self._calibration(base, plan) if self._request.calibrate else calibrations.NONE
+        self._progress = Progress()
+        with _watching(self._request.raise_priority):
+            compared = bench.compare_arms(
+                (base, spec),
+                plan,
+                calibration=calibration.values,
+                environment=self._base_probe["environment"],
+                start=self._start,
+                progress=self._progress,
+                on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
+            )
+        return compared, [*warnings, *_doubts(compared)]
+
+    def _calibration(self, base: ArmSpec, plan: Plan) -> Calibration:
+        """A/A rounds of the base in the mode of the comparison, from the cache or measured now."""
+        # Two environments cannot both hold one arm: the A/A pair then takes turns between two processes of its own.
+        inputs = {k: v for k, v in base.inputs.items() if v}
+        described = {**plan.to_json(), "priority": self._request.raise_priority}
+        name = calibrations.key(
+            self._base.fingerprint or base.arm.artifact,
+            str(base.arm.target),
+            base.arm.session.to_json(),
+            inputs,
+            described,
+        )
+        if name in self._calibrations:
+            return self._calibrations[name]
+
+        def make() -> Calibration:
+            started = time.monotonic()
+            with _watching(self._request.raise_priority):
+                taken = bench.calibrate(
+                    base,
+                    plan,
+                    start=self._start,
+                    on_round=lambda p: self._on_event({"event": "calibration", "number": p.count}),
+                    environment=self._base_probe["environment"],
+                )
+            return Calibration(bench.calibration_values(taken), time.monotonic() - started, False)
+
+        found = calibrations.cached(name, make, anew=self._request.recalibrate)
+        self._calibrations[name] = found
+        return found
+
+    def _confirm(self, done: list[dict[str, Any]]) -> None:
+        """Measure the best kept candidate once more on fresh rounds, where it won against others or by little."""
+        kept = [d for d in done if d["verdict"]["verdict"] in ("KEEP", "MARGINAL_KEEP")]
+        if not kept or not self._request.confirm:
+            return
+        best = max(kept, key=lambda d: d["verdict"]["gain_pct"])
+        spec = self._candidates[done.index(best)].spec
+        below = self._plan(spec, seed=0).protocol.confirm_below_pct
+        if len(self._candidates) == 1 and (below is None or best["verdict"]["gain_pct"] >= below):
+            return
+        self._on_event({"event": "confirmation", "label": spec.label})
+        again, _ = self._measure(spec, seed_offset=500_000)
+        best["confirmation"] = {"verdict": again.verdict.to_json(), "measurement": again.measurement.to_json()}
+        if not again.verdict.kept:
+            reason = f"not confirmed on fresh rounds: {again.verdict.reason}"
+            best["verdict"] = {**best["verdict"], "verdict": "INCONCLUSIVE", "reason": reason}
+
+
+class _watching:  # noqa: N801 - used as a statement
+    """This process outranks the ones it measures, so that it can end them."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._raised: str | None = None
+
+    def __enter__(self) -> None:
+        self._raised = priority.raise_priority(priority.WATCHING) if self._wanted else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._raised is not None:
+            priority.lower_priority()
+
+
+def _describe(known: Known) -> dict[str, Any]:
+    return {"label": known.spec.label, **known.spec.arm.to_json(), "fingerprint": known.fingerprint}
+
+
+def _key(signature: dict[str, Any], request: CompareRequest) -> tuple[Any, ...]:
+    """What two inputs or outputs have in common when they match."""
+    name = None if request.by_position else signature["name"]
+    return name, signature["type"], signature["rank"]
+
+
+def _words(signature: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{s['name']} {s['type']} of rank {s['rank']}" for s in signature)
+
+
+def _conditions(compared: Compared) -> dict[str, Any]:
+    """The sentinel: what the machine did while the arms were measured."""
+    base = [median(r.wall_ns) for r in compared.measurement.rounds if r.arm == 0]
+    loads = [c["load_before"] for c in compared.conditions if c["load_before"] is not None]
+    pressures = [c["pressure_pct"] for c in compared.conditions if c["pressure_pct"] is not None]
+    return {
+        "base_drift_pct": 100 * (max(base) / min(base) - 1) if base else None,
+        "load_max": max(loads, default=None),
+        "pressure_max_pct": max(pressures, default=None),
+        "priority": compared.conditions[-1]["priority"] if compared.conditions else None,
+    }
+
+
+def _doubts(compared: Compared) -> list[str]:
+    sentinel = _conditions(compared)
+    found = []
+    if sentinel["base_drift_pct"] is not None and sentinel["base_drift_pct"] > 50:
+        found.append(f"the base's own wall time moved by {sentinel['base_drift_pct']:.0f} % between rounds")
+    if sentinel["priority"] is None and compared.verdict.metric == "wall":
+        found.append("priority was not raised: wall time includes waiting for other programs")
+    return found
+
+
+def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Compare and return the JSON object of the contract; the gate and failures are raised with it as details."""
+    specs = _specs(request)
+    with tempfile.TemporaryDirectory(prefix="winml-compare-") as folder:
+        result = Comparison(request, specs, Path(folder), on_event).run()
+    _raise_gate(request, result)
+    _raise_failures(result)
+    return result
+
+
+def _raise_gate(request: CompareRequest, result: dict[str, Any]) -> None:
+    limit = request.fail_if_slower_pct
+    if limit is None:
+        return
+    slower = [d for d in result["candidates"] if d["gate"] == "fail"]
+    if slower:
+        words = ", ".join(f"`{d['label']}` by {-d['verdict']['gain_pct']:.1f} %" for d in slower)
+        raise CheckFailed(f"slower than the base by more than {limit:g} %: {words}", details=result)
+    unknown = [d["label"] for d in result["candidates"] if d["gate"] == "unknown"]
+    if unknown:
+        raise RunFailedError(
+            f"cannot tell whether {', '.join(unknown)} is slower by more than {limit:g} %",
+            hint="a quieter machine or a larger `--max-seconds` would tell",
+            details=result,
+        )
+
+
+def _raise_failures(result: dict[str, Any]) -> None:
+    failed = [d for d in result["candidates"] if d["verdict"]["verdict"] == "FAILED"]
+    if not failed:
+        return
+    words = "; ".join(f"`{d['label']}`: {d['verdict']['reason']}" for d in failed)
+    kind: type[ModelkitError] = RunFailedError if len(failed) == len(result["candidates"]) else PartlyDone
+    raise kind(words, details=result)

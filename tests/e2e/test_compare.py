@@ -1,0 +1,251 @@
+"""`winml compare` for real: verdicts on models of known truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from test_commands import failed, valid
+
+import model_zoo
+
+pytestmark = [pytest.mark.xdist_group("measuring"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base, the same with an un-removable side chain that costs a lot, and models that misbehave."""
+    made = tmp_path_factory.mktemp("compare")
+    model_zoo.saved(model_zoo.conv_net(channels=32, size=32), made / "plain.onnx")
+    model_zoo.saved(_with_chain(model_zoo.conv_net(channels=32, size=32), 400), made / "chained.onnx")
+    model_zoo.saved(_with_chain(model_zoo.conv_net(channels=32, size=32), 60_000, repeat=True), made / "slow.onnx")
+    for name in ("fpe", "hang"):
+        model_zoo.saved(_conv_shaped(name), made / f"{name}.onnx")
+    return made
+
+
+def _with_chain(model: onnx.ModelProto, steps: int, *, repeat: bool = False) -> onnx.ModelProto:
+    """Adds 0.0 times the result of many steps to the output."""
+    graph = model.graph
+    graph.initializer.append(numpy_helper.from_array(np.eye(48, dtype=np.float32) * 0.5, "side"))
+    graph.initializer.append(numpy_helper.from_array(np.array([-1, 48], np.int64), "shape48"))
+    graph.initializer.append(numpy_helper.from_array(np.float32(0), "zero"))
+    graph.node[-1].output[0] = "plain_y"
+    graph.node.append(helper.make_node("Reshape", ["x", "shape48"], ["s0"]))
+    count = 400 if repeat else steps // 100
+    for i in range(count):
+        graph.node.append(helper.make_node("MatMul", [f"s{i}", "side"], [f"m{i}"]))
+        graph.node.append(helper.make_node("Tanh", [f"m{i}"], [f"s{i + 1}"]))
+    graph.node.append(helper.make_node("ReduceMax", [f"s{count}"], ["top"], keepdims=0))
+    graph.node.append(helper.make_node("Mul", ["top", "zero"], ["nothing"]))
+    graph.node.append(helper.make_node("Add", ["plain_y", "nothing"], ["y"]))
+    return model
+
+
+def _conv_shaped(kind: str) -> onnx.ModelProto:
+    """A model with the base's inputs and outputs that crashes or hangs."""
+    body = {
+        "fpe": """<int32[1] lowest = {-2147483648}, int32[1] minus = {-1}>
+            { t = Cast<to = 6>(x)  f = ReduceMin<keepdims = 0>(t)  z = Sub(f, f)  a = Add(lowest, z)  b = Add(minus, z)
+              d = Div(a, b)  e = Cast<to = 1>(d)  p = GlobalAveragePool(x)  y = Add(p, e) }""",
+        "hang": """<int64 trips = {9223372036854775807}, bool cond = {1}>
+            { p = GlobalAveragePool(x)
+              y = Loop (trips, cond, p) <body = b (int64 i, bool keep_in, float[1,3,1,1] v)
+                => (bool keep, float[1,3,1,1] w)
+                { keep = Identity(keep_in)  w = Sin(v) }> }""",
+    }[kind]
+    return model_zoo.text_model(f"g (float[1,3,32,32] x) => (float[1,3,1,1] y) {body}")
+
+
+def winml(cwd: Path, *args: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "winml.modelkit", "compare", *args],
+        cwd=cwd, capture_output=True, text=True, timeout=200,
+        env={**os.environ, "WINML_CACHE": str(cache or cwd / "cache")},
+    )  # fmt: skip
+
+
+def first(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    found: dict[str, Any] = valid(result.stdout)["candidates"][0]
+    return found
+
+
+def test_a_faster_candidate_is_kept_and_every_sample_is_stored(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c.json"
+    result = winml(folder, "chained.onnx", "plain.onnx", "--threads", "1", "--json", "-o", str(out))
+    candidate = first(result)
+    assert candidate["verdict"]["verdict"] == "KEEP", candidate["verdict"]
+    assert candidate["verdict"]["metric"] == "cpu"
+    assert candidate["parity"]["min_cosine"] == 1.0
+    rounds = candidate["measurement"]["rounds"]
+    assert len(rounds) == 2 * candidate["verdict"]["rounds"]
+    assert {r["arm"] for r in rounds} == {0, 1}
+    section = candidate["measurement"]["arms"][0]["session"]
+    assert section["config_entries"]["session.intra_op.allow_spinning"] == "0"
+    judged = winml(folder, "--from", str(out), "--json")
+    again = first(judged)["verdict"]
+    assert {k: again[k] for k in ("verdict", "gain_pct", "rounds")} == {
+        k: candidate["verdict"][k] for k in ("verdict", "gain_pct", "rounds")
+    }
+
+
+def test_a_slower_candidate_is_discarded_and_fails_the_gate(folder: Path) -> None:
+    result = winml(folder, "plain.onnx", "chained.onnx", "--threads", "1", "--fail-if-slower", "1", "--json")
+    assert "slower than the base by more than 1 %" in failed(result, 5)
+    assert first(result)["verdict"]["verdict"] == "DISCARD"
+    assert first(result)["gate"] == "fail"
+
+
+def test_identical_graphs_are_not_measured_unless_forced(folder: Path) -> None:
+    started = time.monotonic()
+    result = winml(folder, "plain.onnx", "plain.onnx", "--fail-if-slower", "3", "--json")
+    assert first(result)["verdict"]["verdict"] == "IDENTICAL"
+    assert first(result)["gate"] == "pass"
+    assert time.monotonic() - started < 15
+    forced = first(winml(folder, "plain.onnx", "plain.onnx", "--force", "--threads", "1", "--json"))
+    assert forced["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
+    assert forced["measurement"] is not None
+
+
+def test_an_equal_pair_with_two_threads_and_spinning_is_not_kept(folder: Path) -> None:
+    """Two spinning sessions alive together differ by up to 48 %; ours sleep."""
+    found = first(winml(folder, "plain.onnx", "plain.onnx", "--force", "--threads", "2", "--json"))
+    assert found["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("fpe.onnx", "crashed with SIGFPE"), ("hang.onnx", "timed out after 10 s")]
+)
+def test_a_candidate_that_misbehaves_is_a_verdict_within_seconds(folder: Path, name: str, reason: str) -> None:
+    model = model_zoo.text_model("g (float[1,3,32,32] x) => (float[1,3,1,1] y) { y = GlobalAveragePool(x) }")
+    model_zoo.saved(model, folder / "pool.onnx")
+    started = time.monotonic()
+    result = winml(folder, "pool.onnx", name, "--json")
+    assert time.monotonic() - started < 25
+    assert reason in failed(result, 1)
+    assert first(result)["verdict"]["verdict"] == "FAILED"
+
+
+def test_a_far_slower_candidate_is_discarded_by_the_probe(folder: Path) -> None:
+    found = first(winml(folder, "plain.onnx", "slow.onnx", "--threads", "1", "--json"))
+    assert found["verdict"]["verdict"] == "DISCARD"
+    assert "times slower in a probe" in found["verdict"]["reason"]
+    assert found["measurement"] is None
+    assert found["verdict"]["seconds"] < 15
+
+
+def test_outputs_that_differ_are_said_first_and_measured_on_request(folder: Path) -> None:
+    other = model_zoo.conv_net(channels=32, size=32)
+    for tensor in other.graph.initializer:
+        if tensor.name.startswith("w"):
+            tensor.raw_data = (-numpy_helper.to_array(tensor)).astype(np.float32).tobytes()
+    model_zoo.saved(other, folder / "other.onnx")
+    refused = winml(folder, "plain.onnx", "other.onnx", "--threads", "1", "--json")
+    assert "--allow-different" in failed(refused, 1)
+    allowed = first(winml(folder, "plain.onnx", "other.onnx", "--threads", "1", "--allow-different", "--json"))
+    assert allowed["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE", "KEEP", "MARGINAL_KEEP")
+    assert allowed["parity"]["within_tolerance"] is False
+
+
+def test_other_inputs_are_refused_or_matched_by_position(folder: Path) -> None:
+    renamed = model_zoo.conv_net(channels=32, size=32)
+    renamed.graph.input[0].name = renamed.graph.node[0].input[0] = "picture"
+    model_zoo.saved(renamed, folder / "renamed.onnx")
+    assert "--by-position" in failed(winml(folder, "plain.onnx", "renamed.onnx"), 2)
+    words = ("plain.onnx", "renamed.onnx", "--by-position", "--threads", "1", "--max-seconds", "3", "--json")
+    assert first(winml(folder, *words))["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
+    model_zoo.saved(model_zoo.relu(), folder / "relu.onnx")
+    failed(winml(folder, "plain.onnx", "relu.onnx", "--by-position"), 2)
+
+
+def test_several_candidates_are_ranked_and_failures_are_partial(folder: Path) -> None:
+    result = winml(folder, "chained.onnx", "plain.onnx", "slow.onnx", "--threads", "1", "--json")
+    value = valid(result.stdout)
+    assert value["ranking"] == ["plain.onnx", "slow.onnx"]
+    best = value["candidates"][0]
+    assert best["confirmation"]["verdict"]["verdict"] in ("KEEP", "MARGINAL_KEEP")
+
+
+def test_build_folders_bring_their_session_section_and_take_turns(folder: Path, tmp_path: Path) -> None:
+    """Arms that differ in threads are never alive together: the wall clock decides, or nothing does."""
+    for name, threads in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.onnx").write_bytes((folder / "plain.onnx").read_bytes())
+        (tmp_path / name / "build_config.json").write_text(json.dumps({"session": {"threads": threads}}))
+    value = valid(winml(tmp_path, "one", "two", "--max-seconds", "4", "--json", cache=folder / "cache").stdout)
+    found = value["candidates"][0]
+    assert found["measurement"]["protocol"]["mode"] == "turns"
+    assert found["verdict"]["metric"] == "wall"
+    assert [a["session"]["threads"] for a in found["measurement"]["arms"]] == [1, 2]
+    (tmp_path / "two" / "build_config.json").write_text(json.dumps({"session": {"thraeds": 2}}))
+    assert "did you mean `threads`?" in failed(winml(tmp_path, "one", "two"), 2)
+
+
+@pytest.mark.qnn
+def test_a_simulated_target_gets_no_verdict(folder: Path) -> None:
+    assert "simulated" in failed(winml(folder, "plain.onnx", "chained.onnx", "--target", "qnn/npu"), 3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plain.onnx"],
+        [],
+        ["plain.onnx", "gone.onnx"],
+        ["plain.onnx", "--targets", "cpu"],
+        ["plain.onnx", "--targets", "cpu,cpu"],
+        ["plain.onnx", "chained.onnx", "--targets", "cpu,openvino/cpu"],
+        ["plain.onnx", "chained.onnx", "--fail-if-slower", "-1"],
+        ["--from", "gone.json"],
+        ["--from", "plain.onnx"],
+        ["plain.onnx", "chained.onnx", "--from", "x.json"],
+    ],
+)
+def test_wrong_requests(folder: Path, words: list[str]) -> None:
+    result = winml(folder, *words, "--json")
+    assert result.returncode in (2, 3), result.stderr
+    assert valid(result.stdout)["ok"] is False
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
+def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c.json"
+    command = [sys.executable, "-m", "winml.modelkit", "compare", "plain.onnx", "plain.onnx", "--force", "-o", str(out),
+               "--threads", "1", "--no-calibration", "--json"]  # fmt: skip
+    environment = {**os.environ, "WINML_CACHE": str(folder / "cache")}
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env=environment) as process:  # fmt: skip
+        time.sleep(4.5)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    value = valid(stdout)
+    assert value["error"]["code"] == "interrupted"
+    assert len(value["unfinished_rounds"]) >= 2
+
+
+@pytest.mark.package_index
+@pytest.mark.xdist_group("environments")
+@pytest.mark.timeout(900)
+def test_one_model_over_two_environments_takes_turns_by_token(folder: Path) -> None:
+    from test_environments import CACHE, installed
+
+    installed("openvino")
+    words = ("plain.onnx", "--targets", "cpu,openvino/cpu", "--threads", "1", "--max-seconds", "15", "--json")
+    result = winml(folder, *words, cache=CACHE)
+    found = first(result)
+    assert found["label"] == "openvino/cpu"
+    assert found["measurement"]["protocol"]["mode"] == "token"
+    assert found["verdict"]["metric"] == "wall"
+    assert len({r["process"] for r in found["measurement"]["rounds"]}) == 2 * found["verdict"]["rounds"]
