@@ -36,6 +36,9 @@ def _marks(command: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize("command", [pytest.param(c, marks=_marks(c)) for c in _commands()])
 def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
+    for name in ("other.onnx", "old/model.onnx", "new/model.onnx"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(sample.MODEL, tmp_path / name)
     words = shlex.split(command)[1:]
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:

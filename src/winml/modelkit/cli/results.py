@@ -13,6 +13,12 @@ from winml.modelkit.cli.console import error_json, say
 from winml.modelkit.core.errors import ModelkitError, RequestError
 
 
+def _has_samples(details: dict[str, Any]) -> bool:
+    """Whether a failed command has measured something worth keeping."""
+    rounds = details.get("unfinished_rounds") or details.get("measurement", {}).get("rounds")
+    return bool(rounds or details.get("candidates"))
+
+
 class ResultFile:
     """A JSON file to write at the end; whether that can work is checked before the work starts."""
 
@@ -45,7 +51,7 @@ class ResultFile:
         try:
             yield
         except ModelkitError as error:
-            measured = error.details.get("candidates") or error.details.get("measurement", {}).get("rounds")
+            measured = _has_samples(error.details)
             if measured and show is not None and not self._as_json:
                 show(error.details)
             if measured and self._path is not None:
