@@ -47,7 +47,9 @@ def _governor() -> str | None:
 
 
 def _priority() -> int | None:
-    return os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else None
+    if sys.platform == "win32":
+        return None
+    return os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def usable_cores() -> int:

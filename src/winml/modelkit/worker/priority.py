@@ -13,20 +13,16 @@ MEASURED = 10
 WATCHING = 20
 
 
-def _linux(level: int) -> str | None:
-    # Threads of the measured process inherit its priority; what the watching process starts does not.
-    policy = os.SCHED_FIFO | (os.SCHED_RESET_ON_FORK if level == WATCHING else 0)
-    try:
-        os.sched_setscheduler(0, policy, os.sched_param(level))
-    except (PermissionError, OSError):
-        return None  # needs CAP_SYS_NICE; the result says that it was not raised
-    return f"fifo-{level}"
-
-
 def raise_priority(level: int) -> str | None:
     """Raise this process's priority; its name, or None when that is not permitted."""
     if sys.platform == "linux":
-        return _linux(level)
+        # Threads of the measured process inherit its priority; what the watching process starts does not.
+        policy = os.SCHED_FIFO | (os.SCHED_RESET_ON_FORK if level == WATCHING else 0)
+        try:
+            os.sched_setscheduler(0, policy, os.sched_param(level))
+        except OSError:
+            return None  # needs CAP_SYS_NICE; the result says that it was not raised
+        return f"fifo-{level}"
     if sys.platform == "win32":
         import psutil
 

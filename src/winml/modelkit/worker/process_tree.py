@@ -19,7 +19,8 @@ if sys.platform == "win32":
 
     _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION = 9
     _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE = 0x2000
-    _CREATE_SUSPENDED = 0x4
+    _PROCESS_TERMINATE = 0x1
+    _PROCESS_SET_QUOTA = 0x100
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = [
@@ -47,10 +48,12 @@ if sys.platform == "win32":
     class _Job:
         """A job object; closing its handle ends every process in it."""
 
-        def __init__(self, process_handle: int) -> None:
+        def __init__(self, pid: int) -> None:
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
+            self._kernel.OpenProcess.restype = wintypes.HANDLE
             self._handle: int | None = self._kernel.CreateJobObjectW(None, None)
+            process_handle = self._kernel.OpenProcess(_PROCESS_SET_QUOTA | _PROCESS_TERMINATE, False, pid)
             limits = _ExtendedLimits()
             limits.BasicLimitInformation.LimitFlags = _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
             done = self._kernel.SetInformationJobObject(
@@ -59,8 +62,10 @@ if sys.platform == "win32":
                 ctypes.byref(limits),
                 ctypes.sizeof(limits),
             ) and self._kernel.AssignProcessToJobObject(wintypes.HANDLE(self._handle), wintypes.HANDLE(process_handle))
+            code = ctypes.get_last_error()
+            self._kernel.CloseHandle(wintypes.HANDLE(process_handle))
             if not done:
-                raise ctypes.WinError(ctypes.get_last_error())
+                raise ctypes.WinError(code)
 
         def end(self) -> None:
             if self._handle is not None:
@@ -97,7 +102,7 @@ class ProcessTree:
         )
         if sys.platform == "win32":
             # A worker waits for its first request before it starts anything, so nothing escapes the job.
-            self._job = _Job(int(self.process._handle))
+            self._job = _Job(self.process.pid)
 
     @property
     def pid(self) -> int:
