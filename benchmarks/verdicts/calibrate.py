@@ -34,10 +34,14 @@ def outcomes(values: Array, lent: Array, protocol: CompareProtocol, p: float) ->
         mean = part.mean(axis=1)
         own = ((part - mean[:, None]) ** 2).sum(axis=1)
         alone = np.full(trials, k == 0)
+        variance = own / (n - 1)
+        pooled = variance
+        df_pooled = n - 1
         if k:
-            alone |= (own / (n - 1)) / (lent_ss / k) > f_quantile(1 - NOISIER_P, n - 1, k)
-        error = np.where(alone, np.sqrt(own / (n - 1) / n), np.sqrt((own + lent_ss) / (n - 1 + k) / n))
-        df_pooled = max(n - 1 + k, 1)
+            alone |= variance / (lent_ss / k) > f_quantile(1 - NOISIER_P, n - 1, k)
+            df_pooled = n - 1 + protocol.lent_df
+            pooled = np.maximum(variance, (own + protocol.lent_df * lent_ss / k) / df_pooled)
+        error = np.sqrt(np.where(alone, variance, pooled) / n)
         critical = np.where(alone, t_quantile(1 - p, n - 1), t_quantile(1 - p, df_pooled))
         half = np.where(alone, t_quantile(0.975, n - 1), t_quantile(0.975, df_pooled))
         open_ = ~kept & ~dropped & (~alone | (n >= protocol.first_look_alone))
@@ -99,13 +103,13 @@ def main() -> None:
             print(f"calibrated={calibrated}: p = {search(protocol, options.trials, calibrated=calibrated):.6f}")
         return
     print("false keeps in %, by spread of a round, calibration against rounds now")
-    print("spread  fair   2x quieter  2x noisier  none")
+    print("spread  fair   1.5x quieter  2x quieter  3x quieter  none")
     for spread in SPREADS:
         cells = [
             rates(protocol, protocol.boundary_p, options.trials, gain_pct=0, spread=spread, quieter=q, calibrated=True)[
                 0
             ]
-            for q in (1.0, 2.0, 0.5)
+            for q in (1.0, 1.5, 2.0, 3.0)
         ]
         alone = rates(
             protocol,

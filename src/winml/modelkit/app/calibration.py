@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winml.modelkit.core.location import cache_root
+from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.verdict import Clock
 from winml.modelkit.store import atomic, digest
 
@@ -30,12 +31,21 @@ class Calibration:
 NONE = Calibration({"cpu": [], "wall": []}, 0.0, False)
 
 
-def key(fingerprint: str, target: str, session: dict[str, Any], inputs: dict[str, Any], plan: dict[str, Any]) -> str:
-    """What a calibration belongs to: base graph, target, session section, inputs, protocol and machine."""
-    machine = {"node": platform.node(), "machine": platform.machine(), "release": platform.release()}
-    parts = {"fingerprint": fingerprint, "target": target, "session": session, "inputs": inputs, "machine": machine}
-    measured = {k: plan[k] for k in ("mode", "warmup", "min_pairs", "min_round_s", "calibration_rounds", "priority")}
-    return digest.of_json({**parts, "protocol": measured})
+def key(*, graph: str, arm: Arm, inputs: dict[str, Any], plan: dict[str, Any], environment: dict[str, Any]) -> str:
+    """What a calibration belongs to: base graph, target, session section, inputs, protocol, machine and versions."""
+    data = None if not inputs.get("npz") else digest.of_file(inputs["npz"])
+    moving = ("load", "pressure_pct")
+    return digest.of_json(
+        {
+            "graph": graph,
+            "target": str(arm.target),
+            "session": arm.session.to_json(),
+            "inputs": {**inputs, "npz": data},
+            "plan": plan,
+            "machine": platform.node(),
+            "environment": {k: v for k, v in environment.items() if k not in moving},
+        }
+    )
 
 
 def _load(name: str) -> Calibration | None:

@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import calibration as calibrations
-from winml.modelkit.app import targets
+from winml.modelkit.app import compare_result, targets
 from winml.modelkit.app.calibration import Calibration
+from winml.modelkit.app.compare_result import KEPT, SCHEMA
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench.compare import PRELOAD, ArmSpec, Compared, Plan, Progress
 from winml.modelkit.bench.protocols import PROTOCOLS, CompareProtocol
-from winml.modelkit.core.errors import (
-    CheckFailed,
-    Interrupted,
-    ModelkitError,
-    PartlyDone,
-    RequestError,
-    RunFailedError,
-    UnavailableError,
-)
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep import options
+from winml.modelkit.store import digest
 from winml.modelkit.worker import priority
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/compare/1"
 HANG_S = 10.0
 HANG_FACTOR = 20.0
+PROBE_FACTOR = 3.0
+MAX_RELATIVE = 0.5
+"""Outputs that point the same way and differ by more than half in size are not equal enough either."""
 SLEEPING = "idle threads sleep in both arms (spinning off), because both are alive at the same time"
 
 OnEvent = Callable[[dict[str, Any]], None]
@@ -84,7 +81,8 @@ def _specs(request: CompareRequest) -> list[ArmSpec]:
         raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
-    return [_spec(request, model, target) for model, target in arms]
+    specs = [_spec(request, model, target) for model, target in arms]
+    return specs if len(request.targets) > 1 else _labelled(specs)
 
 
 def _spec(request: CompareRequest, model: str, target: str | None) -> ArmSpec:
@@ -96,16 +94,25 @@ def _spec(request: CompareRequest, model: str, target: str | None) -> ArmSpec:
             hint="`winml perf` shows placement; compare on a machine that has the device",
         )
     section = argument.section
-    section = replace(
-        section,
-        threads=request.threads if request.threads is not None else section.threads,
-        ep_options=options.checked(resolved.target, {**section.ep_options, **request.ep_options}),
-    )
-    several_targets = len(request.targets) > 1
-    label = str(resolved.target) if several_targets else Path(model).name or model
+    threads = request.threads if request.threads is not None else section.threads
+    given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
+    section = replace(section, threads=threads, ep_options=options.checked(resolved.target, given))
     arm = Arm(str(argument.path), resolved.target, section)
     installed = resolved.installed
+    label = str(resolved.target) if len(request.targets) > 1 else model
     return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)
+
+
+def _labelled(specs: list[ArmSpec]) -> list[ArmSpec]:
+    """Arms by the shortest end of their paths that tells them apart; equal ones are numbered."""
+    parts = [Path(s.label).parts for s in specs]
+    depth = next((d for d in range(1, 10) if len({p[-d:] for p in parts}) == len(set(parts))), 10)
+    names: list[str] = []
+    for p in parts:
+        name = "/".join(p[-depth:])
+        count = sum(n == name or n.startswith(f"{name} (") for n in names)
+        names.append(f"{name} ({count + 1})" if count else name)
+    return [replace(s, label=n) for s, n in zip(specs, names, strict=True)]
 
 
 def _fingerprints(specs: list[ArmSpec]) -> list[Known]:
@@ -142,6 +149,7 @@ class Comparison:
         self._folder = folder
         self._on_event = on_event
         self._base_probe: dict[str, Any] = {}
+        self._base_probe_s = 0.0
         self._calibrations: dict[str, Calibration] = {}
         self._progress = Progress()
         # Started now, so that it imports the runtime while the graphs are read.
@@ -159,7 +167,10 @@ class Comparison:
     def _prober(self, python: str | None) -> Worker:
         """A warm process at ordinary priority to try arms in; a new one when an arm has taken the last one down."""
         worker = self._probers.get(python)
-        if worker is None or not worker.alive:
+        if worker is not None and not worker.alive:
+            worker.close()
+            worker = None
+        if worker is None:
             worker = self._probers[python] = self._start(python)
         return worker
 
@@ -181,80 +192,90 @@ class Comparison:
 
     def _run(self) -> dict[str, Any]:
         self._on_event({"event": "probe", "label": self._base.spec.label})
+        started = time.monotonic()
         self._base_probe = self._probe(self._base.spec, "base", self._request.timeout_s)
+        self._base_probe_s = time.monotonic() - started
         done: list[dict[str, Any]] = []
         try:
             for number, candidate in enumerate(self._candidates):
                 done.append(self._candidate(candidate, number))
+                self._progress = Progress()
             self._confirm(done)
         except KeyboardInterrupt as error:
             raise Interrupted("interrupted; what was measured is in the result", details=self._partial(done)) from error
+        except ModelkitError as error:
+            # What the candidates before this one came to must not go with it.
+            error.details |= self._partial(done)
+            raise
         return {"schema": SCHEMA, "ok": True, **self._result(done)}
 
     def _partial(self, done: list[dict[str, Any]]) -> dict[str, Any]:
-        unfinished = [r.to_json() for r in self._progress.rounds]
-        return {**self._result(done), "unfinished_rounds": unfinished}
+        return {**self._result(done), "unfinished_rounds": [r.to_json() for r in self._progress.rounds]}
 
     def _result(self, done: list[dict[str, Any]]) -> dict[str, Any]:
-        used = [c.to_json() for c in self._calibrations.values()]
-        ranked = sorted(
-            (d for d in done if d["verdict"]["gain_pct"] is not None), key=lambda d: -d["verdict"]["gain_pct"]
-        )
         return {
-            "base": _describe(self._base),
+            "base": {**_describe(self._base), "placement": self._base_probe["placement"]},
             "candidates": done,
-            "ranking": [d["label"] for d in ranked],
-            "calibrations": used,
+            "ranking": compare_result.ranking(done),
+            "calibrations": {name: c.to_json() for name, c in self._calibrations.items()},
+            "fail_if_slower_pct": self._request.fail_if_slower_pct,
             "environment": {**self._base_probe["environment"], "huge_pages": _huge_pages() is not None},
             "warnings": list(dict.fromkeys(w for d in done for w in d["warnings"])),
         }
 
     def _candidate(self, candidate: Known, number: int) -> dict[str, Any]:
-        described = {**_describe(candidate), "parity": None, "gate": None, "measurement": None, "confirmation": None}
+        described: dict[str, Any] = {
+            **_describe(candidate),
+            **dict.fromkeys(
+                ("parity", "placement", "environment", "gate", "measurement", "calibration", "confirmation")
+            ),
+            "tests": max(1, len(self._candidates)),
+            "conditions": None,
+            "warnings": [],
+        }
         self._on_event({"event": "candidate", "label": candidate.spec.label, "number": number})
+        limit = self._request.fail_if_slower_pct
         if _identical(self._base, candidate) and not self._request.force:
-            verdict = Verdict("IDENTICAL", "same graph, same options: there is nothing to measure", gain_pct=0.0)
-            gate = None if self._request.fail_if_slower_pct is None else "pass"
-            return {**described, "verdict": verdict.to_json(), "gate": gate, "warnings": [], "conditions": None}
+            same = Verdict("IDENTICAL", "same graph, same options: there is nothing to measure", gain_pct=0.0).to_json()
+            return {**described, "verdict": same, "gate": compare_result.gate_of_probe(limit, same)}
         started = time.monotonic()
-        early, parity = self._early(candidate.spec, number)
+        early, probe = self._early(candidate.spec, number)
         probed_s = time.monotonic() - started
-        described["parity"] = parity
+        described |= {k: probe[k] for k in ("parity", "placement", "environment") if k in probe}
+        described["warnings"] = _fallbacks(candidate.spec, probe)
         if early is not None:
-            verdict = replace(early, seconds=probed_s)
-            gate = "fail" if self._request.fail_if_slower_pct is not None and verdict.verdict == "DISCARD" else None
-            return {**described, "verdict": verdict.to_json(), "gate": gate, "warnings": [], "conditions": None}
-        compared, warnings = self._measure(candidate.spec)
+            verdict = replace(early, seconds=probed_s).to_json()
+            return {**described, "verdict": verdict, "gate": compare_result.gate_of_probe(limit, verdict)}
+        compared, calibration, warnings = self._measure(candidate.spec, probe)
         return {
             **described,
             "verdict": replace(compared.verdict, seconds=compared.verdict.seconds + probed_s).to_json(),
             "gate": compared.gate,
             "measurement": compared.measurement.to_json(),
-            "warnings": warnings,
+            "calibration": calibration,
+            "warnings": [*described["warnings"], *warnings],
             "conditions": _conditions(compared),
         }
 
-    def _early(self, spec: ArmSpec, number: int) -> tuple[Verdict | None, dict[str, Any] | None]:
-        """A verdict that needs no measuring: it fails, computes something else, or is slower beyond doubt."""
+    def _early(self, spec: ArmSpec, number: int) -> tuple[Verdict | None, dict[str, Any]]:
+        """A verdict that needs no measuring (it fails, computes something else, or is far slower), and the probe."""
         base = self._base_probe
-        limit_s = max(HANG_S, HANG_FACTOR * sum(base["wall_ns"]) / 1e9)
+        limit_s = max(HANG_S, HANG_FACTOR * sum(base["wall_ns"]) / 1e9, PROBE_FACTOR * self._base_probe_s)
         try:
             probe = self._probe(spec, f"candidate{number}", limit_s)
         except RunFailedError as error:
-            return Verdict("FAILED", error.message), None
+            return Verdict("FAILED", error.message), {}
         self._check_signature(base, probe, spec)
-        parity = self._parity(number)
+        probe["parity"] = parity = self._parity(number)
         if not parity["within_tolerance"] and not self._request.allow_different:
-            shown = "unknown" if parity["min_cosine"] is None else f"{parity['min_cosine']:.4f}"
-            reason = f"outputs differ from the base's: cosine {shown}; `--allow-different` measures all the same"
-            return Verdict("FAILED", reason), parity
+            reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures all the same"
+            return Verdict("FAILED", reason), probe
         mode = bench.choose_mode(self._base.spec, spec)
-        factor = bench.far_slower(base, probe, bench.choose_metric(self._base.spec, spec, mode))
+        factor = bench.far_slower(base, probe, bench.choose_metric(self._base.spec, spec, mode, (base, probe)))
         if factor is not None and not self._request.force:
-            return Verdict(
-                "DISCARD", f"{factor:.1f} times slower in a probe of 3 runs", gain_pct=100 * (1 - factor)
-            ), parity
-        return None, parity
+            reason = f"{factor:.1f} times slower in a probe of 3 runs"
+            return Verdict("DISCARD", reason, gain_pct=100 * (1 - factor)), probe
+        return None, probe
 
     def _check_signature(self, base: dict[str, Any], probe: dict[str, Any], spec: ArmSpec) -> None:
         for side in ("inputs", "outputs"):
@@ -265,25 +286,30 @@ class Comparison:
                     hint="`--by-position` matches them by position when only names differ",
                 )
 
+        if base["shapes"] != probe["shapes"]:
+            raise RequestError(
+                f"`{spec.label}` would run on inputs {probe['shapes']}, the base on {base['shapes']}",
+                hint="give symbolic dimensions a size with `--dim NAME=N`",
+            )
+
     def _parity(self, number: int) -> dict[str, Any]:
         args = {"base": str(self._folder / "base.npz"), "candidate": str(self._folder / f"candidate{number}.npz")}
         outputs = self._prober(None).call("bench.distance", args, timeout_s=60)["outputs"]
-        cosines = [o["cosine"] for o in outputs]
-        worst = None if any(c is None for c in cosines) else min(cosines, default=1.0)
-        return {
-            "outputs": outputs,
-            "min_cosine": worst,
-            "within_tolerance": worst is not None and worst >= self._request.min_cosine,
-        }
+        if any(o["cosine"] is None for o in outputs):
+            return {"outputs": outputs, "min_cosine": None, "max_relative": None, "within_tolerance": False}
+        cosine = min((o["cosine"] for o in outputs), default=1.0)
+        relative = max((o["relative"] for o in outputs), default=0.0)
+        near = cosine >= self._request.min_cosine and relative <= MAX_RELATIVE
+        return {"outputs": outputs, "min_cosine": cosine, "max_relative": relative, "within_tolerance": near}
 
-    def _plan(self, spec: ArmSpec, *, seed: int) -> Plan:
+    def _plan(self, spec: ArmSpec, probe: dict[str, Any], *, seed: int) -> Plan:
         mode = bench.choose_mode(self._base.spec, spec)
         devices = {self._base.spec.arm.target.device, spec.arm.target.device}
         slowest = next(d for d in ("npu", "gpu", "cpu") if d in devices)
         run_s = median(self._base_probe["wall_ns"]) / 1e9
         return Plan(
             mode=mode,
-            metric=bench.choose_metric(self._base.spec, spec, mode),
+            metric=bench.choose_metric(self._base.spec, spec, mode, (self._base_probe, probe)),
             protocol=self._request.protocol or PROTOCOLS[slowest],
             raise_priority=self._request.raise_priority,
             round_timeout_s=max(self._request.timeout_s, 200 * run_s),
@@ -294,90 +320,107 @@ class Comparison:
             fail_if_slower_pct=self._request.fail_if_slower_pct,
         )
 
-    def _measure(self, spec: ArmSpec, *, seed_offset: int = 0) -> tuple[Compared, list[str]]:
+    def _measure(
+        self, spec: ArmSpec, probe: dict[str, Any], *, seed_offset: int = 0
+    ) -> tuple[Compared, str | None, list[str]]:
+        """The comparison, the name of the calibration it used, and what a reader should know."""
         # An idle process with a runtime in it is still a process on the machine that is measured.
         self._close_probers()
-        plan = self._plan(spec, seed=self._request.seed + seed_offset)
+        plan = self._plan(spec, probe, seed=self._request.seed + seed_offset)
         base, warnings = self._base.spec, []
         if plan.mode != "turns":
             base, spec = bench.without_spinning(base), bench.without_spinning(spec)
             warnings.append(SLEEPING)
-        calibration = self._calibration(base, plan) if self._request.calibrate else calibrations.NONE
+        name, calibration = self._calibration(base, plan) if self._request.calibrate else (None, calibrations.NONE)
         self._progress = Progress()
-        with _watching(self._request.raise_priority):
+        with _watching(plan.raise_priority) as raised:
             compared = bench.compare_arms(
                 (base, spec),
-                plan,
+                replace(plan, raise_priority=raised),
                 calibration=calibration.values,
                 environment=self._base_probe["environment"],
                 start=self._start,
                 progress=self._progress,
                 on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
             )
-        return compared, [*warnings, *_doubts(compared)]
+        return compared, name, [*warnings, *_doubts(compared)]
 
-    def _calibration(self, base: ArmSpec, plan: Plan) -> Calibration:
+    def _calibration(self, base: ArmSpec, plan: Plan) -> tuple[str, Calibration]:
         """A/A rounds of the base in the mode of the comparison, from the cache or measured now."""
-        # Two environments cannot both hold one arm: the A/A pair then takes turns between two processes of its own.
-        inputs = {k: v for k, v in base.inputs.items() if v}
-        described = {**plan.to_json(), "priority": self._request.raise_priority}
         name = calibrations.key(
-            self._base.fingerprint or base.arm.artifact,
-            str(base.arm.target),
-            base.arm.session.to_json(),
-            inputs,
-            described,
+            graph=self._base.fingerprint or digest.of_file(base.arm.artifact),
+            arm=base.arm,
+            inputs=base.inputs,
+            plan={
+                **plan.to_json(),
+                "seed": None,
+                "raised": plan.raise_priority,
+                "huge_pages": _huge_pages() is not None,
+            },
+            environment=self._base_probe["environment"],
         )
-        if name in self._calibrations:
-            return self._calibrations[name]
 
         def make() -> Calibration:
             started = time.monotonic()
-            with _watching(self._request.raise_priority):
+            with _watching(plan.raise_priority) as raised:
                 taken = bench.calibrate(
                     base,
-                    plan,
+                    replace(plan, raise_priority=raised),
                     start=self._start,
                     on_round=lambda p: self._on_event({"event": "calibration", "number": p.count}),
                     environment=self._base_probe["environment"],
                 )
             return Calibration(bench.calibration_values(taken), time.monotonic() - started, False)
 
-        found = calibrations.cached(name, make, anew=self._request.recalibrate)
-        self._calibrations[name] = found
-        return found
+        if name not in self._calibrations:
+            self._calibrations[name] = calibrations.cached(name, make, anew=self._request.recalibrate)
+        return name, self._calibrations[name]
 
     def _confirm(self, done: list[dict[str, Any]]) -> None:
-        """Measure the best kept candidate once more on fresh rounds, where it won against others or by little."""
-        kept = [d for d in done if d["verdict"]["verdict"] in ("KEEP", "MARGINAL_KEEP")]
-        if not kept or not self._request.confirm:
+        """Measure again on fresh rounds: the best kept of several candidates, and gains too small for their device."""
+        if not self._request.confirm:
             return
-        best = max(kept, key=lambda d: d["verdict"]["gain_pct"])
-        spec = self._candidates[done.index(best)].spec
-        below = self._plan(spec, seed=0).protocol.confirm_below_pct
-        if len(self._candidates) == 1 and (below is None or best["verdict"]["gain_pct"] >= below):
-            return
-        self._on_event({"event": "confirmation", "label": spec.label})
-        again, _ = self._measure(spec, seed_offset=500_000)
-        best["confirmation"] = {"verdict": again.verdict.to_json(), "measurement": again.measurement.to_json()}
-        if not again.verdict.kept:
-            reason = f"not confirmed on fresh rounds: {again.verdict.reason}"
-            best["verdict"] = {**best["verdict"], "verdict": "INCONCLUSIVE", "reason": reason}
+        kept = [d for d in done if d["verdict"]["verdict"] in KEPT]
+        best = max(kept, key=lambda d: d["verdict"]["gain_pct"], default=None)
+        for number, (candidate, entry) in enumerate(zip(self._candidates, done, strict=True)):
+            below = PROTOCOLS[candidate.spec.arm.target.device].confirm_below_pct
+            small = below is not None and entry in kept and entry["verdict"]["gain_pct"] < below
+            if not small and not (entry is best and len(done) > 1):
+                continue
+            self._on_event({"event": "confirmation", "label": candidate.spec.label})
+            again, name, _ = self._measure(candidate.spec, self._base_probe, seed_offset=500_000 + number)
+            entry["confirmation"] = {
+                "first": entry["verdict"],
+                "verdict": again.verdict.to_json(),
+                "measurement": again.measurement.to_json(),
+                "calibration": name,
+            }
+            entry["verdict"] = compare_result.unconfirmed(entry["verdict"], again.verdict.to_json())
 
 
-class _watching:  # noqa: N801 - used as a statement
-    """This process outranks the ones it measures, so that it can end them."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._raised: str | None = None
-
-    def __enter__(self) -> None:
-        self._raised = priority.raise_priority(priority.WATCHING) if self._wanted else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._raised is not None:
+@contextlib.contextmanager
+def _watching(wanted: bool) -> Iterator[bool]:
+    """This process outranks the ones it measures, so that it can end them; whether that was permitted."""
+    raised = priority.raise_priority(priority.WATCHING) if wanted else None
+    try:
+        yield raised is not None
+    finally:
+        if raised is not None:
             priority.lower_priority()
+
+
+def _distance(parity: dict[str, Any]) -> str:
+    if parity["min_cosine"] is None:
+        return "their shapes or types differ, or they are not finite"
+    return f"cosine {parity['min_cosine']:.4f}, relative error {parity['max_relative']:.2g}"
+
+
+def _fallbacks(spec: ArmSpec, probe: dict[str, Any]) -> list[str]:
+    placement = probe.get("placement")
+    if not placement or not placement["fallback"]:
+        return []
+    ops = ", ".join(f"{op} x{n}" for op, n in placement["cpu_ops"].items())
+    return [f"`{spec.label}`: {sum(placement['cpu_ops'].values())} nodes run on the CPU: {ops}"]
 
 
 def _describe(known: Known) -> dict[str, Any]:
@@ -404,6 +447,7 @@ def _conditions(compared: Compared) -> dict[str, Any]:
         "load_max": max(loads, default=None),
         "pressure_max_pct": max(pressures, default=None),
         "priority": compared.conditions[-1]["priority"] if compared.conditions else None,
+        "disturbed": compared.disturbed,
     }
 
 
@@ -422,32 +466,5 @@ def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
     specs = _specs(request)
     with tempfile.TemporaryDirectory(prefix="winml-compare-") as folder:
         result = Comparison(request, specs, Path(folder), on_event).run()
-    _raise_gate(request, result)
-    _raise_failures(result)
+    compare_result.raise_for(result)
     return result
-
-
-def _raise_gate(request: CompareRequest, result: dict[str, Any]) -> None:
-    limit = request.fail_if_slower_pct
-    if limit is None:
-        return
-    slower = [d for d in result["candidates"] if d["gate"] == "fail"]
-    if slower:
-        words = ", ".join(f"`{d['label']}` by {-d['verdict']['gain_pct']:.1f} %" for d in slower)
-        raise CheckFailed(f"slower than the base by more than {limit:g} %: {words}", details=result)
-    unknown = [d["label"] for d in result["candidates"] if d["gate"] == "unknown"]
-    if unknown:
-        raise RunFailedError(
-            f"cannot tell whether {', '.join(unknown)} is slower by more than {limit:g} %",
-            hint="a quieter machine or a larger `--max-seconds` would tell",
-            details=result,
-        )
-
-
-def _raise_failures(result: dict[str, Any]) -> None:
-    failed = [d for d in result["candidates"] if d["verdict"]["verdict"] == "FAILED"]
-    if not failed:
-        return
-    words = "; ".join(f"`{d['label']}`: {d['verdict']['reason']}" for d in failed)
-    kind: type[ModelkitError] = RunFailedError if len(failed) == len(result["candidates"]) else PartlyDone
-    raise kind(words, details=result)

@@ -68,11 +68,9 @@ def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> di
         model = model_argument(request.model)
         resolved = targets.resolve(request.target, request.ep, request.device)
         processes.use(resolved.installed.python)
-        section = replace(
-            model.section,
-            threads=request.threads if request.threads is not None else model.section.threads,
-            ep_options=options.checked(resolved.target, {**model.section.ep_options, **request.ep_options}),
-        )
+        threads = request.threads if request.threads is not None else model.section.threads
+        given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
+        section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
         on_event({"event": "target", "target": resolved.target})
         run = measure_sessions(
             Arm(str(model.path), resolved.target, section),

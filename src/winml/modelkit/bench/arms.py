@@ -91,14 +91,12 @@ def block(args: dict[str, Any], context: object) -> dict[str, Any]:
     started = time.perf_counter()
     while len(wall_ns) < args["runs"] or time.perf_counter() - started < args["seconds"]:
         _timed(run, wall_ns, cpu_ns)
-    return {"wall_ns": wall_ns, "cpu_ns": cpu_ns}
-
-
-def release(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """Close an open arm."""
-    arm, _ = _KEPT.pop(args["name"])
-    arm.session.close()
-    return {}
+    return {
+        "wall_ns": wall_ns,
+        "cpu_ns": cpu_ns,
+        "load_after": environment.load(),
+        "pressure_pct": environment.pressure(),
+    }
 
 
 def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
@@ -119,6 +117,7 @@ def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
             "placement": session.placement.to_json(),
             "inputs": _signature(session.inputs),
             "outputs": _signature(session.outputs),
+            "shapes": [[str(a.dtype), *a.shape] for a in arm.arrays.values()],
             "environment": environment.environment(session.target.ep, distribution_version(session.package)),
         }
 
@@ -136,17 +135,25 @@ def _signature(specs: Any) -> list[dict[str, Any]]:
 
 
 def _one_distance(a: Any, b: Any) -> dict[str, Any]:
-    if a.shape != b.shape:
-        return {"same_shape": False, "max_abs": None, "cosine": None, "equal": False}
+    """How far two outputs are apart; numbers that are not floats (classes, masks) are equal or they are not."""
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        return {"same_shape": False, "equal": False, "max_abs": None, "cosine": None, "relative": None}
+    if a.dtype.kind not in "fc":
+        same = float((a == b).mean()) if a.size else 1.0
+        return {"same_shape": True, "equal": same == 1.0, "max_abs": None, "cosine": same, "relative": 1.0 - same}
+    if np.array_equal(a, b, equal_nan=True):
+        return {"same_shape": True, "equal": True, "max_abs": 0.0, "cosine": 1.0, "relative": 0.0}
     x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
-    equal = bool(np.array_equal(a, b))
-    finite = bool(np.isfinite(x).all() and np.isfinite(y).all())
-    norms = float(np.linalg.norm(x) * np.linalg.norm(y))
+    size, norms = float(np.linalg.norm(x)), float(np.linalg.norm(x) * np.linalg.norm(y))
+    if not (np.isfinite(x).all() and np.isfinite(y).all()) or norms == 0:
+        return {"same_shape": True, "equal": False, "max_abs": None, "cosine": None, "relative": None}
+    difference = x - y
     return {
         "same_shape": True,
-        "equal": equal,
-        "max_abs": float(np.abs(x - y).max(initial=0.0)) if finite else None,
-        "cosine": 1.0 if equal else float(x @ y / norms) if finite and norms > 0 else None,
+        "equal": False,
+        "max_abs": float(np.abs(difference).max()),
+        "cosine": float(x @ y / norms),
+        "relative": float(np.linalg.norm(difference)) / size,
     }
 
 

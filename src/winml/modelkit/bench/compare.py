@@ -14,6 +14,7 @@ from winml.modelkit.bench.protocols import CompareProtocol
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.measurement import Arm, Measurement, Round
 from winml.modelkit.core.verdict import Clock, Verdict
+from winml.modelkit.ep import catalog
 
 Mode = Literal["together", "token", "turns"]
 """together: both alive in one process. token: both alive in two processes, taking turns run by run, because they need
@@ -63,18 +64,29 @@ class ArmSpec:
         }
 
 
+def _threads(spec: ArmSpec) -> tuple[str | None, ...]:
+    """Everything that says how many threads an arm uses: of the runtime, and of an EP with threads of its own."""
+    section, info = spec.arm.session, catalog.BY_NAME[spec.arm.target.ep]
+    own = section.ep_options.get(info.threads_option) if info.threads_option else None
+    threads = None if section.threads is None else str(section.threads)
+    return own or threads, section.config_entries.get(SPINNING)
+
+
 def choose_mode(base: ArmSpec, candidate: ArmSpec) -> Mode:
     """How two arms can be measured against each other without disturbing one another."""
-    a, b = base.arm.session, candidate.arm.session
-    if a.threads != b.threads or a.config_entries.get(SPINNING) != b.config_entries.get(SPINNING):
+    if _threads(base) != _threads(candidate):
         return "turns"
     return "together" if base.python == candidate.python else "token"
 
 
-def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode) -> Clock:
-    """CPU time where both arms are on the CPU EP with equal threads; it hardly feels the load of the machine."""
+def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode, probes: Sequence[dict[str, Any]]) -> Clock:
+    """CPU time where both arms are on the CPU EP with equal threads; it hardly feels the load of the machine.
+
+    The CPU clock of Windows advances in steps of 15.6 ms: where a probe saw it stand still the wall clock decides.
+    """
     both_cpu = base.arm.target.ep == candidate.arm.target.ep == "cpu"
-    return "cpu" if both_cpu and mode != "turns" else "wall"
+    stands_still = any(min(probe["cpu_ns"]) <= 0 for probe in probes)
+    return "cpu" if both_cpu and mode != "turns" and not stands_still else "wall"
 
 
 def without_spinning(spec: ArmSpec) -> ArmSpec:
@@ -201,8 +213,14 @@ def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
                 break
             if pairs >= p.few_pairs and elapsed >= 2 * p.long_round_s:
                 break
-        made = [_round(i, number, workers[i].pid, order.index(i), samples[i], kept[i]) for i in (0, 1)]
-    return made, kept[0]
+        ended = {i: {**kept[i], **_ending(got)} for i in (0, 1)}
+        made = [_round(i, number, workers[i].pid, order.index(i), samples[i], ended[i]) for i in (0, 1)]
+    return made, ended[0]
+
+
+def _ending(block: dict[str, Any]) -> dict[str, Any]:
+    """What the machine did by the end of a block."""
+    return {"load_after": block["load_after"], "pressure_pct": block["pressure_pct"]}
 
 
 def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
@@ -215,6 +233,7 @@ def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
             conditions = _keep(process, specs[i], plan, what)
             wanted = {"name": "arm", "runs": plan.protocol.few_pairs, "seconds": plan.protocol.min_round_s}
             got = process.call("bench.block", wanted, timeout_s=plan.round_timeout_s, what=what)
+            conditions |= _ending(got)
             made[i] = _round(i, number, process.pid, order.index(i), got, conditions)
     return [made[0], made[1]], conditions
 
@@ -245,13 +264,15 @@ class Compared:
     measurement: Measurement
     conditions: tuple[dict[str, Any], ...]
     gate: str | None = None
+    disturbed: bool = False
 
 
 def _other(metric: Clock) -> Clock:
     return "wall" if metric == "cpu" else "cpu"
 
 
-def _values(taken: Measurement, clock: Clock) -> list[float]:
+def values_of(taken: Measurement, clock: Clock) -> list[float]:
+    """Round values of arm 1 against arm 0; none when the clock stood still for some runs."""
     try:
         return round_values(taken, 1, clock)
     except ValueError:
@@ -288,6 +309,7 @@ def compare_arms(
     """Measure until there is a verdict, the rounds are used up, or the time is."""
     started = time.monotonic()
     lent = calibration.get(plan.metric, [])
+    verdict: Verdict | None = None
     while True:
         try:
             measure_round(specs, plan, start, progress)
@@ -298,26 +320,32 @@ def compare_arms(
         on_round(progress)
         taken = measurement(specs, plan, progress, environment)
         elapsed = time.monotonic() - started
-        values = _values(taken, plan.metric)
         last = progress.count >= plan.protocol.max_rounds or elapsed >= plan.max_seconds
-        verdict = _disturbed(plan, progress) or judge(
-            values,
-            calibration=lent,
-            other=_values(taken, _other(plan.metric)),
-            protocol=plan.protocol,
-            metric=plan.metric,
-            tests=plan.tests,
-            last=last,
-        )
-        answer = _gate(values, lent, plan, last=last)
-        if verdict is not None and (plan.fail_if_slower_pct is None or answer is not None or last):
+        disturbed = _disturbed(plan, progress)
+        # A verdict stands once it is made: more rounds may follow for the gate, more looks at it may not.
+        verdict = disturbed or verdict or _judged(taken, plan, lent, last=last)
+        answer = "unknown" if disturbed and plan.fail_if_slower_pct is not None else _gate(taken, plan, lent, last=last)
+        if verdict is not None and (plan.fail_if_slower_pct is None or answer is not None):
             done = replace(verdict, seconds=elapsed)
-            return Compared(done, taken, tuple(progress.conditions), answer)
+            return Compared(done, taken, tuple(progress.conditions), answer, disturbed is not None)
 
 
-def _gate(values: list[float], lent: list[float], plan: Plan, *, last: bool) -> str | None:
+def _judged(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> Verdict | None:
+    return judge(
+        values_of(taken, plan.metric),
+        calibration=lent,
+        other=values_of(taken, _other(plan.metric)),
+        protocol=plan.protocol,
+        metric=plan.metric,
+        tests=plan.tests,
+        last=last,
+    )
+
+
+def _gate(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> str | None:
     if plan.fail_if_slower_pct is None:
         return None
+    values = values_of(taken, plan.metric)
     return gate(values, calibration=lent, protocol=plan.protocol, limit_pct=plan.fail_if_slower_pct, last=last)
 
 
@@ -336,7 +364,7 @@ def calibrate(
 def calibration_values(taken: Measurement) -> dict[Clock, list[float]]:
     """Round values of A/A rounds on both clocks."""
     clocks: tuple[Clock, Clock] = ("cpu", "wall")
-    return {clock: _values(taken, clock) for clock in clocks}
+    return {clock: values_of(taken, clock) for clock in clocks}
 
 
 def probe_arm(process: Process, spec: ArmSpec, save: Path, *, timeout_s: float) -> dict[str, Any]:
@@ -353,5 +381,6 @@ SLOWER_LIMIT = 3.0
 def far_slower(base: dict[str, Any], candidate: dict[str, Any], metric: Clock) -> float | None:
     """How many times slower the candidate's best probe run is than the base's worst, when that is beyond doubt."""
     clock = f"{metric}_ns"
-    factor = min(candidate[clock]) / max(max(base[clock]), 1)
+    worst = max(base[clock])
+    factor = min(candidate[clock]) / worst if worst > 0 else 0.0
     return factor if factor > SLOWER_LIMIT else None

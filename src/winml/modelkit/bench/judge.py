@@ -15,7 +15,7 @@ from winml.modelkit.core.measurement import Measurement, Round
 from winml.modelkit.core.statistics import f_quantile, mean, median, t_quantile
 from winml.modelkit.core.verdict import Clock, Outcome, Verdict, gain_pct
 
-NOISIER_P = 0.01
+NOISIER_P = 0.05
 """Below this p value the rounds at hand are noisier than the calibration, which then lends nothing."""
 
 
@@ -38,23 +38,24 @@ class Estimate:
         return gain_pct(low), gain_pct(high)
 
 
-def estimate(values: Sequence[float], calibration: Sequence[float]) -> Estimate | None:
+def estimate(values: Sequence[float], calibration: Sequence[float], lent_df: int = 3) -> Estimate | None:
     """Mean of the values; variance pooled with that of A/A rounds, whose mean is known to be zero.
 
-    None when there is too little to know a variance. A calibration taken in quieter times must not lend its small
-    variance: when an F test says so, the values stand alone.
+    None when there is too little to know a variance. A calibration may be from quieter times: it lends few degrees of
+    freedom, never makes the variance smaller than the values' own, and lends nothing when an F test tells them apart.
     """
     n, k = len(values), len(calibration)
     if n < 2:
         return None
     centre = mean(values)
-    own = math.fsum((v - centre) ** 2 for v in values)
-    lent = math.fsum(v * v for v in calibration)
-    noisier = k > 0 and n >= 3 and lent > 0 and (own / (n - 1)) / (lent / k) > f_quantile(1 - NOISIER_P, n - 1, k)
-    if noisier or k == 0:
-        return Estimate(centre, math.sqrt(own / (n - 1) / n), n - 1, n, calibrated=False)
-    df = n - 1 + k
-    return Estimate(centre, math.sqrt((own + lent) / df / n), df, n, calibrated=True)
+    own_sum = math.fsum((v - centre) ** 2 for v in values)
+    own = own_sum / (n - 1)
+    lent = math.fsum(v * v for v in calibration) / k if k else 0.0
+    if lent == 0.0 or (n >= 3 and own / lent > f_quantile(1 - NOISIER_P, n - 1, k)):
+        return Estimate(centre, math.sqrt(own / n), n - 1, n, calibrated=False)
+    df = n - 1 + lent_df
+    pooled = max(own, (own_sum + lent_df * lent) / df)
+    return Estimate(centre, math.sqrt(pooled / n), df, n, calibrated=True)
 
 
 def round_value(base: Round, candidate: Round, clock: Clock, *, paired: bool) -> float:
@@ -122,7 +123,7 @@ def judge(
     contradict each other and nothing is decided. `tests` is the number of candidates that compete. With `last` there
     will be no further round.
     """
-    found = estimate(values, calibration)
+    found = estimate(values, calibration, protocol.lent_df)
     if found is None:
         return _unknown(len(values), metric) if last else None
     decided = _outcome(found, protocol, tests) if _may_look(found, protocol) else None
@@ -139,7 +140,7 @@ def judge(
         error_rate=DESIGN_RATE,
         other_clock=_other(other, metric),
     )
-    return _contradicted(verdict, other)
+    return _contradicted(verdict, other, protocol)
 
 
 def _unknown(rounds: int, metric: Clock) -> Verdict:
@@ -153,7 +154,8 @@ def _undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str
     rounds = math.ceil((3.5 * spread / half) ** 2)
     needed = max(rounds, found.rounds + 1)
     return "INCONCLUSIVE", (
-        f"rounds vary by {100 * spread:.1f} %: about {needed} rounds would decide, {found.rounds} were made"
+        f"rounds vary by {100 * spread:.1f} %: about {needed} rounds would decide, {found.rounds} were made; "
+        "a quieter machine or fewer threads make them vary less"
     )
 
 
@@ -165,15 +167,18 @@ def _other(values: Sequence[float], metric: Clock) -> dict[str, Any]:
     return {"clock": name, "gain_pct": gain_pct(found.mean), "interval_pct": list(found.interval_pct())}
 
 
-def _contradicted(verdict: Verdict, other: Sequence[float]) -> Verdict:
+def _contradicted(verdict: Verdict, other: Sequence[float], protocol: CompareProtocol) -> Verdict:
+    """INCONCLUSIVE when the other clock's 95 % interval lies wholly where the verdict says it cannot be."""
     found = estimate(other, ())
     if found is None or verdict.gain_pct is None or verdict.verdict == "INCONCLUSIVE":
         return verdict
-    low, high = found.bounds()
-    if (verdict.kept and high < 0) or (verdict.gain_pct < 0 and low > 0 and verdict.verdict == "DISCARD"):
-        name = "wall" if verdict.metric == "cpu" else "CPU"
-        reason = f"the {name} clock says the opposite ({gain_pct(found.mean):+.1f} %)"
-        return replace(verdict, verdict="INCONCLUSIVE", reason=reason)
+    low, high = found.interval_pct()
+    name = "wall" if verdict.metric == "cpu" else "CPU"
+    shown = f"{gain_pct(found.mean):+.1f} %"
+    if (verdict.kept and high < 0) or (verdict.gain_pct < 0 and low > 0):
+        return replace(verdict, verdict="INCONCLUSIVE", reason=f"the {name} clock says the opposite ({shown})")
+    if verdict.verdict == "DISCARD" and low > protocol.marginal_pct:
+        return replace(verdict, verdict="INCONCLUSIVE", reason=f"no gain, but the {name} clock shows one ({shown})")
     return verdict
 
 
@@ -187,16 +192,16 @@ def gate(
 ) -> str | None:
     """Whether the candidate is slower than the base by more than a limit: `fail`, `pass`, None to go on.
 
-    It fails when it is slower at the same error rate a verdict is kept at, and by more than the limit; it passes when
-    its 95 % interval lies above the limit. `unknown` when there is no further round and neither is the case.
+    It fails when a slowdown beyond the limit is shown at the error rate of a verdict, and passes when one is ruled out
+    at `gate_p` per look. `unknown` when there is no further round and neither could be shown.
     """
-    found = estimate(values, calibration)
-    if found is None or not _may_look(found, protocol):
+    found = estimate(values, calibration, protocol.lent_df)
+    if found is None or found.error == 0 or not _may_look(found, protocol):
         return "unknown" if last else None
-    slower = replace(found, mean=-found.mean)
-    if gain_pct(found.mean) <= -limit_pct and _significant(slower, protocol, 1):
+    beyond = (-found.mean - math.log1p(limit_pct / 100.0)) / found.error
+    if beyond > t_quantile(1 - protocol.boundary_p, found.df):
         return "fail"
-    if found.interval_pct()[0] > -limit_pct:
+    if -beyond > t_quantile(1 - protocol.gate_p, found.df):
         return "pass"
     return "unknown" if last else None
 

@@ -26,12 +26,16 @@ class CompareProtocol:
     """A slow model may end a round after this long with fewer pairs, but at least `few_pairs`."""
     few_pairs: int = 4
     first_look: int = 3
-    first_look_alone: int = 5
+    first_look_alone: int = 4
     """First look without an A/A calibration to lend its variance."""
+    lent_df: int = 3
+    """Degrees of freedom a calibration lends, however many rounds it has: it may be from quieter times."""
     max_rounds: int = 16
     calibration_rounds: int = 16
-    boundary_p: float = 0.00045
+    boundary_p: float = 0.0005
     boundary_p_alone: float = 0.00045
+    gate_p: float = 0.005
+    """One-sided p value a look has to beat for a gate to pass."""
     keep_pct: float = 1.0
     """Smaller gains are not kept, however sure."""
     marginal_pct: float = 2.0
@@ -51,10 +55,12 @@ class CompareProtocol:
             "few_pairs": self.few_pairs,
             "first_look": self.first_look,
             "first_look_alone": self.first_look_alone,
+            "lent_df": self.lent_df,
             "max_rounds": self.max_rounds,
             "calibration_rounds": self.calibration_rounds,
             "boundary_p": self.boundary_p,
             "boundary_p_alone": self.boundary_p_alone,
+            "gate_p": self.gate_p,
             "keep_pct": self.keep_pct,
             "marginal_pct": self.marginal_pct,
             "confirm_below_pct": self.confirm_below_pct,

@@ -75,6 +75,8 @@ class EPInfo:
     """It quantizes by itself from floats, so a build hands it an unquantized model."""
     can_compile: bool = False
     options: dict[str, Option] = field(default_factory=dict)
+    threads_option: str | None = None
+    """The option for its own threads; the runtime's setting does not reach them."""
     device_options: dict[Device, dict[str, str]] = field(default_factory=dict)
     """Options that say which device is meant; a user may not contradict them."""
     simulated_on: dict[Device, tuple[tuple[System, str], ...]] = field(default_factory=dict)
@@ -267,6 +269,7 @@ TABLE: tuple[EPInfo, ...] = (
         native_quantization=True,
         can_compile=True,
         options=_OPENVINO_OPTIONS,
+        threads_option="num_of_threads",
         device_options={
             "npu": {"device_type": "NPU"},
             "gpu": {"device_type": "GPU"},

@@ -103,6 +103,14 @@ def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
+def with_threads(target: Target, given: Mapping[str, str], threads: int | None) -> dict[str, str]:
+    """The options with the number of threads added, for an EP that has threads of its own."""
+    option = catalog.BY_NAME[target.ep].threads_option
+    if threads is None or option is None or target.device != "cpu":
+        return dict(given)
+    return {option: str(threads), **given}
+
+
 def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """All options to open a session with, and those among them that nobody asked for by name."""
     info = catalog.BY_NAME[target.ep]

@@ -21,8 +21,8 @@ def _interval(verdict: dict[str, Any]) -> str:
 
 def _row(candidate: dict[str, Any]) -> tuple[str, ...]:
     verdict = candidate["verdict"]
-    confirmed = candidate["confirmation"]
-    word = verdict["verdict"] + (" confirmed" if confirmed and confirmed["verdict"]["verdict"] != "DISCARD" else "")
+    confirmed = candidate["confirmation"] is not None and verdict["verdict"] in ("KEEP", "MARGINAL_KEEP")
+    word = verdict["verdict"] + (" confirmed" if confirmed else "")
     return (
         candidate["label"],
         _pct(verdict["gain_pct"]),
@@ -41,7 +41,7 @@ def _spread(values: list[float]) -> str:
 
 def _calibrations(result: dict[str, Any]) -> list[str]:
     lines = []
-    for used in result["calibrations"]:
+    for used in result["calibrations"].values():
         source = "from the cache" if used["cached"] else f"measured in {used['seconds']:.0f} s"
         values = used["values"]
         lines.append(

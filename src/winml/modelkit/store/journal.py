@@ -140,10 +140,13 @@ class Journal:
             while written < len(line):
                 written += self._stream.write(line[written:])
             os.fsync(self._stream.fileno())
-        except OSError as error:
-            # Half a line must not be followed by another: a later record would make it damage in the middle.
+        except BaseException as error:
+            # A line that was not acknowledged must not be followed by another of the same number, nor half a line by
+            # any: a full disk and Ctrl-C both end here.
             self._stream.truncate(before)
-            raise atomic.refused(error, self.path) from error
+            if isinstance(error, OSError):
+                raise atomic.refused(error, self.path) from error
+            raise
         self._next += 1
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -95,7 +96,8 @@ class Objects:
         return name
 
     def _place(self, temporary: Path, final: Path) -> None:
-        temporary.chmod(0o444)
+        if sys.platform != "win32":  # there a read-only file can be neither replaced nor deleted
+            temporary.chmod(0o444)
         self._make(final.parent)
         temporary.replace(final)
         atomic.sync_folder(final.parent)

@@ -11,7 +11,6 @@ OPERATIONS: dict[str, str] = {
     "bench.distance": "winml.modelkit.bench.arms:distance",
     "bench.keep": "winml.modelkit.bench.arms:keep",
     "bench.probe": "winml.modelkit.bench.arms:probe",
-    "bench.release": "winml.modelkit.bench.arms:release",
     "bench.together": "winml.modelkit.bench.arms:together",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "session.measure": "winml.modelkit.session.measure:measure",

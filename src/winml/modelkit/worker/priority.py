@@ -6,6 +6,7 @@ processes. The watching process outranks the measured one, so that it can still 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -24,21 +25,29 @@ def raise_priority(level: int) -> str | None:
             return None  # needs CAP_SYS_NICE; the result says that it was not raised
         return f"fifo-{level}"
     if sys.platform == "win32":
-        import psutil
-
-        try:
-            psutil.Process().nice(psutil.HIGH_PRIORITY_CLASS)
-        except psutil.Error:
-            return None
-        return "high"
+        return _windows(_HIGH if level == WATCHING else _ABOVE_NORMAL)
     return None
 
 
 def lower_priority() -> None:
     """Back to the ordinary priority."""
     if sys.platform == "linux":
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        with contextlib.suppress(OSError):
+            # Without CAP_SYS_NICE the flag that keeps children from inheriting may be set, not cleared.
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     elif sys.platform == "win32":
-        import psutil
+        _windows(_NORMAL)
 
-        psutil.Process().nice(psutil.NORMAL_PRIORITY_CLASS)
+
+_NORMAL, _ABOVE_NORMAL, _HIGH = 0x20, 0x8000, 0x80
+
+if sys.platform == "win32":
+
+    def _windows(priority_class: int) -> str | None:
+        """Set the priority class by ctypes: a worker in another environment may not have psutil."""
+        import ctypes
+
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.GetCurrentProcess.restype = ctypes.c_void_p
+        done = kernel.SetPriorityClass(ctypes.c_void_p(kernel.GetCurrentProcess()), priority_class)
+        return {_ABOVE_NORMAL: "above-normal", _HIGH: "high"}.get(priority_class) if done else None

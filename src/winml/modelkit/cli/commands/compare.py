@@ -57,17 +57,18 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
     if given["from_file"] is not None:
         if base is not None:
             raise click.UsageError("`--from` takes no models")
-        result = rejudge(Path(given["from_file"]))
+        with result_file.keeping("compare", _show):
+            result = rejudge(Path(given["from_file"]), fail_if_slower_pct=given["fail_if_slower"])
     else:
         if base is None:
             raise click.UsageError("name a base and a candidate, or one model with `--targets`")
         with result_file.keeping("compare", _show), CompareProgress() as progress:
             result = compare(_request((base, *candidates), given), progress.on_event)
-    result_file.write(result)
     if as_json:
         console.data_json(result)
-        return
-    _show(result)
+    else:
+        _show(result)
+    result_file.write(result)
 
 
 def _show(result: dict[str, Any]) -> None:

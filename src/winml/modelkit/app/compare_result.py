@@ -1,0 +1,62 @@
+"""What a comparison comes to, from its candidates: ranking, gate, failures. Shared by measuring and judging again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, PartlyDone, RunFailedError
+
+SCHEMA = "winml/compare/1"
+KEPT = ("KEEP", "MARGINAL_KEEP")
+
+
+def unconfirmed(verdict: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
+    """The verdict after a second measurement on fresh rounds, whose gain is the one to report.
+
+    The first gain was selected for being large, the second was not.
+    """
+    if again["verdict"] in KEPT:
+        return {**again, "seconds": verdict["seconds"] + again["seconds"]}
+    reason = f"not confirmed on fresh rounds: {again['reason']}"
+    return {**again, "verdict": "INCONCLUSIVE", "reason": reason, "seconds": verdict["seconds"] + again["seconds"]}
+
+
+def ranking(candidates: list[dict[str, Any]]) -> list[str]:
+    """Labels, kept candidates first, then by gain."""
+    known = [c for c in candidates if c["verdict"]["gain_pct"] is not None]
+    ranked = sorted(known, key=lambda c: (c["verdict"]["verdict"] not in KEPT, -c["verdict"]["gain_pct"]))
+    return [c["label"] for c in ranked]
+
+
+def gate_of_probe(limit_pct: float | None, verdict: dict[str, Any]) -> str | None:
+    """What the gate says of a verdict that needed no measuring."""
+    if limit_pct is None or verdict["verdict"] == "FAILED":
+        return None
+    return "fail" if verdict["gain_pct"] < -limit_pct else "pass"
+
+
+def raise_for(result: dict[str, Any]) -> None:
+    """The gate's answer and failed candidates as errors, with the whole result as details."""
+    _raise_gate(result)
+    failed = [c for c in result["candidates"] if c["verdict"]["verdict"] == "FAILED"]
+    if failed:
+        words = "; ".join(f"`{c['label']}`: {c['verdict']['reason']}" for c in failed)
+        kind: type[ModelkitError] = RunFailedError if len(failed) == len(result["candidates"]) else PartlyDone
+        raise kind(words, details=result)
+
+
+def _raise_gate(result: dict[str, Any]) -> None:
+    limit = result["fail_if_slower_pct"]
+    if limit is None:
+        return
+    slower = [c for c in result["candidates"] if c["gate"] == "fail"]
+    if slower:
+        words = ", ".join(f"`{c['label']}` by {-c['verdict']['gain_pct']:.1f} %" for c in slower)
+        raise CheckFailed(f"slower than the base by more than {limit:g} %: {words}", details=result)
+    unknown = [c["label"] for c in result["candidates"] if c["gate"] == "unknown"]
+    if unknown:
+        raise RunFailedError(
+            f"cannot tell whether {', '.join(unknown)} is slower by more than {limit:g} %",
+            hint="a quieter machine, fewer threads or a larger limit would tell",
+            details=result,
+        )
