@@ -3,6 +3,7 @@
     python benchmarks/verdicts/run.py prepare    build the models and measure the true gains
     python benchmarks/verdicts/run.py aa         the pre-registered A/A verdicts
     python benchmarks/verdicts/run.py power      true gains of 3 and 5 %, and candidates 3 % slower
+    python benchmarks/verdicts/run.py threads    A/A with two spinning threads
     python benchmarks/verdicts/run.py seed       the sequential policy of the seed on the same models
     python benchmarks/verdicts/run.py report     the table, with Clopper-Pearson limits
 
@@ -56,9 +57,8 @@ def machine(condition: str) -> Iterator[None]:
 
 def verdict(base: Path, candidate: Path, *, seed: int, raised: bool, **changes: Any) -> dict[str, Any]:
     """One verdict through the whole program, with the seconds it took apart from the A/A calibration."""
-    request = CompareRequest(
-        models=(str(base), str(candidate)), threads=1, force=True, seed=seed, raise_priority=raised, **changes
-    )
+    settings = {"threads": 1, "force": True, "seed": seed, "raise_priority": raised, **changes}
+    request = CompareRequest(models=(str(base), str(candidate)), **settings)
     started = time.monotonic()
     try:
         result = compare(request, lambda event: None)
@@ -192,6 +192,17 @@ def power() -> None:
         _run(f"power_{what}", [(*cell, what) for cell in _cells(count)])
 
 
+def threads() -> None:
+    """A/A with two threads as the runtime opens them by default, spinning: the pair that differs by 48 % untreated."""
+    folder = WORK / "models"
+    for number in range(len(_rows("threads")), 16):
+        kind = ("cnn", "encoder")[number % 2]
+        model = models.saved(kind, 0, folder)
+        made = verdict(model, model, seed=REGISTERED["seed"] + number, raised=True, threads=2)
+        _append("threads", {"kind": kind, "condition": "quiet", **made})
+        print(number, kind, made["verdict"], made["gain_pct"], f"{made['total_s']:.1f} s", flush=True)
+
+
 def _sessions_ms(model: Path, count: int, warmup: int, iterations: int) -> list[dict[str, float]]:
     """Wall medians and spreads of sequential sessions, as the seed measures them."""
     from winml.modelkit.app.perf import PerfRequest, perf
@@ -228,7 +239,7 @@ def seed() -> None:
     truth = json.loads((WORK / "truth.json").read_text())
     folder = WORK / "models"
     plan = [(kind, condition, what) for condition in ("quiet", "loaded") for what in ("0", "3") for kind in
-            REGISTERED["kinds"] for _ in range(3)]  # fmt: skip
+            REGISTERED["kinds"] for _ in range(2)]  # fmt: skip
     for number, (kind, condition, what) in enumerate(plan):
         if number < len(_rows("seed")):
             continue
@@ -292,6 +303,8 @@ def report() -> None:
         for key in ("kind", "condition"):
             for value in dict.fromkeys(r[key] for r in rows):
                 print(_line(f"{title}, {value}", [r for r in rows if r[key] == value]))
+    if _rows("threads"):
+        print(_line("A/A, 2 spinning threads", _rows("threads")))
     rows = _rows("seed")
     for what, title in (("0", "seed's policy, A/A"), ("3", "seed's policy, true 3 %")):
         for condition in ("quiet", "loaded"):
@@ -303,4 +316,4 @@ def report() -> None:
 
 
 if __name__ == "__main__":
-    {"prepare": prepare, "aa": aa, "power": power, "seed": seed, "report": report}[sys.argv[1]]()
+    {"prepare": prepare, "aa": aa, "power": power, "threads": threads, "seed": seed, "report": report}[sys.argv[1]]()

@@ -289,6 +289,13 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert result.stderr == ""
 
 
+def test_a_reader_that_left_before_an_error_is_no_traceback() -> None:
+    script = f'"{sys.executable}" -m winml.modelkit perf -m /nowhere.onnx --json | true; exit ${{PIPESTATUS[0]}}'
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.returncode in (0, 2)
+    assert "Traceback" not in result.stderr
+
+
 def test_no_color_and_non_terminals_get_plain_text(zoo: Path) -> None:
     result = winml("perf", "-m", zoo / "gone.onnx", env={**os.environ, "FORCE_COLOR": "1"})
     assert "\x1b[" not in failed(result, 2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,24 @@ def test_a_damaged_journal_is_not_opened_and_the_lock_is_free_again(tmp_path: Pa
     for _ in range(2):
         with pytest.raises(DataError, match="line 1"):
             Journal(path)
+
+
+def test_ctrl_c_in_an_append_leaves_no_record_that_nobody_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append({"n": 0})
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                journal.append({"n": "lost"})
+        journal.append({"n": 1})
+        journal.append({"n": 2})
+    assert [r["n"] for r in read(path).records] == [0, 1, 2]
 
 
 def test_a_journal_that_does_not_exist_is_empty(tmp_path: Path) -> None:

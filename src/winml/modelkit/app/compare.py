@@ -363,9 +363,10 @@ class Comparison:
         def make() -> Calibration:
             started = time.monotonic()
             with _watching(plan.raise_priority) as raised:
-                taken = bench.calibrate(
-                    base,
+                taken = bench.measure(
+                    (base, base),
                     replace(plan, raise_priority=raised),
+                    rounds=plan.protocol.calibration_rounds,
                     start=self._start,
                     on_round=lambda p: self._on_event({"event": "calibration", "number": p.count}),
                     environment=self._base_probe["environment"],

@@ -101,8 +101,10 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
         staging.mkdir()
         found = _fill(staging, info, package, version, on_step)
         _write_manifest(staging, info, package, found)
-        shutil.rmtree(final, ignore_errors=True)
+        if final.exists():
+            final.rename(root / f".staging-{info.name}-old-{os.getpid()}")
         staging.rename(final)
+        _sweep(root, info.name)
     except OSError as error:
         raise atomic.refused(error, final) from error
     finally:
@@ -129,6 +131,7 @@ def remove(ep: str) -> dict[str, Any]:
     if not folder.exists():
         raise RequestError(f"`{info.name}` has no environment of its own", hint="`winml ep list` shows those there are")
     (folder / MANIFEST).unlink(missing_ok=True)
+    _sweep(environments_root(), info.name)
     try:
         shutil.rmtree(folder)
     except OSError as error:

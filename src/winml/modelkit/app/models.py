@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.model_file import require_model_file
-from winml.modelkit.core.suggest import did_you_mean
 
 MODEL = "model.onnx"
 CONFIG = "build_config.json"
@@ -25,17 +24,13 @@ class ModelArgument:
 
 def _section(config: Path) -> SessionSection:
     try:
-        value = json.loads(config.read_text(encoding="utf-8")).get("session") or {}
-        unknown = set(value) - {f.name for f in fields(SessionSection)}
-    except (ValueError, AttributeError, TypeError) as error:
+        value = json.loads(config.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise RequestError(f"`{config}` is not a build config: {error}") from error
-    if unknown:
-        name = min(unknown)
-        raise RequestError(
-            f"`{config}` has an unknown key `session.{name}`",
-            hint=did_you_mean(name, [f.name for f in fields(SessionSection)]),
-        )
-    return SessionSection(**value)
+    try:
+        return section_from_json(value.get("session") or {} if isinstance(value, dict) else value)
+    except RequestError as error:
+        raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
 
 
 def model_argument(path: str) -> ModelArgument:

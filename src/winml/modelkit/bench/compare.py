@@ -349,16 +349,21 @@ def _gate(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> s
     return gate(values, calibration=lent, protocol=plan.protocol, limit_pct=plan.fail_if_slower_pct, last=last)
 
 
-def calibrate(
-    spec: ArmSpec, plan: Plan, *, start: Start, on_round: Callable[[Progress], None], environment: dict[str, Any]
+def measure(
+    specs: Sequence[ArmSpec],
+    plan: Plan,
+    *,
+    rounds: int,
+    start: Start,
+    environment: dict[str, Any],
+    on_round: Callable[[Progress], None] = lambda _: None,
 ) -> Measurement:
-    """A/A rounds: the base against itself, which shows how much rounds vary on this machine."""
+    """A fixed number of rounds of two arms, without looking at them: for A/A rounds, and for whoever judges later."""
     progress = Progress()
-    pair = (spec, spec)
-    while progress.count < plan.protocol.calibration_rounds:
-        measure_round(pair, plan, start, progress)
+    while progress.count < rounds:
+        measure_round(specs, plan, start, progress)
         on_round(progress)
-    return measurement(pair, plan, progress, environment)
+    return measurement(specs, plan, progress, environment)
 
 
 def calibration_values(taken: Measurement) -> dict[Clock, list[float]]:

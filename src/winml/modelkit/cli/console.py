@@ -44,8 +44,9 @@ def data(text: str) -> None:
 
 
 def data_json(value: dict[str, Any]) -> None:
-    """The one JSON object of a command."""
-    _write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    """The one JSON object of a command; a pipe with a small character set gets escapes, never question marks."""
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    _write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))
 
 
 def say(kind: str, text: str) -> None:

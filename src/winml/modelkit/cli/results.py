@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.cli.console import error_json, say
 from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.store import atomic
 
 
 def _has_samples(details: dict[str, Any]) -> bool:
@@ -35,15 +35,10 @@ class ResultFile:
             raise RequestError(f"output folder not found: `{self._path.parent}`")
 
     def write(self, value: dict[str, Any]) -> None:
-        """Write through a temporary name, so that the file is whole or not there."""
-        if self._path is None:
-            return
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
-        try:
-            temporary.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-            temporary.replace(self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        """Write the file whole, or not at all."""
+        if self._path is not None:
+            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            atomic.write_bytes(self._path.absolute(), text.encode())
 
     @contextlib.contextmanager
     def keeping(self, command: str, show: Callable[[dict[str, Any]], None] | None = None) -> Iterator[None]:

@@ -13,10 +13,13 @@ from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, Req
 from winml.modelkit.worker.client import WorkerBug
 
 
-def _bug(error: BaseException) -> int:
+def _bug(error: BaseException, name: str, *, as_json: bool) -> int:
     import traceback
 
     text = str(error) if isinstance(error, WorkerBug) else "".join(traceback.format_exception(error))
+    if as_json:
+        found = {"code": "bug", "message": text.strip().splitlines()[-1], "hint": None, "exit": EXIT_BUG}
+        console.data_json({"schema": f"winml/{name}/1", "ok": False, "error": found})
     sys.stderr.write(text)
     console.say("error", "this is a bug in winml; report it with the lines above")
     return EXIT_BUG
@@ -44,16 +47,23 @@ def _quiet_stdout() -> None:
 
 def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
     """Run `command` with `args` and return the exit code."""
-    as_json = "--json" in args
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        return _invoke(command, prog, name, args)
+    except BrokenPipeError:
+        _quiet_stdout()
+        return 0
+
+
+def _invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
+    as_json = "--json" in args
     try:
         try:
             code = command.main(args, prog_name=prog, standalone_mode=False)
             return code if isinstance(code, int) else 0
+        except BrokenPipeError:
+            raise
         except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                _quiet_stdout()
-                return 0
             return console.show_error(name, _system(error), as_json=as_json)
     except ModelkitError as error:
         return console.show_error(name, error, as_json=as_json)
@@ -63,5 +73,7 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
         return console.show_error(name, _usage(error, prog), as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
         return console.show_error(name, Interrupted("interrupted"), as_json=as_json)
+    except BrokenPipeError:
+        raise
     except Exception as error:  # noqa: BLE001 - the one place where a bug becomes its exit code
-        return _bug(error)
+        return _bug(error, name, as_json=as_json)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 
 NS_PER_MS = 1_000_000
@@ -29,6 +31,32 @@ class SessionSection:
             "ep_options": dict(self.ep_options),
             "fixed_dims": dict(self.fixed_dims),
         }
+
+
+def _words(value: Any, name: str) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        raise RequestError(f"`session.{name}` must map names to text but got {value!r}")
+    return dict(value)
+
+
+def section_from_json(value: Any) -> SessionSection:
+    """A session section as a build config holds it; an error names the first key that does not fit."""
+    if not isinstance(value, dict):
+        raise RequestError(f"`session` must be an object but got {value!r}")
+    known = [f.name for f in fields(SessionSection)]
+    for key in value:
+        if key not in known:
+            raise RequestError(f"unknown key `session.{key}`", hint=did_you_mean(key, known))
+    threads, level = value.get("threads"), value.get("optimization_level", "all")
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise RequestError(f"`session.threads` must be at least 1 but got {threads!r}")
+    if not isinstance(level, str):
+        raise RequestError(f"`session.optimization_level` must be text but got {level!r}")
+    dims = value.get("fixed_dims", {})
+    if not isinstance(dims, dict) or not all(type(v) is int and v >= 1 for v in dims.values()):
+        raise RequestError(f"`session.fixed_dims` must map names to numbers from 1 but got {dims!r}")
+    entries = _words(value.get("config_entries", {}), "config_entries")
+    return SessionSection(threads, level, entries, _words(value.get("ep_options", {}), "ep_options"), dict(dims))
 
 
 @dataclass(frozen=True)

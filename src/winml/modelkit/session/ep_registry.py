@@ -70,12 +70,14 @@ class EPRegistry:
             log.warning("execution providers could not be looked up: %s: %s", type(error).__name__, error)
             return
         for info in wanted:
-            found = look_for(info, host)
-            if isinstance(found, Installed) and info.name not in self._registered:
-                self._try(info, found)
+            if info.name not in self._registered:
+                self._try(info, host)
 
-    def _try(self, info: catalog.EPInfo, found: Installed) -> None:
+    def _try(self, info: catalog.EPInfo, host: Host) -> None:
         try:
+            found = look_for(info, host)
+            if isinstance(found, Rejected):
+                return
             if found.package.kind == "windowsml":
                 self._register(info.full_name, str(_windowsml_library(info.full_name)))
             elif found.library is not None:

@@ -132,11 +132,3 @@ def opening(error: Exception, path: Path) -> ModelkitError:
 def running(error: Exception, path: Path) -> ModelkitError:
     """Why a run failed."""
     return _match(_RUN_RULES, error, path) or SessionError(f"running `{path}`: {plain(str(error))}")
-
-
-def registering(ep: str, library: Path | None, error: Exception) -> EPUnavailableError:
-    """Why an EP's library could not be registered."""
-    return EPUnavailableError(
-        f"execution provider `{ep}` does not load: {type(error).__name__}: {plain(str(error))}",
-        hint=f"library: {library}" if library else None,
-    )

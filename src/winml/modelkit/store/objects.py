@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -195,7 +196,8 @@ class Objects:
             return True
         self._make(self._damaged)
         aside = self._damaged / f"{path.parent.name}{path.name}-{time.time_ns()}"
-        path.replace(aside)
+        with contextlib.suppress(FileNotFoundError):  # another process set it aside or collected it first
+            path.replace(aside)
         self._mark_path(name).unlink(missing_ok=True)
         return False
 
@@ -225,5 +227,6 @@ class Objects:
 
     def temporaries(self) -> Iterator[Path]:
         """Left-over temporary files of processes that were killed, and of some that still write."""
-        if self._folder.is_dir():
-            yield from self._folder.glob(f"{atomic.TEMPORARY}*")
+        for folder in (self._folder, self._marks):
+            if folder.is_dir():
+                yield from folder.rglob(f"{atomic.TEMPORARY}*")

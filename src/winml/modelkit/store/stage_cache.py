@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -102,7 +103,8 @@ class StageCache:
         except ObjectMissing:
             self._path(entry.key).unlink(missing_ok=True)
             return None
-        os.utime(self._path(entry.key))
+        with contextlib.suppress(FileNotFoundError):  # a collection took the entry after we read it; its files are here
+            os.utime(self._path(entry.key))
         return entry
 
     def store(self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any]) -> StageEntry:

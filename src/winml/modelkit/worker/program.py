@@ -13,7 +13,7 @@ import queue
 import sys
 import threading
 import traceback
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 Message = dict[str, Any]
 
@@ -53,7 +53,7 @@ def _own_stdout() -> BinaryIO:
     return channel
 
 
-def _read_requests(requests: queue.SimpleQueue[Message | None], context: Context) -> None:
+def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> None:
     """Feed the queue until the caller closes the pipe, which means it is gone: then leave at once.
 
     A thread of its own, because an operation in native code cannot look.
@@ -62,10 +62,9 @@ def _read_requests(requests: queue.SimpleQueue[Message | None], context: Context
         message = json.loads(line)
         if message.get("op") == "stop":
             context.stop.set()
-        elif message.get("op") == "quit":
-            requests.put(None)
         else:
             requests.put(message)
+    # Native libraries that crash in their exit handlers must not have a say.
     os._exit(0)
 
 
@@ -102,15 +101,16 @@ def _preload(modules: list[str]) -> None:
             return
 
 
-def serve(preload: list[str]) -> None:
-    """Answer requests until told to quit."""
+def serve(preload: list[str]) -> NoReturn:
+    """Answer requests until the caller closes the pipe."""
     context = Context(_own_stdout())
-    requests: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests, context), daemon=True).start()
     from winml.modelkit.worker.operations import OPERATIONS
 
     _preload(preload)
-    while (message := requests.get()) is not None:
+    while True:
+        message = requests.get()
         context.stop.clear()
         context.send({"id": message["id"], **_answer(message, OPERATIONS, context)})
 
@@ -118,6 +118,3 @@ def serve(preload: list[str]) -> None:
 if __name__ == "__main__":
     sys.path.append(sys.argv[1])
     serve(sys.argv[2:])
-    sys.stderr.flush()
-    # Native libraries that crash in their exit handlers must not turn a finished answer into a failure.
-    os._exit(0)

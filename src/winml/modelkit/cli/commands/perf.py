@@ -59,11 +59,11 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     result_file = ResultFile(output, overwrite=overwrite)
     with result_file.keeping("perf"), PerfProgress(request.protocol) as progress:
         result = perf(request, progress.on_event)
-    result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
         console.data(perf_text(result))
+    result_file.write(result)
     for warning in result["warnings"]:
         console.say("warning", warning)
     if not as_json:
