@@ -3,6 +3,7 @@
     python benchmarks/verdicts/run.py prepare    build the models and measure the true gains
     python benchmarks/verdicts/run.py aa         the pre-registered A/A verdicts
     python benchmarks/verdicts/run.py power      true gains of 3 and 5 %, and candidates 3 % slower
+    python benchmarks/verdicts/run.py quiet      A/A verdicts beside the registered run, on a quiet machine
     python benchmarks/verdicts/run.py threads    A/A with two spinning threads
     python benchmarks/verdicts/run.py seed       the sequential policy of the seed on the same models
     python benchmarks/verdicts/run.py report     the table, with Clopper-Pearson limits
@@ -42,11 +43,15 @@ REGISTERED: dict[str, Any] = json.loads((HERE / "registration.json").read_text()
 RESULTS = HERE / "results"
 
 
+# Ends with its parent: an aborted run must not leave load behind.
+BUSY = "import os\np = os.getppid()\nwhile os.getppid() == p: pass"
+
+
 @contextlib.contextmanager
 def machine(condition: str) -> Iterator[None]:
     """The machine as it is, or with busy processes beside us."""
     count = REGISTERED["load_processes"] if condition.startswith("loaded") else 0
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
     try:
         yield
     finally:
@@ -192,6 +197,12 @@ def power() -> None:
         _run(f"power_{what}", [(*cell, what) for cell in _cells(count)])
 
 
+def quiet() -> None:
+    """A/A verdicts on a quiet machine, beside the registered run."""
+    cells = [(REGISTERED["kinds"][n % 3], "quiet", 900_000 + n, "0") for n in range(45)]
+    _run("quiet", cells)
+
+
 def threads() -> None:
     """A/A with two threads as the runtime opens them by default, spinning: the pair that differs by 48 % untreated."""
     folder = WORK / "models"
@@ -303,6 +314,8 @@ def report() -> None:
         for key in ("kind", "condition"):
             for value in dict.fromkeys(r[key] for r in rows):
                 print(_line(f"{title}, {value}", [r for r in rows if r[key] == value]))
+    if _rows("quiet"):
+        print(_line("A/A, quiet supplement", _rows("quiet")))
     if _rows("threads"):
         print(_line("A/A, 2 spinning threads", _rows("threads")))
     rows = _rows("seed")
@@ -316,4 +329,6 @@ def report() -> None:
 
 
 if __name__ == "__main__":
-    {"prepare": prepare, "aa": aa, "power": power, "threads": threads, "seed": seed, "report": report}[sys.argv[1]]()
+    {"prepare": prepare, "aa": aa, "power": power, "quiet": quiet, "threads": threads, "seed": seed, "report": report}[
+        sys.argv[1]
+    ]()
