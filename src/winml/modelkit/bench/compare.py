@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from winml.modelkit.bench.judge import gate, judge, round_values
 from winml.modelkit.bench.protocols import CompareProtocol
 from winml.modelkit.core.errors import RunFailedError
-from winml.modelkit.core.measurement import Arm, Measurement, Round
+from winml.modelkit.core.measurement import Arm, Measurement, Round, round_of
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import catalog
 
@@ -157,21 +157,8 @@ def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -
     args = {"arms": [s.arguments() for s in specs], "seed": plan.seed * 1000 + number, **_limits(plan)}
     with _open(start, specs[0].python) as process:
         got = process.call("bench.together", args, timeout_s=plan.round_timeout_s, what=_what(specs, number))
-        made = [_round(i, number, process.pid, got["order"].index(i), got["arms"][i], got) for i in (0, 1)]
+        made = [round_of(i, number, process.pid, got["order"].index(i), got["arms"][i], got) for i in (0, 1)]
     return made, got
-
-
-def _round(arm: int, number: int, pid: int, order: int, samples: dict[str, Any], conditions: dict[str, Any]) -> Round:
-    return Round(
-        arm=arm,
-        round=number,
-        process=pid,
-        order=order,
-        wall_ns=tuple(samples["wall_ns"]),
-        cpu_ns=tuple(samples["cpu_ns"]),
-        load_before=conditions["load_before"],
-        load_after=conditions["load_after"],
-    )
 
 
 def _order(plan: Plan, number: int) -> tuple[int, int]:
@@ -214,7 +201,7 @@ def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
             if pairs >= p.few_pairs and elapsed >= 2 * p.long_round_s:
                 break
         ended = {i: {**kept[i], **_ending(got)} for i in (0, 1)}
-        made = [_round(i, number, workers[i].pid, order.index(i), samples[i], ended[i]) for i in (0, 1)]
+        made = [round_of(i, number, workers[i].pid, order.index(i), samples[i], ended[i]) for i in (0, 1)]
     return made, ended[0]
 
 
@@ -234,7 +221,7 @@ def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
             wanted = {"name": "arm", "runs": plan.protocol.few_pairs, "seconds": plan.protocol.min_round_s}
             got = process.call("bench.block", wanted, timeout_s=plan.round_timeout_s, what=what)
             conditions |= _ending(got)
-            made[i] = _round(i, number, process.pid, order.index(i), got, conditions)
+            made[i] = round_of(i, number, process.pid, order.index(i), got, conditions)
     return [made[0], made[1]], conditions
 
 

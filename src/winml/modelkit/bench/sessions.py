@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from winml.modelkit.core.errors import Interrupted, ModelkitError
-from winml.modelkit.core.measurement import Arm, Measurement, Round
+from winml.modelkit.core.measurement import Arm, Measurement, round_of
 
 OPERATION = "session.measure"
 PRELOAD = ("winml.modelkit.session.measure",)
@@ -70,19 +70,7 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 
 def _measurement(arm: Arm, protocol: PerfProtocol, pids: list[int], reports: list[dict[str, Any]]) -> Measurement:
-    rounds = tuple(
-        Round(
-            arm=0,
-            round=i,
-            process=pid,
-            order=i,
-            wall_ns=tuple(r["wall_ns"]),
-            cpu_ns=tuple(r["cpu_ns"]),
-            load_before=r["load_before"],
-            load_after=r["load_after"],
-        )
-        for i, (pid, r) in enumerate(zip(pids, reports, strict=True))
-    )
+    rounds = tuple(round_of(0, i, pid, i, r, r) for i, (pid, r) in enumerate(zip(pids, reports, strict=True)))
     environment = reports[0]["environment"] if reports else {}
     if reports and reports[0].get("fixed_dims"):
         arm = replace(arm, session=replace(arm.session, fixed_dims=reports[0]["fixed_dims"]))

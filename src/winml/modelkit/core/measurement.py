@@ -99,17 +99,24 @@ class Round:
         }
 
 
-def round_from_json(value: dict[str, Any]) -> Round:
+def round_of(
+    arm: int, number: int, process: int, order: int, samples: dict[str, Any], conditions: dict[str, Any]
+) -> Round:
+    """A round from what a worker reported: its samples, and what the machine did meanwhile."""
     return Round(
-        arm=value["arm"],
-        round=value["round"],
-        process=value["process"],
-        order=value["order"],
-        wall_ns=tuple(value["wall_ns"]),
-        cpu_ns=tuple(value["cpu_ns"]),
-        load_before=value["load_before"],
-        load_after=value["load_after"],
+        arm=arm,
+        round=number,
+        process=process,
+        order=order,
+        wall_ns=tuple(samples["wall_ns"]),
+        cpu_ns=tuple(samples["cpu_ns"]),
+        load_before=conditions["load_before"],
+        load_after=conditions["load_after"],
     )
+
+
+def round_from_json(value: dict[str, Any]) -> Round:
+    return round_of(value["arm"], value["round"], value["process"], value["order"], value, value)
 
 
 @dataclass(frozen=True)
