@@ -11,7 +11,7 @@ from typing import Any
 from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.session.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
+from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")

@@ -18,8 +18,8 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep.discovery import Installed, Rejected, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.session import ep_registry, failures
-from winml.modelkit.session.inputs import InputSpec
 from winml.modelkit.session.options import session_options
 from winml.modelkit.session.placement import Placement, read_placement
 
