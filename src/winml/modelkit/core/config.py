@@ -10,7 +10,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.measurement import SessionSection, section_from_json
+from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.sections import choice, flag, key, names, number, optional, section, sizes, text, whole, words
 
 SCHEMA = "winml/config/1"
@@ -106,10 +106,6 @@ def _schema(value: Any, where: str) -> str:
     raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}", hint="`winml config` writes a config")
 
 
-def _session(value: Any, where: str) -> SessionSection:
-    return section_from_json(value)
-
-
 def _nothing(value: Any, where: str) -> None:
     if value is not None:
         raise RequestError(f"`{where}` must be null: an ONNX model is not exported")
@@ -128,7 +124,7 @@ class BuildConfig:
     optimize: OptimizeSection | None = key(optional(section(OptimizeSection)), None)
     quantize: QuantizeSection | None = key(optional(section(QuantizeSection)), None)
     compile: CompileSection | None = key(optional(section(CompileSection)), None)
-    session: SessionSection = key(_session, factory=SessionSection)
+    session: SessionSection = key(section(SessionSection), factory=SessionSection)
     eval: EvalSection | None = key(optional(section(EvalSection)), None)
 
     def to_json(self) -> dict[str, Any]:
