@@ -21,7 +21,7 @@ from winml.modelkit.ep.targets import unavailable
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.session import ep_registry, failures
 from winml.modelkit.session.options import session_options
-from winml.modelkit.session.placement import Placement, read_placement
+from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes, read_placement
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -40,14 +40,19 @@ class WinMLSession:
         section: SessionSection | None = None,
         strict_ep: bool = False,
         distribution: str | None = None,
+        asking: bool = False,
     ) -> None:
-        """Open `model`; `distribution` names the package to take the EP from where several bring it."""
+        """Open `model`; `distribution` names the package to take the EP from where several bring it.
+
+        `asking` is for those who want to know what the EP says: it logs everything, and may take no node at all.
+        """
         self.path = require_model_file(model)
         self.target = target
         self.section = section or SessionSection()
         self.provider_options, self.added_options = options.complete(target, self.section.ep_options)
         """Options the EP was opened with, and those among them that nobody asked for by name."""
         self._info = catalog.BY_NAME[target.ep]
+        self._asking = asking
         self._bindings: list[Any] = []
         self._session: Any = self._open(distribution)
         self.placement = self._checked_placement(strict_ep=strict_ep)
@@ -57,7 +62,7 @@ class WinMLSession:
         if isinstance(found, Rejected):
             raise unavailable(self._info, found)
         self.package = found.package
-        prepared = session_options(self.section)
+        prepared = session_options(self.section, verbose=self._asking)
         providers: list[Any] | None = ["CPUExecutionProvider"]
         if self._info.name != "cpu":
             providers = self._select(prepared, found)
@@ -100,7 +105,7 @@ class WinMLSession:
             )
         placement = read_placement(self._session.get_provider_graph_assignment_info(), wanted)
         ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
-        if placement.took_nothing:
+        if placement.took_nothing and not self._asking:
             raise PlacementError(
                 f"`{self.target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
                 hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
@@ -114,6 +119,10 @@ class WinMLSession:
                 details={"placement": placement.to_json()},
             )
         return placement
+
+    def assigned_nodes(self) -> tuple[AssignedNode, ...]:
+        """Every node with the EP it went to."""
+        return read_nodes(self._session.get_provider_graph_assignment_info())
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:

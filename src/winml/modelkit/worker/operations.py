@@ -7,6 +7,7 @@ from __future__ import annotations
 
 OPERATIONS: dict[str, str] = {
     "ping": "winml.modelkit.worker.program:ping",
+    "analysis.ask": "winml.modelkit.analysis.ask:ask",
     "bench.block": "winml.modelkit.bench.arms:block",
     "bench.distance": "winml.modelkit.bench.arms:distance",
     "bench.keep": "winml.modelkit.bench.arms:keep",
