@@ -32,6 +32,8 @@ class DataSection:
     """Columns of a table by role: `text`, `text_pair`, `label`, `image`, or the name of an input."""
     processor: str | None = key(optional(text), None)
     """Folder with the tokenizer or image processor; null looks beside the model."""
+    length: int | None = key(optional(whole(1)), None)
+    """Tokens per text where the model leaves that open; null is the default of `data/text.py`."""
     digest: str | None = key(optional(text), None)
     """Content of the data when the config was made; data that changed since is an error."""
 
