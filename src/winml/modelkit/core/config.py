@@ -13,7 +13,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.sections import choice, flag, key, names, number, optional, section, sizes, text, whole, words
 
-SCHEMA = "winml/config/1"
+SCHEMA = "winml/build-config/1"
 
 RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""

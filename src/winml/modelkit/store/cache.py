@@ -55,6 +55,8 @@ class Cache:
         self.root = root or cache_root()
         self.objects = Objects(self.root / "objects")
         self.stages = StageCache(self.root / "stages", self.objects)
+        self.builds = self.root / "builds"
+        """Build folders that nobody gave a place; their files are links to objects."""
         self._pins = self.root / "pins"
 
     def pin(self, name: str, digests: Iterable[str]) -> None:
