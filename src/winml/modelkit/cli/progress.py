@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
 
@@ -75,18 +75,30 @@ class PerfProgress:
             self._progress.stop()
 
 
-class CompareProgress:
-    """One line that is written over: what is being done, and how many rounds it has had."""
+class LineProgress:
+    """One line on a terminal that is written over and goes at the end."""
 
-    def __enter__(self) -> CompareProgress:
+    def __enter__(self) -> Self:
         self._live = is_terminal(sys.stderr)
         return self
 
-    def on_event(self, event: dict[str, Any]) -> None:
-        text = self._text(event)
+    def write(self, text: str) -> None:
         if self._live:
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+
+
+class CompareProgress(LineProgress):
+    """What is being done, and how many rounds it has had."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        self.write(self._text(event))
 
     @staticmethod
     def _text(event: dict[str, Any]) -> str:
@@ -98,8 +110,33 @@ class CompareProgress:
         words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
         return f"{words[kind]} {event['label']}"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+
+class StageProgress(LineProgress):
+    """The stage that runs and how far it is; finished stages stay as lines."""
+
+    _stage = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "target":
+            target = event["target"]
+            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+        elif kind == "stage":
+            self._stage = event["stage"]
+            self.write(f"{self._stage} …")
+        elif kind == "stage-done":
+            self._done(event)
+        else:
+            self.write(f"{self._stage}: {_how_far(event)}")
+
+    def _done(self, event: dict[str, Any]) -> None:
         if self._live:
-            sys.stderr.write("\r\x1b[K")
+            how = "from the cache" if event["hit"] else f"{event['seconds']:.1f} s"
+            self.write(f"{event['stage']}: {how}\n")
+
+
+def _how_far(event: dict[str, Any]) -> str:
+    """An event of a stage in words: its numbers, and the name of the part it is at."""
+    name = event.get("name") or event.get("pass") or event.get("op") or event["event"]
+    done, total = event.get("done"), event.get("total")
+    return f"{name} {done} of {total}" if done is not None and total is not None else str(name)

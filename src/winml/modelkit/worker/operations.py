@@ -13,7 +13,9 @@ OPERATIONS: dict[str, str] = {
     "bench.keep": "winml.modelkit.bench.arms:keep",
     "bench.probe": "winml.modelkit.bench.arms:probe",
     "bench.together": "winml.modelkit.bench.arms:together",
+    "data.describe": "winml.modelkit.data.describe:describe",
     "graph.describe": "winml.modelkit.graph.describe:describe",
+    "graph.source": "winml.modelkit.graph.source:source",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
 }
