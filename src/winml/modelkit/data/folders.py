@@ -47,9 +47,9 @@ def read(wanted: Wanted) -> Found:
 
     def samples() -> Iterator[Sample]:
         for index in indices:
-            content = images[index].read_bytes()
-            made = encoder.encode(content, f"`{images[index]}`")
-            yield Sample(made, classes[index] if classes else None)
+            where = f"`{images[index]}`"
+            made = encoder.encode(images[index].read_bytes(), where)
+            yield Sample(made, classes[index] if classes else None, where=where)
 
     used = [images[index] for index in indices]
     content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}

@@ -28,9 +28,11 @@ class Sample:
     context: str | None = None
     spans: tuple[Spans, ...] = ()
     """With a context: one entry per run."""
+    where: str = "a sample"
+    """How to name it in errors."""
 
-    def labelled(self, label: Any) -> Sample:
-        return replace(self, label=label)
+    def labelled(self, label: Any, where: str) -> Sample:
+        return replace(self, label=label, where=where)
 
 
 @dataclass(frozen=True)

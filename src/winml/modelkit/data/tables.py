@@ -246,7 +246,7 @@ def read(wanted: Wanted) -> Found:
     def samples() -> Iterator[Sample]:
         for row, where in _chosen_rows(path, indices):
             made = plan.encode(row, where)
-            yield made if label is None else made.labelled(_value(row, label, where))
+            yield made.labelled(None if label is None else _value(row, label, where), where)
 
     content = {path.name: digest.of_file(path), **plan.files}
     if plan.file is not None:

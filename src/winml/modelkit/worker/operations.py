@@ -14,6 +14,8 @@ OPERATIONS: dict[str, str] = {
     "bench.probe": "winml.modelkit.bench.arms:probe",
     "bench.together": "winml.modelkit.bench.arms:together",
     "data.describe": "winml.modelkit.data.describe:describe",
+    "evaluate.distance": "winml.modelkit.evaluate.distances:distance",
+    "evaluate.run": "winml.modelkit.evaluate.run:run",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "graph.source": "winml.modelkit.graph.source:source",
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
