@@ -8,6 +8,7 @@ from __future__ import annotations
 OPERATIONS: dict[str, str] = {
     "ping": "winml.modelkit.worker.program:ping",
     "analysis.ask": "winml.modelkit.analysis.ask:ask",
+    "analysis.prepare": "winml.modelkit.analysis.prepare:prepare",
     "bench.block": "winml.modelkit.bench.arms:block",
     "bench.distance": "winml.modelkit.bench.arms:distance",
     "bench.keep": "winml.modelkit.bench.arms:keep",
@@ -21,4 +22,5 @@ OPERATIONS: dict[str, str] = {
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
+    "stages.optimize": "winml.modelkit.stages.optimize.stage:run",
 }

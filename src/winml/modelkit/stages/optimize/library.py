@@ -17,6 +17,8 @@ from winml.modelkit.stages.optimize.workspace import Version, Workspace
 Change = Callable[[ir.Model], Any]
 
 _RULES = ("onnxscript.rewriter.rules.common", "onnxscript.rewriter.rules.fusion._rms_normalization")
+_ARGUMENTS = {"LiftConstantsToInitializersPass": {"lift_all_constants": True, "size_limit": 0}}
+"""What classes of onnx-ir are told; their defaults leave small constants alone."""
 _REWRITES = "winml.modelkit.stages.optimize.rewrites"
 
 
@@ -59,7 +61,7 @@ def _last_line(error: BaseException) -> str:
 def _change(row: Pass) -> Change:
     if row.kind == "ir":
         passes = importlib.import_module("onnx_ir.passes.common")
-        return ir.passes.Sequential(*(getattr(passes, name)() for name in row.parts))
+        return ir.passes.Sequential(*(getattr(passes, name)(**_ARGUMENTS.get(name, {})) for name in row.parts))
     if row.kind == "onnxscript":
         return _rewriter(row.parts)
     change: Change = importlib.import_module(f"{_REWRITES}.{row.parts[0]}").rewrite
