@@ -104,9 +104,12 @@ def _check(task: Task, args: dict[str, Any]) -> None:
     if not task.metrics and not args["reference"]:
         raise RequestError(f"task `{task.name}` needs a reference", hint="name it with `--reference MODEL`")
     names = [m.name for m in task.metrics]
+    if args["limits"] and not names:
+        raise RequestError(f"task `{task.name}` has no metric that a limit could be for")
     if args["metric"] is not None and args["metric"] not in names:
-        hint = did_you_mean(args["metric"], names) if names else "it has none"
-        raise RequestError(f"task `{task.name}` has no metric `{args['metric']}`", hint=hint)
+        raise RequestError(
+            f"task `{task.name}` has no metric `{args['metric']}`", hint=did_you_mean(args["metric"], names)
+        )
 
 
 def _path(text: str | None) -> Path | None:
