@@ -43,7 +43,7 @@ def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
         "ep": "cpu",
         "device": "cpu",
         "simulated": False,
-        "session": SessionSection().to_json(),
+        "session": SessionSection(threads=1).to_json(),
         "data": {"source": str(case.data)},
         "folder": str(case.model.parent),
         "task": task,
