@@ -107,7 +107,7 @@ class CompareProgress(LineProgress):
             return f"measuring how much the base varies: A/A round {event['number']}"
         if kind == "round":
             return f"round {event['number']}"
-        words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
+        words = {"build": "building", "probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
         return f"{words[kind]} {event['label']}"
 
 
