@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,9 @@ def test_columns_can_be_named_and_pairs_are_found(tmp_path: Path, model: Path) -
     path = data_zoo.jsonl(tmp_path / "t.jsonl", [{"a": "good", "sentence2": "bad", "gold": 0.5}])
     (sample,) = opened(path, IDS, model, labels=True, columns={"text": "a", "label": "gold"})
     assert sample.inputs["input_ids"][0].tolist() == [2, 4, 3, 5, 3, 0]
-    (apart,) = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    data = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    assert data.notes == ("column `sentence2` is taken for text_pair",)
+    (apart,) = data
     assert [run["input_ids"][0, 1] for run in (apart.inputs, *apart.more)] == [4, 5]
     assert apart.label == 0.5
 
@@ -152,6 +155,15 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path, model: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"good\n\xff\xfe\n")
     with pytest.raises(DataError, match="not text in UTF-8"):
         opened(tmp_path / "t.txt", IDS, model)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can read everything")
+@pytest.mark.parametrize("name", ["t.npz", "t.txt"])
+def test_data_that_may_not_be_read_is_a_matter_of_the_machine(name: str, tmp_path: Path, model: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    (tmp_path / name).chmod(0)
+    with pytest.raises(UnavailableError, match=name):
+        opened(tmp_path / name, IDS, model)
 
 
 def test_an_unknown_role_or_column_is_suggested(tmp_path: Path, model: Path) -> None:

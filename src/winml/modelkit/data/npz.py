@@ -53,8 +53,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
-    except FileNotFoundError as error:
-        raise DataError(f"data not found: `{path}`") from error
+    except PermissionError:
+        raise
     except _BROKEN as error:
         raise _broken(path, error) from error
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.arrays import as_input
@@ -253,4 +254,10 @@ def read(wanted: Wanted) -> Found:
         named = (plan.file(row, where) for row, where in _chosen_rows(path, indices))
         content |= {Path(os.path.relpath(p, path.parent)).as_posix(): digest.of_file(p) for p in named}
     used = plan.columns if label is None else {**plan.columns, "label": label}
-    return Found(len(indices), samples, content, used, (plan.note,) if plan.note else ())
+    return Found(len(indices), samples, content, used, (*_taken(used, section), *((plan.note,) if plan.note else ())))
+
+
+def _taken(used: dict[str, str], section: DataSection) -> list[str]:
+    """Columns that were found by a usual name."""
+    found = [(role, name) for role, name in used.items() if name != role and role not in section.columns]
+    return [f"column `{name}` is taken for {role}" for role, name in found]
