@@ -5,7 +5,7 @@ One literal table. Every row says from what it is known; a row that needs someth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +91,10 @@ def _of_ops(model: Model, ops: frozenset[str], message: str) -> Found | None:
     return Found(message.format(ops=present), tuple(name for name, op in model.nodes if op in ops), ops)
 
 
+def _count(nodes: Sequence[object]) -> str:
+    return f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+
+
 def _is_qnn_npu(target: Target) -> bool:
     return (target.ep, target.device) == ("qnn", "npu")
 
@@ -171,28 +175,23 @@ def _dynamic_shapes(model: Model, target: Target) -> Found | None:
     )
 
 
-def _int4(model: Model, granularity: str, ops: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(
-        node.name
-        for node in model.quantized
-        if node.weight in ("int4", "uint4") and node.granularity == granularity and node.op in ops
-    )
+def _is_int4(node: QuantizedNode, granularity: str) -> bool:
+    return node.weight in ("int4", "uint4") and node.granularity == granularity
 
 
 def _int4_per_tensor(model: Model, target: Target) -> Found | None:
-    nodes = _int4(model, "tensor", ("Conv", "ConvTranspose"))
+    nodes = tuple(node.name for node in model.quantized if _is_int4(node, "tensor") and node.bias)
     if not _is_qnn_npu(target) or not nodes:
         return None
-    return Found(f"{len(nodes)} convolutions with 4-bit weights per tensor: QNN does not open such a model", nodes)
+    return Found(f"{_count(nodes)} with 4-bit weights per tensor and a bias: QNN does not open such a model", nodes)
 
 
 def _int4_blocks(model: Model, target: Target) -> Found | None:
-    nodes = _int4(model, "block", ("Gemm", "MatMul"))
+    nodes = tuple(node.name for node in model.quantized if _is_int4(node, "block"))
     if not _is_qnn_npu(target) or not nodes:
         return None
     return Found(
-        f"{len(nodes)} products with 4-bit weights in blocks behind DequantizeLinear: the CPU dequantizes them in "
-        "every run",
+        f"{_count(nodes)} with 4-bit weights in blocks behind DequantizeLinear: the CPU dequantizes them in every run",
         nodes,
     )
 
@@ -207,7 +206,7 @@ def _type_pair(model: Model, target: Target) -> Found | None:
         return None
     pairs = " and ".join(sorted({f"{node.activation} x {node.weight}" for node in slow}))
     return Found(
-        f"{len(slow)} nodes quantized as {pairs} (activations x weights): on x86-64 only uint8 x int8 has fast kernels "
+        f"{_count(slow)} quantized as {pairs} (activations x weights): on x86-64 only uint8 x int8 has fast kernels "
         "in the CPU EP; the others took 2.5 times as long",
         tuple(node.name for node in slow),
     )
@@ -253,7 +252,7 @@ TABLE: tuple[Row, ...] = (
     Row("dynamic-shapes", _dynamic_shapes, "winml optimize -m {model} --target {target} {dims} -o {stem}_fixed.onnx",
         f"{_SIMULATOR}: nodes that depend on a symbolic dimension stay on the CPU"),
     Row("int4-per-tensor", _int4_per_tensor, _quantize("w4a16"),
-        f"{_SIMULATOR}: opening fails, the layout node is not selected"),
+        f"{_SIMULATOR}: `Unsupported weight quantization encoding for bias quantization`"),
     Row("int4-blocks", _int4_blocks, _quantize("int4"), f"{_SIMULATOR}: a ViT kept 25 DequantizeLinear on the CPU"),
     Row("slow-type-pair", _type_pair, _quantize("int8"),
         "measured with onnxruntime 1.31.1 on x86-64, one thread, ResNet-18: float32 36.0 ms, uint8 x uint8 27.0, "
