@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,15 @@ from winml.modelkit.app import targets
 from winml.modelkit.app.evaluate_result import Judging, Side, raise_for, result_of
 from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.core import sections
-from winml.modelkit.core.build_folder import CONFIG
 from winml.modelkit.core.config import RANDOM, DataSection, EvalSection
-from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.errors import (
+    Interrupted,
+    ModelkitError,
+    PlacementError,
+    RequestError,
+    SessionError,
+    WorkerCrashed,
+)
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.worker.client import Worker
@@ -51,8 +56,8 @@ class EvalRequest:
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
-    request, data = _completed(request)
     model = model_argument(request.model)
+    request, data = _completed(request, model.evaluation)
     resolved = targets.resolve(request.target, request.ep, request.device)
     on_event({"event": "target", "target": resolved.target})
     with tempfile.TemporaryDirectory(prefix="winml-eval-") as folder:
@@ -75,7 +80,7 @@ def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
         alone = result_of(replace(judging, max_drop=None), candidate, None, None, runs.warnings)
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted("interrupted; the model without its reference is in the result", details=alone) from error
-        error.details = {**alone, **error.details}
+        error.details = {**error.details, **alone}
         raise
 
 
@@ -93,22 +98,9 @@ def _answer(
     return result
 
 
-def _built(model: str) -> EvalSection | None:
-    """The eval section of a build folder."""
-    path = Path(model) / CONFIG
-    if not path.is_file():
-        return None
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RequestError(f"`{path}` is not a build config: {error}") from error
-    given = value.get("eval") if isinstance(value, dict) else None
-    return None if given is None else sections.read(EvalSection, given, "eval")
-
-
-def _completed(request: EvalRequest) -> tuple[EvalRequest, DataSection]:
+def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
     """The request with what the build of the model says where the user said nothing, and the data."""
-    built, judging = _built(request.model), request.judging
+    judging = request.judging
     if built is not None and request.data is None:
         request = replace(
             request,
@@ -151,10 +143,11 @@ class _Runs:
         """The reference on the target it was named with, else on the candidate's, else on the CPU, which is told."""
         asked = self._request.reference_target
         if asked is not None:
-            return self._reference(targets.resolve(asked, None, None), task, same=False)
+            there = targets.resolve(asked, None, None)
+            return self._reference(there, task, same=there.target == resolved.target)
         try:
             return self._reference(resolved, task, same=True)
-        except RunFailedError as error:
+        except (SessionError, PlacementError, WorkerCrashed) as error:
             if resolved.target.ep == CPU:
                 raise
             self.warnings.append(f"the reference runs on cpu, because it does not run on {resolved.target}: {error}")
@@ -164,8 +157,11 @@ class _Runs:
         """Options of the EP go along to the same target; on another one they would mean nothing."""
         name = self._request.reference or self._request.model
         model = model_argument(name)
-        given = {**model.section.ep_options, **self._request.ep_options} if same else {}
-        args = {**self._arguments(model, resolved, given), "task": task, "strict_ep": False}
+        given = {**model.section.ep_options, **self._request.ep_options}
+        if given and not same:
+            words = ", ".join(f"{k}={v}" for k, v in given.items())
+            self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {words}")
+        args = {**self._arguments(model, resolved, given if same else {}), "task": task, "strict_ep": False}
         return self._run("reference", name, args, resolved)
 
     def _run(self, role: str, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
