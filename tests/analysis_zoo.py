@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import quantization
 
 import model_zoo
 
@@ -118,6 +119,44 @@ def int4_blocks() -> onnx.ModelProto:
         "blocks",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 32])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 16])],
+        initializers,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+class Calibration(quantization.CalibrationDataReader):
+    """Two samples for `residual`."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        self._samples = iter([{"x": rng.random((1, 8, 8, 8), dtype=np.float32)} for _ in range(2)])
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self._samples, None)
+
+
+def residual() -> onnx.ModelProto:
+    """Two residual blocks of convolutions."""
+    rng = np.random.default_rng(0)
+    nodes, initializers, value = [], [], "x"
+    for block in range(2):
+        for part in ("a", "b"):
+            weight = (rng.standard_normal((8, 8, 3, 3)) * 0.1).astype(np.float32)
+            initializers.append(numpy_helper.from_array(weight, f"w{part}{block}"))
+        nodes += [
+            helper.make_node("Conv", [value, f"wa{block}"], [f"c{block}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", [f"c{block}"], [f"r{block}"]),
+            helper.make_node("Conv", [f"r{block}", f"wb{block}"], [f"d{block}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Add", [value, f"d{block}"], [f"s{block}"]),
+            helper.make_node("Relu", [f"s{block}"], [f"o{block}"]),
+        ]
+        value = f"o{block}"
+    shape = [1, 8, 8, 8]
+    graph = helper.make_graph(
+        nodes,
+        "residual",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(value, TensorProto.FLOAT, shape)],
         initializers,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)

@@ -53,8 +53,10 @@ def test_fused_convolutions_stay_on_the_cpu_for_qnns_own_reason_and_the_fix_is_a
     assert [(n["op"], n["ep"]) for n in target["left"]] == [("com.microsoft:FusedConv", "CPUExecutionProvider")] * 3
     assert {n["reason"] for n in target["left"]} == {"Operators of type `FusedConv` are not supported by QNN EP."}
     assert all(n["name"] for n in target["left"])
-    assert "winml optimize -m" in _hazards(target)["fused-operator"]["fix"]
-    assert "--target qnn/npu" in _hazards(target)["fused-operator"]["fix"]
+    program, *words = _hazards(target)["fused-operator"]["fix"].split()
+    assert (program, *words[:2]) == ("winml", "optimize", "-m")
+    assert winml(*words, cwd=tmp_path).returncode == 0
+    assert winml("analyze", "-m", tmp_path / words[-1], *NPU).returncode == 0
 
 
 @pytest.mark.qnn
@@ -135,6 +137,7 @@ def test_a_naive_int8_model_on_the_cpu_is_told_why_it_loses(tmp_path: Path) -> N
     result = winml("analyze", "-m", path, "--target", "cpu", "--no-fusions")
     assert result.returncode == 0, result.stderr
     assert "hazard slow-type-pair: 1 node quantized as int8 x int8" in result.stdout
+    assert "only with uint8 activations" in result.stdout
     assert "--target cpu -p int8" in result.stdout
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from pathlib import Path
 
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper
+from onnxruntime import quantization
 
 import analysis_zoo
 import model_zoo
@@ -99,8 +103,30 @@ def test_a_plain_model_has_no_hazard_anywhere() -> None:
 def test_both_slow_pairs_are_told_by_name_with_their_nodes() -> None:
     hazard = _hazards(analysis_zoo.qdq_conv("uint8", "uint8"), CPU)["slow-type-pair"]
     assert "1 node quantized as uint8 x uint8" in hazard.found.message
+    assert "no fast kernels for uint8 weights" in hazard.found.message
     assert hazard.found.nodes == ("conv",)
     assert "-p int8" in str(hazard.row.fix)
+
+
+def _ops_that_run(model: onnx.ModelProto, folder: Path, activation: str) -> set[str]:
+    """The operators left of a model after ONNX Runtime quantized it and optimized it for this machine."""
+    types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
+    source = model_zoo.saved(model, folder / "float.onnx")
+    quantization.quantize_static(
+        str(source), str(folder / "q.onnx"), analysis_zoo.Calibration(), quant_format=quantization.QuantFormat.QDQ,
+        activation_type=types[activation], weight_type=types["int8"],
+    )  # fmt: skip
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(folder / "run.onnx")
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(str(folder / "q.onnx"), options, providers=["CPUExecutionProvider"])
+    return {node.op_type for node in onnx.load(folder / "run.onnx").graph.node}
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="a hazard of x86-64")
+def test_int8_activations_really_leave_operators_in_float(tmp_path: Path) -> None:
+    assert {"Conv", "Add"} <= _ops_that_run(analysis_zoo.residual(), tmp_path, "int8")
+    assert not {"Conv", "Add"} & _ops_that_run(analysis_zoo.residual(), tmp_path, "uint8")
 
 
 def test_a_compiled_model_that_does_not_say_for_whom_is_a_hazard_everywhere() -> None:
