@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import (
     EPUnavailableError,
     ModelFileError,
     ModelkitError,
+    PlacementError,
     SessionError,
     UnavailableError,
 )
@@ -91,6 +92,22 @@ _OPEN_RULES: tuple[_Rule, ...] = (
     _Rule(r"EP_FAIL", SessionError, "the execution provider refused {path}: {text}", None),
 )  # fmt: skip
 
+_COMPILE_RULES: tuple[_Rule, ...] = (
+    _Rule(
+        r"Unable to compile any nodes",
+        PlacementError,
+        "the execution provider compiled none of the nodes of {path}",
+        "check the provider options (an unknown `soc_model` does this) and the operator types; `winml perf` on this "
+        "target names the nodes that stay on the CPU",
+    ),
+    _Rule(
+        r"returned a NULL EPContext node",
+        ModelFileError,
+        "{path} is compiled already",
+        "compile the model that it was made from",
+    ),
+)
+
 _RUN_RULES: tuple[_Rule, ...] = (
     _Rule(
         r"Failed to allocate memory|bad_alloc",
@@ -127,6 +144,11 @@ def _match(rules: tuple[_Rule, ...], error: Exception, path: Path) -> ModelkitEr
 def opening(error: Exception, path: Path) -> ModelkitError:
     """Why a session could not be opened."""
     return _match(_OPEN_RULES, error, path) or SessionError(f"the runtime refused `{path}`: {plain(str(error))}")
+
+
+def compiling(error: Exception, path: Path) -> ModelkitError:
+    """Why a model could not be compiled."""
+    return _match(_COMPILE_RULES, error, path) or opening(error, path)
 
 
 def running(error: Exception, path: Path) -> ModelkitError:
