@@ -74,6 +74,8 @@ class EPInfo:
     native_quantization: bool = False
     """It quantizes by itself from floats, so a build hands it an unquantized model."""
     can_compile: bool = False
+    uncompilable: tuple[str, ...] = ()
+    """Precisions it cannot compile."""
     options: dict[str, Option] = field(default_factory=dict)
     threads_option: str | None = None
     """The option for its own threads; the runtime's setting does not reach them."""
@@ -242,6 +244,7 @@ TABLE: tuple[EPInfo, ...] = (
         },
         vendors=("Qualcomm",),
         can_compile=True,
+        uncompilable=("bf16", "fp64"),
         options=_QNN_OPTIONS,
         device_options={"npu": {"backend_type": "htp"}, "gpu": {"backend_type": "gpu"}},
         simulated_on={"npu": (("Linux", "x86_64"),)},

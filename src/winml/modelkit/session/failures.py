@@ -68,6 +68,13 @@ _OPEN_RULES: tuple[_Rule, ...] = (
         "{path} uses operator `{what}`, which does not exist in version {limit} of its domain",
         "check the opset of the model and, for custom operators, that their library is loaded",
     ),
+    _Rule(
+        r"Failed to load from EpContext model\.?\s*(?P<what>.*)",
+        SessionError,
+        "the compiled part of {path} does not load here: {what}",
+        "it was made for another device or by another version, or it is shared by several models, which the simulator "
+        "cannot load",
+    ),
     _Rule(r"INVALID_GRAPH", ModelFileError, "{path} is not a valid model: {text}", None),
     _Rule(
         r"NOT_IMPLEMENTED", SessionError, "the runtime cannot run {path}: {text}",

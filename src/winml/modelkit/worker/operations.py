@@ -12,7 +12,12 @@ OPERATIONS: dict[str, str] = {
     "bench.keep": "winml.modelkit.bench.arms:keep",
     "bench.probe": "winml.modelkit.bench.arms:probe",
     "bench.together": "winml.modelkit.bench.arms:together",
+    "compile.compiled": "winml.modelkit.stages.compile.reading:compiled",
+    "compile.model": "winml.modelkit.stages.compile.running:model",
+    "compile.source": "winml.modelkit.stages.compile.reading:source",
+    "compile.validate": "winml.modelkit.stages.compile.running:validate",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
+    "stages.compile": "winml.modelkit.stages.compile.operation:compile_model",
 }

@@ -1,0 +1,1 @@
+"""Stages of a build: each turns one artifact into the next and knows nothing of the others."""

@@ -1,0 +1,39 @@
+"""Worker operation: the whole stage for one model in one process, as a pipeline runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.ep import catalog
+from winml.modelkit.stages.compile import parity, reading, running
+from winml.modelkit.stages.compile.base import job_from_json
+from winml.modelkit.stages.compile.refusals import ep_refusal, model_refusal
+from winml.modelkit.stages.compile.report import mismatch, model_report
+from winml.modelkit.stages.compile.stage import SEED
+
+
+def compile_model(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Compile `model` into `output` by `section` for `target`; the report of it.
+
+    Validated unless `validate` is false. A caller that wants a crash to be a result asks a worker.
+    """
+    job = job_from_json(args)
+    if job.share != "alone":
+        raise RequestError("a stage of a build compiles one model on its own")
+    info = catalog.BY_NAME[job.target.ep]
+    name = Path(args.get("name") or job.model.name).name
+    source = reading.source({"model": str(job.model)}, context)
+    refused = ep_refusal(info) or model_refusal(name, source, info, job.target.device)
+    if refused is not None:
+        raise refused
+    answer = running.model(args, context)
+    found = reading.compiled({"model": str(job.output)}, context)
+    report = model_report(name, source, found, answer, job.section)
+    if not args.get("validate", True):
+        return report
+    validation = parity.judged(running.validate({**args, "seed": SEED}, context), source["precision"])
+    if validation["status"] == "failed":
+        raise mismatch(name, validation)
+    return {**report, "validation": validation}
