@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from winml.modelkit.bench.sessions import PerfProtocol
+
+
+def announce(target: Any) -> None:
+    say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
 
 class PerfProgress:
@@ -47,13 +51,10 @@ class PerfProgress:
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            self._announce(event["target"])
+            announce(event["target"])
             self._start()
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
-
-    def _announce(self, target: Any) -> None:
-        say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
     def _show(self, kind: str, event: dict[str, Any]) -> None:
         assert self._progress is not None
@@ -75,21 +76,32 @@ class PerfProgress:
             self._progress.stop()
 
 
-class CompareProgress:
-    """One line that is written over: what is being done, and how many rounds it has had."""
+class _Line:
+    """One line that is written over, on a terminal only."""
 
-    def __enter__(self) -> CompareProgress:
+    def __enter__(self) -> Self:
         self._live = is_terminal(sys.stderr)
         return self
 
     def on_event(self, event: dict[str, Any]) -> None:
-        text = self._text(event)
         if self._live:
-            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.write(f"\r\x1b[K{self._text(event)}")
             sys.stderr.flush()
 
-    @staticmethod
-    def _text(event: dict[str, Any]) -> str:
+    def _text(self, event: dict[str, Any]) -> str:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+
+
+class CompareProgress(_Line):
+    """What is being done, and how many rounds it has had."""
+
+    def _text(self, event: dict[str, Any]) -> str:
         kind = event["event"]
         if kind == "calibration":
             return f"measuring how much the base varies: A/A round {event['number']}"
@@ -98,8 +110,16 @@ class CompareProgress:
         words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
         return f"{words[kind]} {event['label']}"
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[K")
+
+class CompileProgress(_Line):
+    """Which model is being compiled or run."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "target":
+            announce(event["target"])
+        else:
+            super().on_event(event)
+
+    def _text(self, event: dict[str, Any]) -> str:
+        together = " together with the others" if event.get("of", 1) > 1 else ""
+        return f"{event['event']} {event['model']}{together}"
