@@ -12,12 +12,12 @@ from typing import Any
 from winml.modelkit.app import targets
 from winml.modelkit.core.compile_section import CompileSection
 from winml.modelkit.core.errors import (
-    BY_CODE,
     EPUnavailableError,
     ModelkitError,
     PartlyDone,
     RequestError,
     RunFailedError,
+    from_json,
 )
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.suggest import did_you_mean
@@ -39,6 +39,8 @@ from winml.modelkit.store.cache import Cache
 
 SCHEMA = "winml/compile/1"
 DEFAULT_TIMEOUT_S = 1800.0
+MIN_SAVED_PCT = 5.0
+"""Sharing that saves less is mentioned: it costs a process that holds all models."""
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -254,7 +256,9 @@ def _alone(made: Made | None) -> dict[str, Any] | None:
 def _result(settings: Settings, place: _Place, rows: list[dict[str, Any]], outcome: Outcome) -> dict[str, Any]:
     section, target = settings.section, settings.target
     complete, added = options.complete(target, section.provider_options)
-    together = [dict(outcome.made[model].report) for model in outcome.alone]
+    together = [outcome.made[model].report for model in outcome.alone]
+    shared = sharing(together, [made.report for made in outcome.alone.values()]) if together else None
+    chosen = targets.simulator_choices(added) if target.simulated else []
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -267,30 +271,32 @@ def _result(settings: Settings, place: _Place, rows: list[dict[str, Any]], outco
         "libraries": dict(settings.libraries or {}),
         "folder": str(place.folder),
         "models": rows,
-        "sharing": sharing(together, [dict(made.report) for made in outcome.alone.values()]) if together else None,
-        "warnings": [*place.warnings, *_warnings(rows, outcome, len(rows))],
+        "sharing": shared,
+        "warnings": [*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, shared)],
     }
 
 
-def _warnings(rows: list[dict[str, Any]], outcome: Outcome, models: int) -> list[str]:
-    compiled = [row for row in rows if row["status"] == "compiled"]
-    found = [f"{row['output']}: {warning}" for row in compiled for warning in row["warnings"]]
-    for row in compiled:
+def _row_warnings(rows: list[dict[str, Any]]) -> list[str]:
+    found = []
+    for row in (row for row in rows if row["status"] == "compiled"):
+        found += [f"{row['output']}: {warning}" for warning in row["warnings"]]
         if row["cpu_nodes"]:
             ops = ", ".join(f"{op} x{n}" for op, n in row["cpu_ops"].items())
             found.append(f"{row['output']}: {row['cpu_nodes']} nodes stay on the CPU: {ops}")
         if row["validation"]["status"] != "passed":
             found.append(f"{row['output']}: not validated: {row['validation']['reason']}")
-    if models > 1 and len(compiled) == 1:
-        found.append(f"{compiled[0]['output']}: compiled alone: no other model is left to share a context with")
-    if (
-        outcome.alone
-        and not sharing([outcome.made[m].report for m in outcome.alone], [m.report for m in outcome.alone.values()])[
-            "shared"
-        ]
-    ):
-        found.append("a shared context was asked for, and the models do not point to one binary")
     return found
+
+
+def _sharing_warnings(rows: list[dict[str, Any]], shared: dict[str, Any] | None) -> list[str]:
+    compiled = [row["output"] for row in rows if row["status"] == "compiled"]
+    if len(rows) > 1 and len(compiled) == 1:
+        return [f"{compiled[0]}: compiled alone: no other model is left to share a context with"]
+    if shared is not None and not shared["shared"]:
+        return ["a shared context was asked for, and the models do not point to one binary"]
+    if shared is not None and shared["saved_pct"] < MIN_SAVED_PCT:
+        return [f"sharing saves {shared['saved_pct']:.1f} %: the models have hardly any weights in common"]
+    return []
 
 
 def raise_for(result: dict[str, Any]) -> None:
@@ -301,15 +307,15 @@ def raise_for(result: dict[str, Any]) -> None:
     first = failed[0]["error"]
     details = {**result, "log": failed[0]["log"]}
     if len(result["models"]) == 1:
-        raise BY_CODE[first["code"]](first["message"], hint=first["hint"], details=details)
+        raise from_json(first, details)
     names = "; ".join(f"{row['model']}: {row['error']['message']}" for row in failed)
     if len(failed) < len(result["models"]):
         message = f"{len(failed)} of {len(result['models'])} models were not compiled: {names}"
         raise PartlyDone(message, hint=first["hint"], details=details)
     # When all failed for the same kind of reason, that is the reason.
     codes = {row["error"]["code"] for row in failed}
-    kind: type[ModelkitError] = BY_CODE[first["code"]] if len(codes) == 1 else RunFailedError
-    raise kind(f"none of {len(failed)} models was compiled: {names}", hint=first["hint"], details=details)
+    code = first["code"] if len(codes) == 1 else RunFailedError.code
+    raise from_json({**first, "code": code, "message": f"none of {len(failed)} models was compiled: {names}"}, details)
 
 
 def list_compilers(request: CompileRequest) -> dict[str, Any]:

@@ -112,15 +112,14 @@ def _fixed_dims(target: Target, report: dict[str, Any]) -> list[str]:
     return [f"symbolic dimensions were fixed for {target}: {fixed}"] if fixed else []
 
 
-def _simulator_options(report: dict[str, Any]) -> list[str]:
-    chosen = {k: v for k, v in report["added_options"].items() if k != "backend_type"}
-    return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
-
-
 def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any]:
     first = run.reports[0]
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
-    doubts = [SIMULATED, *_simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
+    doubts = (
+        [SIMULATED, *targets.simulator_choices(first["added_options"])]
+        if target.simulated
+        else trust.warnings(run.measurement)
+    )
     warnings = [*_placement_warnings(target, run), *_fixed_dims(target, first), *doubts]
     return {
         "model": request.model,

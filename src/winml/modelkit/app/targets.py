@@ -42,3 +42,8 @@ def resolve(target: str | None, ep: str | None, device: str | None) -> Resolved:
 def resolve_request(asked: TargetRequest) -> Resolved:
     """The target behind a request, on this machine."""
     return targets.resolve(asked, this_host(), probe_devices)
+
+
+def simulator_choices(added: dict[str, str]) -> list[str]:
+    """What was decided for a simulated device that the user left open, in words, from the options nobody asked for."""
+    return [f"provider option {k}={v} was chosen for the simulator" for k, v in added.items() if k != "backend_type"]

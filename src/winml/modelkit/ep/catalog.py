@@ -76,6 +76,8 @@ class EPInfo:
     can_compile: bool = False
     uncompilable: tuple[str, ...] = ()
     """Precisions it cannot compile."""
+    side_files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Options that make it write a file when it compiles: the option for its folder, and its name."""
     options: dict[str, Option] = field(default_factory=dict)
     threads_option: str | None = None
     """The option for its own threads; the runtime's setting does not reach them."""
@@ -245,6 +247,7 @@ TABLE: tuple[EPInfo, ...] = (
         vendors=("Qualcomm",),
         can_compile=True,
         uncompilable=("bf16", "fp64"),
+        side_files={"enable_framework_op_trace": ("framework_op_trace_dir", "qnn_op_trace.json")},
         options=_QNN_OPTIONS,
         device_options={"npu": {"backend_type": "htp"}, "gpu": {"backend_type": "gpu"}},
         simulated_on={"npu": (("Linux", "x86_64"),)},

@@ -10,7 +10,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -131,8 +131,17 @@ class _Reader:
 class CompileStage:
     """Compiles models with one set of settings."""
 
-    def __init__(self, settings: Settings, *, cache: Cache, on_event: OnEvent = lambda _: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cache: Cache,
+        start: Callable[[], Worker] | None = None,
+        on_event: OnEvent = lambda _: None,
+    ) -> None:
+        """`start` gives a process that has the EP; by default one of the settings' environment."""
         self._settings = settings
+        self._start = start or self._new_worker
         self._cache = cache
         self._on_event = on_event
         self._info = catalog.BY_NAME[settings.target.ep]
@@ -245,16 +254,24 @@ class CompileStage:
         with folder as path:
             yield Path(path)
 
-    def _start(self) -> Worker:
+    def _new_worker(self) -> Worker:
         return Worker(preload=("winml.modelkit.stages.compile.running",), python=self._settings.python)
 
-    def _job(self, source: _Source, folder: Path) -> CompileJob:
+    def _side_files(self) -> dict[str, str]:
+        """Files the EP was asked to write besides, with the option for their folder where the user left that open."""
+        given = self._settings.section.provider_options
+        wanted = {name: folder for option, (folder, name) in self._info.side_files.items() if given.get(option) == "1"}
+        return {name: folder for name, folder in wanted.items() if folder not in given}
+
+    def _job(self, source: _Source, folder: Path, *, alone: bool = False) -> CompileJob:
         used = self._settings
+        # Models that share a context would overwrite each other's.
+        folders = dict.fromkeys(self._side_files().values(), str(folder)) if alone else {}
         return CompileJob(
             model=source.model.path,
             output=folder / source.model.output,
             target=used.target,
-            section=used.section,
+            section=replace(used.section, provider_options={**used.section.provider_options, **folders}),
             distribution=used.distribution,
             tools=used.tools,
         )
@@ -266,7 +283,7 @@ class CompileStage:
             for source in group:
                 self._on_event({"event": "compiling", "model": source.model.path.name, "of": len(group)})
                 try:
-                    answers.append(context.compile(self._job(source, folder)))
+                    answers.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
                 except ModelkitError as error:
                     raise _ModelFailed(source, error) from error
         return [self._read(s, folder, answer, reader) for s, answer in zip(group, answers, strict=True)]
@@ -274,9 +291,11 @@ class CompileStage:
     def _read(self, source: _Source, folder: Path, answer: dict[str, Any], reader: _Reader) -> dict[str, Any]:
         try:
             found = reader.ask("compile.compiled", folder / source.model.output)
-            return model_report(source.model.path.name, source.facts, found, answer, self._settings.section)
+            report = model_report(source.model.path.name, source.facts, found, answer, self._settings.section)
         except ModelkitError as error:
             raise _ModelFailed(source, error) from error
+        lacking = [f"{name} was asked for and not kept" for name in self._side_files() if not (folder / name).is_file()]
+        return {**report, "warnings": [*report["warnings"], *lacking]}
 
     def _validated(self, source: _Source, folder: Path, report: dict[str, Any]) -> dict[str, Any]:
         """The report with the answer to "does it compute the same?"; a no is a model that failed."""
