@@ -17,7 +17,9 @@ def _model(*nodes: object) -> ModelProto:
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
     out = helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, [1])  # type: ignore[attr-defined]
     graph = helper.make_graph(list(nodes), "g", [value], [out])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)])
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    )
     helper.set_model_props(model, {"ep_compatibility_info.QNNExecutionProvider": "v2:6", "other": "1"})
     model.ir_version = 10
     return model

@@ -21,9 +21,7 @@ def _compile(model: Path, output: Path, section: SessionSection | None = None) -
 
 
 def test_the_ep_and_its_options_are_told(zoo: Path, tmp_path: Path) -> None:
-    chosen = compile_to_file(
-        zoo / "conv.onnx", tmp_path / "m.onnx", target=NPU, section=SessionSection(), embed=False
-    )
+    chosen = compile_to_file(zoo / "conv.onnx", tmp_path / "m.onnx", target=NPU, section=SessionSection(), embed=False)
     assert (tmp_path / "m.onnx").is_file()
     assert (tmp_path / "m_qnn.bin").is_file()
     assert chosen.added_options == {"backend_type": "htp", "soc_model": "60"}
