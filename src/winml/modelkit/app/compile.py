@@ -239,6 +239,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
         "output": model.output,
         "cached": made.cached,
         **report,
+        "cpu_ops": dict(sorted(report["cpu_ops"].items(), key=lambda item: (-item[1], item[0]))),
         "cpu_nodes": sum(report["cpu_ops"].values()),
         "validation": validation,
         "alone": _alone(outcome.alone.get(model)),

@@ -12,8 +12,11 @@ def _number(value: float | None, pattern: str, otherwise: str) -> str:
     return otherwise if value is None else pattern.format(value)
 
 
-def _comparison(name: str, found: dict[str, Any]) -> str:
-    word = {"source": "same target", "cpu": "CPU"}[name]
+_WORDS = {"source": "same target", "cpu": "CPU"}
+"""What a compiled model is compared with, in the order it is shown."""
+
+
+def _comparison(word: str, found: dict[str, Any]) -> str:
     if found["passed"] is None:
         return f"{word}: {found['reason'] or 'nothing to compare'}"
     if found["max_abs"] == 0:
@@ -28,7 +31,7 @@ def _comparison(name: str, found: dict[str, Any]) -> str:
 def _validation(validation: dict[str, Any]) -> str:
     if validation["status"] != "passed":
         return f"not validated: {validation['reason']}"
-    return "; ".join(_comparison(name, found) for name, found in validation["comparisons"].items())
+    return "; ".join(_comparison(word, validation["comparisons"][name]) for name, word in _WORDS.items())
 
 
 def _values(values: list[dict[str, Any]]) -> str:
