@@ -13,11 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from test_commands import failed, valid, winml
 
 import model_zoo
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph import files
 from winml.modelkit.graph.context import context_facts
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.store import digest
@@ -117,7 +119,7 @@ def test_a_single_model_opens_runs_and_matches_embedded_or_not(run: Compile, con
     feed = {"x": np.random.default_rng(3).random((1, 3, 16, 16), dtype=np.float32)}
     with WinMLSession(conv_w8a8, target=NPU) as source:
         expected = source.run(feed)["y"]
-    for words, files in (([], {"m.onnx", "m_qnn.bin"}), (["--embed"], {"m.onnx"})):
+    for words, names in (([], {"m.onnx", "m_qnn.bin"}), (["--embed"], {"m.onnx"})):
         out = tmp_path / f"out{len(words)}"
         out.mkdir()
         value = valid(run("-m", conv_w8a8, "-o", out / "m.onnx", *words, "--json").stdout)
@@ -125,7 +127,7 @@ def test_a_single_model_opens_runs_and_matches_embedded_or_not(run: Compile, con
         assert row["validation"]["status"] == "passed"
         assert row["cpu_ops"] == {"QuantizeLinear": 1, "DequantizeLinear": 1}
         assert value["sharing"] is None
-        assert {p.name for p in out.iterdir()} == files
+        assert {p.name for p in out.iterdir()} == names
         with WinMLSession(out / "m.onnx", target=NPU) as compiled:
             np.testing.assert_array_equal(compiled.run(feed)["y"], expected)
 
@@ -239,6 +241,39 @@ def test_existing_files_are_replaced_only_when_that_was_said(run: Compile, zoo: 
     assert [p.name for p in tmp_path.iterdir()] == ["conv_ctx_qnn.bin"]
     assert run(*words, "--overwrite").returncode == 0
     assert _consistent(tmp_path, {"conv_ctx.onnx"}) == {"conv_ctx_qnn.bin"}
+
+
+def test_a_result_that_computes_something_else_is_not_delivered(run: Compile, tmp_path: Path) -> None:
+    """A million is more than 16-bit floats hold, and the NPU computes in them."""
+    model = model_zoo.text_model(
+        "g (float[1,16] x) => (float[1,16] y) <float k = {1000000.0}> { a = Mul(x, k)  y = Sub(a, x) }"
+    )
+    words = ("-m", model_zoo.saved(model, tmp_path / "m.onnx"), "--output-dir", tmp_path / "out", "--json")
+    result = run(*words)
+    assert "outputs differ from those of its source on the CPU" in failed(result, 5)
+    (row,) = valid(result.stdout)["models"]
+    assert row["validation"]["status"] == "failed"
+    assert row["validation"]["comparisons"]["source"]["passed"] is True
+    assert not (tmp_path / "out").exists()
+    assert run(*words, "--no-validate").returncode == 0
+
+
+def test_a_build_folder_is_a_model(run: Compile, zoo: Path, tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    shutil.copy(zoo / "conv.onnx", tmp_path / "net" / "model.onnx")
+    assert run("-m", tmp_path / "net", "--output-dir", tmp_path / "out", "--no-validate").returncode == 0
+    assert _consistent(tmp_path / "out", {"net_ctx.onnx"}) == {"net_ctx_qnn.bin"}
+
+
+def test_external_data_belongs_to_the_model(run: Compile, nets: Path, tmp_path: Path) -> None:
+    source = tmp_path / "m.onnx"
+    files.save(onnx.load(nets / "small.onnx"), source, external_data="always")
+    first = valid(run("-m", source, "--output-dir", tmp_path / "1", "--json").stdout)
+    assert first["models"][0]["validation"]["status"] == "passed"
+    data = tmp_path / "m.onnx.data"
+    data.write_bytes(data.read_bytes()[:-4] + b"\0\0\0\0")
+    second = valid(run("-m", source, "--output-dir", tmp_path / "2", "--no-validate", "--json").stdout)
+    assert not second["models"][0]["cached"]
 
 
 def test_list_shows_why_a_compiler_is_not_here(env: dict[str, str]) -> None:

@@ -79,6 +79,7 @@ def test_a_death_counts_against_the_model_unless_something_else_explains_it() ->
     assert excused(["source", "compiled"], simulated=True)
     assert not excused(["source", "compiled"], simulated=False)
     assert not excused(["source", "compiled", "running"], simulated=True)
+    assert excused(["source", "compiled", "running", "reference"], simulated=False)
     assert not excused([], simulated=True)
 
 

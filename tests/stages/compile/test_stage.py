@@ -122,3 +122,17 @@ def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cac
         assert "does not load here" in shared["reason"]
         assert str(cache.root) not in shared["reason"]
         assert outcome.alone[model].report["validation"]["status"] == "passed"
+
+
+def test_a_source_that_changes_meanwhile_is_not_stored(cache: Cache, tmp_path: Path) -> None:
+    model = Model(model_zoo.saved(model_zoo.conv_net(channels=8), tmp_path / "m.onnx"), "m_ctx.onnx")
+
+    def touch(event: dict[str, Any]) -> None:
+        if event["event"] == "compiling":
+            model_zoo.saved(model_zoo.conv_net(channels=24), model.path)
+
+    settings = Settings(NPU, CompileSection(), {"onnxruntime": "1", "qnn": "1"}, validate=False)
+    before = {entry.key for entry in cache.stages}
+    outcome = CompileStage(settings, cache=cache, on_event=touch).run([model])
+    assert "changed while it was being compiled" in outcome.errors[model].message
+    assert {entry.key for entry in cache.stages} == before

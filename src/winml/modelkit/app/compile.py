@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import targets
+from winml.modelkit.app.models import model_argument
 from winml.modelkit.core.compile_section import CompileSection
 from winml.modelkit.core.errors import (
     EPUnavailableError,
@@ -19,7 +20,6 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     from_json,
 )
-from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
@@ -131,7 +131,7 @@ def _place(request: CompileRequest) -> _Place:
     folder = Path(request.output_dir)
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"output folder `{folder}` is a file", hint="name a folder")
-    names, warnings = output_names([Path(model) for model in request.models])
+    names, warnings = output_names([Path(model).absolute() for model in request.models])
     return _Place(folder.absolute(), tuple(names), tuple(warnings))
 
 
@@ -180,7 +180,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
-    paths = [require_model_file(model) for model in request.models]
+    paths = [model_argument(model).path for model in request.models]
     section, asked, tools = _section(request), _asked(request), _tools(request)
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -58,6 +59,11 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
     raise_for(result)
     if as_json:
         console.data_json(result)
+        return
+    runs = [row["output"] for row in result["models"] if row["validation"]["status"] == "passed"]
+    if runs:
+        path = console.quoted(str(Path(result["folder"]) / runs[0]))
+        console.say("next", f"winml perf -m {path} --target {result['target']}")
 
 
 def _request(given: dict[str, Any]) -> Any:

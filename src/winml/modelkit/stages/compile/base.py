@@ -62,6 +62,15 @@ def job_from_json(args: dict[str, Any]) -> CompileJob:
     )
 
 
+def file_state(path: Path) -> list[int] | None:
+    """What changes when a file is written to: its size and time; None when it is gone."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns]
+
+
 @dataclass(frozen=True)
 class Missing:
     """Why a compiler cannot be used, and what would help."""

@@ -77,6 +77,7 @@ STEPS = {
     "source": "opening its source on the target",
     "compiled": "opening the compiled model",
     "running": "running the compiled model",
+    "reference": "running its source",
 }
 """What a validating process does, in order, with the words for it."""
 
@@ -84,9 +85,9 @@ STEPS = {
 def excused(steps: Sequence[str], *, simulated: bool) -> bool:
     """Whether a process that died while validating says nothing against the compiled model.
 
-    It does when its source takes the process down, and when a simulator cannot even load what is for a device.
+    So it is when its source took the process down, and when a simulator cannot even load what is for a device.
     """
-    return bool(steps) and (steps[-1] == "source" or (steps[-1] == "compiled" and simulated))
+    return bool(steps) and (steps[-1] in ("source", "reference") or (steps[-1] == "compiled" and simulated))
 
 
 def not_validated(reason: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from winml.modelkit.graph import files
 from winml.modelkit.graph.context import context_facts
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.precision import precision_of
+from winml.modelkit.stages.compile.base import file_state
 from winml.modelkit.store import digest
 
 SOURCE_NAME = "model.onnx"
@@ -21,12 +22,14 @@ def source(args: dict[str, Any], context: object) -> dict[str, Any]:
     model = files.load(path, weights=False)
     known = facts(model)
     names = {SOURCE_NAME: path, **{f.relative_to(path.parent).as_posix(): f for f in files.external_files(path, model)}}
+    states = {str(file): file_state(file) for file in names.values()}
     inputs = {value.name for value in known.inputs}
     places = {
         symbol: [p for p in found if p.rpartition("[")[0] in inputs] for symbol, found in known.dynamic_axes.items()
     }
     return {
         "digest": digest.of_files({name: digest.of_file(file) for name, file in names.items()}),
+        "states": states,
         "compiled_for": list(known.compiled_for),
         "symbolic": {symbol: found for symbol, found in places.items() if found},
         "precision": precision_of(model),

@@ -77,6 +77,7 @@ def validate(args: dict[str, Any], context: object) -> dict[str, Any]:
     arrays = synthetic(compiled.inputs, InputRequest(seed=args["seed"]))
     got = compiled.run(arrays)
     compiled.close()
+    step("step", step="reference")
     against_source = _compared(got, source, arrays)
     cpu = _opened(job.model, CPU, SessionSection(), None)
     return {

@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any
 
 from winml.modelkit.core.compile_section import CompileSection
-from winml.modelkit.core.errors import ModelkitError, RunFailedError
+from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.stages.compile import parity, table
-from winml.modelkit.stages.compile.base import CompileJob, Tools
+from winml.modelkit.stages.compile.base import CompileJob, Tools, file_state
 from winml.modelkit.stages.compile.refusals import model_refusal
 from winml.modelkit.stages.compile.report import mismatch, model_report
 from winml.modelkit.stages.compile.shared_context import SharedContext
@@ -67,6 +67,13 @@ class _Source:
 
     model: Model
     facts: Mapping[str, Any]
+
+    def check_unchanged(self) -> None:
+        """Raise when a file was written to since it was hashed: what was compiled may not be what the key says."""
+        for name, state in self.facts["states"].items():
+            if file_state(Path(name)) != state:
+                error = DataError(f"`{name}` changed while it was being compiled", hint="run the command again")
+                raise _ModelFailed(self, error)
 
 
 @dataclass(frozen=True)
@@ -286,6 +293,7 @@ class CompileStage:
                     answers.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
                 except ModelkitError as error:
                     raise _ModelFailed(source, error) from error
+                source.check_unchanged()
         return [self._read(s, folder, answer, reader) for s, answer in zip(group, answers, strict=True)]
 
     def _read(self, source: _Source, folder: Path, answer: dict[str, Any], reader: _Reader) -> dict[str, Any]:
