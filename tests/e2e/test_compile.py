@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from test_commands import failed, valid, winml
+from test_environments import CACHE, installed
 
 import model_zoo
 from winml.modelkit.core.target import Target
@@ -336,3 +337,17 @@ def test_text_names_the_files_and_how_near_the_outputs_are(run: Compile, conv_w8
     assert "binary   conv_w8a8_ctx_qnn.bin" in result.stdout
     assert "parity   same target: equal; CPU: max abs" in result.stdout
     assert "soc_model=60 was chosen for the simulator" in result.stderr
+
+
+@pytest.mark.package_index
+@pytest.mark.xdist_group("environments")
+@pytest.mark.timeout(900)
+def test_a_result_that_its_own_device_refuses_is_a_failure(nets: Path, tmp_path: Path) -> None:
+    """OpenVINO 1.24.1 writes contexts that it does not open on a CPU."""
+    installed("openvino")
+    words = ("compile", "-m", nets / "small.onnx", "--target", "openvino/cpu", "--output-dir", tmp_path / "out")
+    in_environment = {**os.environ, "WINML_CACHE": str(CACHE)}
+    assert "does not open on `openvino/cpu`" in failed(winml(*words, env=in_environment), 1)
+    assert not (tmp_path / "out").exists()
+    assert winml(*words, "--no-validate", env=in_environment).returncode == 0
+    assert _consistent(tmp_path / "out", {"small_ctx.onnx"}) == {"small_ctx_OpenVINOExecutionProvider.bin"}

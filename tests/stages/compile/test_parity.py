@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.stages.compile.parity import excused, judged, limits
+from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.stages.compile.parity import checked, elsewhere, excused, judged, limits
 
 EQUAL = {"same_shape": True, "equal": True, "max_abs": 0.0, "cosine": 1.0, "relative": 0.0, "float": True}
 
@@ -75,14 +78,31 @@ def test_what_cannot_be_compared_is_not_a_pass() -> None:
 
 
 def test_a_death_counts_against_the_model_unless_something_else_explains_it() -> None:
-    assert excused(["source"], simulated=False)
-    assert excused(["source", "compiled"], simulated=True)
-    assert not excused(["source", "compiled"], simulated=False)
-    assert not excused(["source", "compiled", "running"], simulated=True)
-    assert excused(["source", "compiled", "running", "reference"], simulated=False)
-    assert not excused([], simulated=True)
+    assert excused(["source"], elsewhere=False)
+    assert excused(["source", "compiled"], elsewhere=True)
+    assert not excused(["source", "compiled"], elsewhere=False)
+    assert not excused(["source", "compiled", "running"], elsewhere=True)
+    assert excused(["source", "compiled", "running", "reference"], elsewhere=False)
+    assert not excused([], elsewhere=True)
 
 
 def test_limits_grow_with_the_bits() -> None:
     ordered = [limits(p, "cpu").cosine for p in ("w4a16", "w8a8", "w8a16", "fp16", "fp32")]
     assert ordered == sorted(ordered)
+
+
+def test_a_result_may_be_for_elsewhere_when_the_device_is_simulated_or_another_was_named() -> None:
+    device, simulator = Target("qnn", "npu"), Target("qnn", "npu", simulated=True)
+    assert elsewhere(simulator, CompileSection())
+    assert elsewhere(device, CompileSection(provider_options={"soc_model": "60"}))
+    assert not elsewhere(device, CompileSection(provider_options={"vtcm_mb": "8"}))
+
+
+def test_what_its_own_device_does_not_open_is_an_error() -> None:
+    closed = {"opened": False, "reason": "no", "comparisons": {}}
+    assert checked("m", closed, "fp32", here=None)["status"] == "not-validated"
+    with pytest.raises(RunFailedError, match="does not open on `qnn/npu`: no"):
+        checked("m", closed, "fp32", here="qnn/npu")
+    with pytest.raises(CheckFailed, match="outputs differ"):
+        checked("m", _answer(_near(1.0, 0.0), EQUAL), "fp32", here="qnn/npu")
+    assert checked("m", _answer(EQUAL, EQUAL), "fp32", here="qnn/npu")["status"] == "passed"

@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -82,12 +87,18 @@ STEPS = {
 """What a validating process does, in order, with the words for it."""
 
 
-def excused(steps: Sequence[str], *, simulated: bool) -> bool:
+def elsewhere(target: Target, section: CompileSection) -> bool:
+    """Whether a result may be for a device that is not here, so that its not opening says nothing against it."""
+    chosen = catalog.BY_NAME[target.ep].device_choosing
+    return target.simulated or any(name in section.provider_options for name in chosen)
+
+
+def excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
     """Whether a process that died while validating says nothing against the compiled model.
 
-    So it is when its source took the process down, and when a simulator cannot even load what is for a device.
+    So it is when its source took the process down, and when the model is for a device that is not here.
     """
-    return bool(steps) and (steps[-1] in ("source", "reference") or (steps[-1] == "compiled" and simulated))
+    return bool(steps) and (steps[-1] in ("source", "reference") or (steps[-1] == "compiled" and elsewhere))
 
 
 def not_validated(reason: str) -> dict[str, Any]:
@@ -108,3 +119,17 @@ def judged(answer: Mapping[str, Any], precision: str) -> dict[str, Any]:
         reasons = "; ".join(sorted({str(c["reason"] or "no output can be compared") for c in comparisons.values()}))
         return {"status": "not-validated", "reason": reasons, "comparisons": comparisons}
     return {"status": "passed", "reason": None, "comparisons": comparisons}
+
+
+def checked(name: str, answer: Mapping[str, Any], precision: str, *, here: str | None) -> dict[str, Any]:
+    """The verdict on a compiled model; one that computes something else, or that its own device refuses, is an error.
+
+    `here` names the device it was compiled for, None when that one may be elsewhere.
+    """
+    hint = "`--no-validate` delivers it all the same"
+    if not answer["opened"] and here is not None:
+        raise RunFailedError(f"compiled `{name}` does not open on `{here}`: {answer['reason']}", hint=hint)
+    found = judged(answer, precision)
+    if found["status"] == "failed":
+        raise CheckFailed(f"compiled `{name}`: {found['reason']}", hint=hint, details={"validation": found})
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from winml.modelkit.core.compile_section import CompileSection
-from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.errors import RunFailedError
 
 Values = Mapping[str, Any]
 
@@ -40,15 +40,6 @@ def _warnings(source: Values, found: Values, section: CompileSection) -> list[st
 
 def _listed(values: Sequence[Values]) -> str:
     return ", ".join(f"{v['name']} {v['dtype']}{v['shape']}" for v in values)
-
-
-def mismatch(name: str, validation: Values) -> CheckFailed:
-    """The error for a compiled model that computes something else than its source."""
-    return CheckFailed(
-        f"compiled `{name}`: {validation['reason']}",
-        hint="`--no-validate` delivers it all the same",
-        details={"validation": dict(validation)},
-    )
 
 
 def binary_bytes(report: Values) -> int:

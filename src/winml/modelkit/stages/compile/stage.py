@@ -22,7 +22,7 @@ from winml.modelkit.ep import catalog, options
 from winml.modelkit.stages.compile import parity, table
 from winml.modelkit.stages.compile.base import CompileJob, Tools, file_state
 from winml.modelkit.stages.compile.refusals import model_refusal
-from winml.modelkit.stages.compile.report import mismatch, model_report
+from winml.modelkit.stages.compile.report import model_report
 from winml.modelkit.stages.compile.shared_context import SharedContext
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
@@ -152,6 +152,7 @@ class CompileStage:
         self._cache = cache
         self._on_event = on_event
         self._info = catalog.BY_NAME[settings.target.ep]
+        self._elsewhere = parity.elsewhere(settings.target, settings.section)
 
     def run(self, models: Sequence[Model]) -> Outcome:
         """Compile every model; several of them into one context."""
@@ -310,9 +311,11 @@ class CompileStage:
         name = source.model.path.name
         self._on_event({"event": "validating", "model": name})
         answer = self._ran(source, folder)
-        validation = parity.judged(answer, source.facts["precision"])
-        if validation["status"] == "failed":
-            raise _ModelFailed(source, mismatch(name, validation))
+        here = None if self._elsewhere else str(self._settings.target)
+        try:
+            validation = parity.checked(name, answer, source.facts["precision"], here=here)
+        except ModelkitError as error:
+            raise _ModelFailed(source, error) from error
         return {**report, "validation": validation}
 
     def _ran(self, source: _Source, folder: Path) -> dict[str, Any]:
@@ -329,7 +332,7 @@ class CompileStage:
                     what=f"validating `{source.model.path.name}`",
                 )
         except RunFailedError as error:
-            if not parity.excused(steps, simulated=self._settings.target.simulated):
+            if not parity.excused(steps, elsewhere=self._elsewhere):
                 raise _ModelFailed(source, error) from error
             return {"opened": False, "reason": f"{error.message} while {parity.STEPS[steps[-1]]}", "comparisons": {}}
         # The folder is gone by the time anybody reads the reason.
