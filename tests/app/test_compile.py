@@ -60,7 +60,8 @@ def test_the_command_line_wins_over_the_config() -> None:
         (None, "config not found"),
         ("{", "is not a config"),
         ("[]", "must be an object"),
-        ('{"complie": {}}', "no `compile` section"),
+        ('{"complie": {}}', "unknown key `complie`"),
+        ('{"target": "qnn/npu"}', "no `compile` section"),
         ('{"compile": null}', "no `compile` section"),
     ],
 )

@@ -277,6 +277,17 @@ def test_external_data_belongs_to_the_model(run: Compile, nets: Path, tmp_path: 
     assert not second["models"][0]["cached"]
 
 
+def test_a_binary_that_another_model_uses_is_not_replaced(run: Compile, nets: Path, tmp_path: Path) -> None:
+    both = ("-m", nets / "small.onnx", "-m", nets / "large.onnx", "--output-dir", tmp_path, "--no-validate")
+    assert run(*both).returncode == 0
+    before = digest.of_file(tmp_path / "small_ctx_qnn.bin")
+    alone = run("-m", nets / "small.onnx", "--output-dir", tmp_path, "--no-validate", "--overwrite")
+    assert "large_ctx.onnx` uses `small_ctx_qnn.bin`" in failed(alone, 2)
+    assert digest.of_file(tmp_path / "small_ctx_qnn.bin") == before
+    assert run(*both, "--overwrite").returncode == 0
+    assert _consistent(tmp_path, {"small_ctx.onnx", "large_ctx.onnx"}) == {"small_ctx_qnn.bin"}
+
+
 def test_list_shows_why_a_compiler_is_not_here(env: dict[str, str]) -> None:
     value = valid(winml("compile", "--list", "--ep", "qnn", "--json", env=env).stdout)
     assert [row["available"] for row in value["compilers"]] == [True, True, False]

@@ -18,6 +18,7 @@ from winml.modelkit.core.errors import (
     PartlyDone,
     RequestError,
     RunFailedError,
+    UnavailableError,
     from_json,
 )
 from winml.modelkit.core.suggest import did_you_mean
@@ -41,6 +42,10 @@ SCHEMA = "winml/compile/1"
 DEFAULT_TIMEOUT_S = 1800.0
 MIN_SAVED_PCT = 5.0
 """Sharing that saves less is mentioned: it costs a process that holds all models."""
+CONFIG_KEYS = (
+    "schema", "model", "target", "precision", "export", "optimize", "quantize", "compile", "session", "eval",
+)  # fmt: skip
+"""What a build config may hold; `target` and `compile` count here."""
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -86,9 +91,16 @@ def read_config(path: str) -> dict[str, Any]:
         raise RequestError(f"`{path}` is not a config: {error}") from error
     if not isinstance(value, dict):
         raise RequestError(f"`{path}` is not a config: it must be an object but is {type(value).__name__}")
+    _check_keys(value)
     if value.get("compile") is None:
-        raise RequestError(f"`{path}` has no `compile` section", hint=did_you_mean("compile", value))
+        raise RequestError(f"`{path}` has no `compile` section", hint="`--ep-options` and `--compiler` need no config")
     return value
+
+
+def _check_keys(config: Mapping[str, Any]) -> None:
+    for key in config:
+        if key not in CONFIG_KEYS:
+            raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, CONFIG_KEYS))
 
 
 def _section(request: CompileRequest) -> CompileSection:
@@ -188,7 +200,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     target, installed = _resolved(asked, compiler)
     missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
     if missing is not None:
-        raise EPUnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
+        raise UnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
     section = replace(section, provider_options=options.checked(target, section.provider_options))
     check_free(place.folder, place.names, overwrite=request.overwrite)
     on_event({"event": "target", "target": target})
@@ -359,10 +371,7 @@ def compile_multiple_onnx(
     `output_path` is a folder, or for a single model a file that ends in .onnx. The result has an entry per model; a
     model that failed is there with its error, and the others are delivered. Only a wrong request raises.
     """
-    known = ("target", "compile")
-    for key in config:
-        if key not in known:
-            raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, known))
+    _check_keys(config)
     words = tuple(os.fspath(path) for path in model_paths)
     output = os.fspath(output_path)
     is_file = len(words) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()

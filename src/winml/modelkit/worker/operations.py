@@ -15,6 +15,7 @@ OPERATIONS: dict[str, str] = {
     "compile.compiled": "winml.modelkit.stages.compile.reading:compiled",
     "compile.model": "winml.modelkit.stages.compile.running:model",
     "compile.source": "winml.modelkit.stages.compile.reading:source",
+    "compile.users": "winml.modelkit.stages.compile.reading:users",
     "compile.validate": "winml.modelkit.stages.compile.running:validate",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "session.measure": "winml.modelkit.session.measure:measure",

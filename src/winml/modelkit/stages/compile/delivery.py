@@ -8,6 +8,7 @@ from pathlib import Path
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
+from winml.modelkit.worker.client import Worker
 
 
 def output_names(models: Sequence[Path]) -> tuple[list[str], list[str]]:
@@ -37,11 +38,28 @@ def check_free(folder: Path, names: Collection[str], *, overwrite: bool) -> None
             raise RequestError(f"output file exists: `{path}`", hint="add `--overwrite` to replace it")
 
 
+def check_unused(folder: Path, files: Collection[str], *, wrappers: Collection[str]) -> None:
+    """Raise when a binary that is about to be replaced belongs to a model that is not."""
+    replaced = [name for name in files if name not in wrappers and (folder / name).exists()]
+    if not replaced:
+        return
+    with Worker() as worker:
+        args = {"folder": str(folder), "binaries": replaced}
+        users: dict[str, list[str]] = worker.call("compile.users", args, timeout_s=600, what=f"reading `{folder}`")
+    for binary, models in users.items():
+        for model in models:
+            if model not in wrappers:
+                raise RequestError(
+                    f"`{folder / model}` uses `{binary}`, which would be replaced", hint="choose another folder"
+                )
+
+
 def deliver(
     objects: Objects, files: Mapping[str, str], *, wrappers: Collection[str], folder: Path, overwrite: bool
 ) -> None:
     """Make the files appear: what models refer to first, so that no model is ever there without its binary."""
     check_free(folder, files, overwrite=overwrite)
+    check_unused(folder, files, wrappers=wrappers)
     try:
         for name in wrappers:
             (folder / name).unlink(missing_ok=True)  # it refers to the binary that is about to be replaced

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.graph import files
 from winml.modelkit.graph.context import context_facts
 from winml.modelkit.graph.facts import facts
@@ -64,3 +65,16 @@ def compiled(args: dict[str, Any], context: object) -> dict[str, Any]:
         "inputs": [value.to_json() for value in known.inputs],
         "outputs": [value.to_json() for value in known.outputs],
     }
+
+
+def users(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Which models of a folder name which of the given binaries; a file that is no model uses none."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(Path(args["folder"]).glob("*.onnx")):
+        try:
+            named = context_facts(path).binaries
+        except ModelkitError:
+            continue  # whatever it is, nobody can open it
+        for binary in sorted(named.keys() & set(args["binaries"])):
+            found.setdefault(binary, []).append(path.name)
+    return found
