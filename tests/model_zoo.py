@@ -93,6 +93,14 @@ def divides_int_min() -> onnx.ModelProto:
     )
 
 
+def crashes_when_folded() -> onnx.ModelProto:
+    """INT_MIN / -1 among constants: whoever folds them when the model is opened ends with SIGFPE on x86."""
+    return text_model(
+        """g (int32[1] x) => (int32[1] y) <int32[1] lowest = {-2147483648}, int32[1] minus = {-1}>
+        { a = Div(lowest, minus)  y = Add(a, x) }"""
+    )
+
+
 def endless_loop() -> onnx.ModelProto:
     """A Loop whose condition never turns false."""
     return text_model(

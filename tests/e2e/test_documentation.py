@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from test_environments import CACHE, installed
 
@@ -27,6 +28,14 @@ def _commands() -> list[str]:
     return list(dict.fromkeys(c for c in found if c.startswith("winml ")))
 
 
+def _at_batch(size: int, path: Path) -> None:
+    """The sample for one batch size, as an NPU needs it."""
+    model = onnx.load(sample.MODEL)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    path.write_bytes(model.SerializeToString())
+
+
 def _marks(command: str) -> list[pytest.MarkDecorator]:
     if "openvino" in command:
         return [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
@@ -39,6 +48,8 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     for name in ("other.onnx", "old/model.onnx", "new/model.onnx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(sample.MODEL, tmp_path / name)
+    for name, size in (("small.onnx", 1), ("large.onnx", 2)):
+        _at_batch(size, tmp_path / name)
     words = shlex.split(command)[1:]
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:

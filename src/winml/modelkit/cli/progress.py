@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from winml.modelkit.bench.sessions import PerfProtocol
 
 
+def announce(target: Any) -> None:
+    say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+
+
 class PerfProgress:
     """A bar over all runs of all sessions; silent where stderr is not a terminal."""
 
@@ -47,13 +51,10 @@ class PerfProgress:
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            self._announce(event["target"])
+            announce(event["target"])
             self._start()
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
-
-    def _announce(self, target: Any) -> None:
-        say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
     def _show(self, kind: str, event: dict[str, Any]) -> None:
         assert self._progress is not None
@@ -111,6 +112,17 @@ class CompareProgress(LineProgress):
         return f"{words[kind]} {event['label']}"
 
 
+class CompileProgress(LineProgress):
+    """Which model is being compiled or run."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "target":
+            announce(event["target"])
+        else:
+            together = " together with the others" if event.get("of", 1) > 1 else ""
+            self.write(f"{event['event']} {event['model']}{together}")
+
+
 class StageProgress(LineProgress):
     """The stage that runs and how far it is; finished stages stay as lines."""
 
@@ -119,8 +131,7 @@ class StageProgress(LineProgress):
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            target = event["target"]
-            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+            announce(event["target"])
         elif kind == "stage":
             self._stage = event["stage"]
             self.write(f"{self._stage} …")
@@ -150,8 +161,7 @@ class EvalProgress(LineProgress):
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            target = event["target"]
-            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+            announce(event["target"])
         elif kind == "run":
             self._role = event["role"]
             self.write(f"opening the {self._role}")

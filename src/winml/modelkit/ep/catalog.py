@@ -84,6 +84,12 @@ class EPInfo:
     native_quantization: bool = False
     """It quantizes by itself from floats, so a build hands it an unquantized model."""
     can_compile: bool = False
+    uncompilable: tuple[str, ...] = ()
+    """Precisions it cannot compile."""
+    device_choosing: tuple[str, ...] = ()
+    """Options by which a model is compiled for another device than the one at hand."""
+    side_files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Options that make it write a file when it compiles: the option for its folder, and its name."""
     options: dict[str, Option] = field(default_factory=dict)
     threads_option: str | None = None
     """The option for its own threads; the runtime's setting does not reach them."""
@@ -257,6 +263,9 @@ TABLE: tuple[EPInfo, ...] = (
         },
         vendors=("Qualcomm",),
         can_compile=True,
+        uncompilable=("bf16", "fp64"),
+        device_choosing=("soc_model", "htp_arch"),
+        side_files={"enable_framework_op_trace": ("framework_op_trace_dir", "qnn_op_trace.json")},
         options=_QNN_OPTIONS,
         device_options={"npu": {"backend_type": "htp"}, "gpu": {"backend_type": "gpu"}},
         simulated_on={"npu": (("Linux", "x86_64"),)},

@@ -11,17 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from winml.modelkit.core.errors import CheckFailed, EPUnavailableError, PlacementError
+from winml.modelkit.core.errors import CheckFailed, PlacementError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.target import Target
-from winml.modelkit.ep import catalog, options
-from winml.modelkit.ep.discovery import Installed, Rejected, look_for, this_host
-from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.ep import catalog
 from winml.modelkit.graph.inputs import InputSpec
-from winml.modelkit.session import ep_registry, failures
-from winml.modelkit.session.options import session_options
+from winml.modelkit.session import failures
 from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes, read_placement
+from winml.modelkit.session.selection import select
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -49,8 +47,6 @@ class WinMLSession:
         self.path = require_model_file(model)
         self.target = target
         self.section = section or SessionSection()
-        self.provider_options, self.added_options = options.complete(target, self.section.ep_options)
-        """Options the EP was opened with, and those among them that nobody asked for by name."""
         self._info = catalog.BY_NAME[target.ep]
         self._asking = asking
         self._bindings: list[Any] = []
@@ -58,42 +54,17 @@ class WinMLSession:
         self.placement = self._checked_placement(strict_ep=strict_ep)
 
     def _open(self, distribution: str | None) -> Any:
-        found = look_for(self._info, this_host(), distribution)
-        if isinstance(found, Rejected):
-            raise unavailable(self._info, found)
-        self.package = found.package
-        prepared = session_options(self.section, verbose=self._asking)
-        providers: list[Any] | None = ["CPUExecutionProvider"]
-        if self._info.name != "cpu":
-            providers = self._select(prepared, found)
+        chosen = select(self.target, self.section, distribution, verbose=self._asking)
+        self.package = chosen.package
+        self.provider_options, self.added_options = chosen.provider_options, chosen.added_options
+        """Options the EP was opened with, and those among them that nobody asked for by name."""
         try:
             # Without enable_fallback=0 the wrapper retries on the CPU when an EP cannot be created or a run fails.
-            return onnxruntime.InferenceSession(str(self.path), prepared, providers=providers, enable_fallback=0)
+            return onnxruntime.InferenceSession(
+                str(self.path), chosen.options, providers=chosen.providers, enable_fallback=0
+            )
         except Exception as error:
             raise failures.opening(error, self.path) from error
-
-    def _select(self, prepared: Any, found: Installed) -> list[Any] | None:
-        """Bind the EP: a plugin through its device, a bundled EP by name; returns the providers to name."""
-        if found.package.kind == "bundled":
-            if self._info.full_name not in onnxruntime.get_available_providers():
-                raise EPUnavailableError(f"this onnxruntime does not contain `{self._info.full_name}`")
-            return [(self._info.full_name, dict(self.provider_options)), "CPUExecutionProvider"]
-        ep_registry.ensure_initialized([self._info.name])
-        failure = ep_registry.registration_failures().get(self._info.name)
-        if failure is not None:
-            raise EPUnavailableError(f"execution provider `{self._info.name}` does not load: {failure}")
-        devices = ep_registry.devices_of(self._info)
-        # A simulator presents itself as the CPU it runs on.
-        kind = "cpu" if self.target.simulated else self.target.device
-        chosen = [d for d in devices if ep_registry.device_kind(d) == kind][:1]
-        if not chosen:
-            kinds = ", ".join(sorted({ep_registry.device_kind(d) for d in devices})) or "none"
-            raise EPUnavailableError(
-                f"execution provider `{self._info.name}` has no {self.target.device} here; it found: {kinds}",
-                hint="`winml sys` shows what this machine has",
-            )
-        prepared.add_provider_for_devices(chosen, dict(self.provider_options))
-        return None
 
     def _checked_placement(self, *, strict_ep: bool) -> Placement:
         wanted = self._info.full_name
