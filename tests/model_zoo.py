@@ -123,3 +123,80 @@ def embedding(rows: int = 10) -> onnx.ModelProto:
         [table],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+class _Named:
+    """Collects nodes that carry names as an exporter gives them, and their weights."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def weight(self, name: str, *shape: int) -> str:
+        self.weights.append(numpy_helper.from_array(_weights(shape, len(self.weights)) * 0.3, name))
+        return name
+
+    def constant(self, name: str, value: object) -> str:
+        self.weights.append(numpy_helper.from_array(np.array(value), name))
+        return name
+
+    def add(self, op: str, name: str, *inputs: str, **attributes: object) -> str:
+        self.nodes.append(helper.make_node(op, list(inputs), [f"{name}_output_0"], name=name, **attributes))
+        return f"{name}_output_0"
+
+    def dense(self, name: str, value: str, width: int, out: int) -> str:
+        product = self.add("MatMul", f"{name}/MatMul", value, self.weight(f"{name}.weight", width, out))
+        return self.add("Add", f"{name}/Add", self.weight(f"{name}.bias", out), product)
+
+
+def _attention(net: _Named, at: str, value: str, width: int, heads: int) -> str:
+    split = net.constant(f"{at}/split", [1, -1, heads, width // heads])
+    merged = net.constant(f"{at}/merged", [1, -1, width])
+    parts = []
+    for part in ("query", "key", "value"):
+        dense = net.dense(f"{at}/{part}", value, width, width)
+        shaped = net.add("Reshape", f"{at}/{part}/Reshape", dense, split)
+        perm = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
+        parts.append(net.add("Transpose", f"{at}/{part}/Transpose", shaped, perm=perm))
+    scores = net.add("MatMul", f"{at}/MatMul", parts[0], parts[1])
+    scale = net.constant(f"{at}/scale", np.float32((width // heads) ** 0.5))
+    shares = net.add("Softmax", f"{at}/Softmax", net.add("Div", f"{at}/Div", scores, scale), axis=-1)
+    mixed = net.add("MatMul", f"{at}/MatMul_1", shares, parts[2])
+    back = net.add("Transpose", f"{at}/Transpose", mixed, perm=[0, 2, 1, 3])
+    return net.dense(f"{at}/output", net.add("Reshape", f"{at}/Reshape", back, merged), width, width)
+
+
+def _gelu(net: _Named, at: str, value: str) -> str:
+    root = net.constant(f"{at}/root", np.float32(2**0.5))
+    erf = net.add("Erf", f"{at}/Erf", net.add("Div", f"{at}/Div", value, root))
+    shifted = net.add("Add", f"{at}/Add", erf, net.constant(f"{at}/one", np.float32(1)))
+    doubled = net.add("Mul", f"{at}/Mul", value, shifted)
+    return net.add("Mul", f"{at}/Mul_1", doubled, net.constant(f"{at}/half", np.float32(0.5)))
+
+
+def _norm(net: _Named, name: str, value: str, width: int) -> str:
+    scale = net.constant(f"{name}.weight", np.ones(width, np.float32))
+    return net.add("LayerNormalization", name, value, scale, net.weight(f"{name}.bias", width))
+
+
+def encoder(*, layers: int = 2, width: int = 64, heads: int = 4, tokens: int = 16, words: int = 100) -> onnx.ModelProto:
+    """A BERT-like encoder with the node names of an exporter; GELU is spelled out."""
+    net = _Named()
+    value = net.add("Gather", "/embeddings/Gather", net.weight("embeddings.weight", words, width), "input_ids")
+    value = _norm(net, "/embeddings/LayerNorm", value, width)
+    for i in range(layers):
+        at = f"/layer.{i}"
+        mixed = _attention(net, f"{at}/attention", value, width, heads)
+        value = _norm(net, f"{at}/attention/LayerNorm", net.add("Add", f"{at}/Add", value, mixed), width)
+        hidden = _gelu(net, f"{at}/gelu", net.dense(f"{at}/intermediate", value, width, 4 * width))
+        out = net.dense(f"{at}/output", hidden, 4 * width, width)
+        value = _norm(net, f"{at}/output/LayerNorm", net.add("Add", f"{at}/Add_1", value, out), width)
+    net.nodes.append(helper.make_node("Identity", [value], ["last_hidden_state"], name="/Identity"))
+    graph = helper.make_graph(
+        net.nodes,
+        "encoder",
+        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, tokens])],
+        [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [1, tokens, width])],
+        net.weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)

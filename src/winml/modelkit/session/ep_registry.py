@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from winml.modelkit.core.errors import EPUnavailableError
-from winml.modelkit.core.target import Device
+from winml.modelkit.core.target import DEVICES, Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, distribution_version, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
@@ -155,6 +155,16 @@ def _kinds(info: catalog.EPInfo, found: Installed, listed: list[dict[str, Any]])
     if info.full_name not in onnxruntime.get_available_providers():
         return []
     return _openvino_kinds() if info.name == "openvino" else None
+
+
+def kinds_here(found: Installed) -> tuple[Device, ...] | None:
+    """The kinds of devices an EP has, asked in this process; one in another environment cannot be used here."""
+    if found.environment is not None:
+        raise EPUnavailableError(f"execution provider `{found.ep}` is in an environment of its own, not in this process")
+    info = catalog.BY_NAME[found.ep]
+    ensure_initialized([info.name])
+    kinds = _kinds(info, found, [_describe(d) for d in devices_of(info)])
+    return None if kinds is None else tuple(d for d in DEVICES if d in kinds)
 
 
 def probe(args: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,0 +1,350 @@
+"""From the operators an EP ran back to the nodes of the model.
+
+Optimizers rename, fuse, insert and drop nodes. An operator is resolved by its index, its name (without what optimizers
+append), the value it makes, or its position among equals; then it takes in the dropped nodes around it that its type is
+known to swallow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from winml.modelkit.core.op_trace import Origin
+from winml.modelkit.graph.outline import Outline, OutlineNode
+
+_TOKEN = re.compile(r"_token_\d+$")
+_FUSION = re.compile(r"/\w*Fusion\w*/?$")
+_NUMBERED = re.compile(r"(?P<type>[A-Z]\w*?)_?\d+$")
+_EDGES = ("QuantizeLinear", "DequantizeLinear")
+
+_ACTIVATIONS = {"Relu": 1, "LeakyRelu": 1, "Sigmoid": 1, "Tanh": 1, "Clip": 1, "HardSigmoid": 1}
+_NORM = {"ReduceMean": 2, "Sub": 2, "Pow": 1, "Add": 2, "Sqrt": 1, "Div": 1, "Mul": 2, "Cast": 2}
+_GELU = {"Div": 1, "Erf": 1, "Add": 1, "Mul": 5, "Tanh": 1, "Pow": 1, "Sigmoid": 1}
+_ATTENTION = {
+    "MatMul": 5, "Add": 6, "Reshape": 6, "Transpose": 6, "Mul": 2, "Div": 1, "Softmax": 1, "Slice": 6, "Split": 1,
+    "Concat": 4, "Where": 1, "Unsqueeze": 3, "Squeeze": 3, "Shape": 6, "Gather": 6, "Gemm": 4,
+}  # fmt: skip
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Swallows:
+    """How many nodes of which type an operator may take in: among those before it, and among those after it."""
+
+    before: Counts = field(default_factory=dict)
+    after: Counts = field(default_factory=dict)
+
+
+_ANY = _Swallows(
+    before={"QuantizeLinear": 2, "DequantizeLinear": 8, "Identity": 2, "Cast": 1},
+    after={"QuantizeLinear": 4, "DequantizeLinear": 4, "Identity": 2, "Dropout": 2, "Cast": 1},
+)
+_CONV = _Swallows({"Pad": 1, "Conv": 1}, {"BatchNormalization": 1, "Add": 1, "Mul": 1, **_ACTIVATIONS})
+_GEMM = _Swallows({"Transpose": 2, "MatMul": 1}, {"Add": 1, **_ACTIVATIONS})
+_WHOLE_GELU = _Swallows(_GELU, _GELU)
+_WHOLE_NORM = _Swallows(_NORM, _NORM)
+_WHOLE_ATTENTION = _Swallows(_ATTENTION, _ATTENTION)
+_INTEGER = _Swallows({"DynamicQuantizeLinear": 1}, {"Cast": 1, "Mul": 2, "Add": 1})
+_SWALLOWS: dict[str, _Swallows] = {
+    "Conv": _CONV,
+    "FusedConv": _CONV,
+    "NhwcFusedConv": _CONV,
+    "QLinearConv": _CONV,
+    "Gemm": _GEMM,
+    "FusedGemm": _GEMM,
+    "QGemm": _GEMM,
+    "MatMul": _Swallows(after={"BatchNormalization": 1}),
+    "FusedMatMul": _Swallows({"Transpose": 2}, {"Mul": 1, "Div": 1}),
+    "Gelu": _WHOLE_GELU,
+    "BiasGelu": _Swallows({**_GELU, "Add": 1}, _GELU),
+    "FastGelu": _WHOLE_GELU,
+    "QuickGelu": _WHOLE_GELU,
+    "BiasSoftmax": _Swallows(before={"Add": 1}),
+    "LayerNormalization": _WHOLE_NORM,
+    "SimplifiedLayerNormalization": _WHOLE_NORM,
+    "SkipLayerNormalization": _WHOLE_NORM,
+    "SkipSimplifiedLayerNormalization": _WHOLE_NORM,
+    "EmbedLayerNormalization": _Swallows(before={"LayerNormalization": 1, "Gather": 3, **_NORM}),
+    "Attention": _WHOLE_ATTENTION,
+    "MultiHeadAttention": _WHOLE_ATTENTION,
+    "DynamicQuantizeMatMul": _INTEGER,
+    "MatMulIntegerToFloat": _INTEGER,
+}
+"""What operators of a type take in besides the node they are named after."""
+
+_CORES: dict[str, tuple[str, ...]] = {
+    "Gelu": ("Erf",),
+    "BiasGelu": ("Erf",),
+    "FastGelu": ("Tanh", "Gelu"),
+    "QuickGelu": ("Sigmoid",),
+    "BiasSoftmax": ("Softmax",),
+    "LayerNormalization": ("ReduceMean",),
+    "SimplifiedLayerNormalization": ("Pow",),
+    "SkipLayerNormalization": ("LayerNormalization", "ReduceMean"),
+    "SkipSimplifiedLayerNormalization": ("SimplifiedLayerNormalization",),
+    "EmbedLayerNormalization": ("Gather",),
+    "Attention": ("Softmax",),
+    "MultiHeadAttention": ("Softmax",),
+    "FusedConv": ("Conv",),
+    "NhwcFusedConv": ("Conv",),
+    "FusedGemm": ("Gemm", "MatMul"),
+    "QGemm": ("Gemm", "MatMul"),
+    "FusedMatMul": ("MatMul",),
+    "DynamicQuantizeMatMul": ("MatMulInteger",),
+    "MatMulIntegerToFloat": ("MatMulInteger",),
+}
+"""The node types that show where in the model a fused operator without a name of its own belongs."""
+
+_PARTS = ("Erf", "Tanh", "Sigmoid", "ReduceMean", "Pow", "Softmax")
+"""Types that name a part of a fused operator and not its work."""
+
+
+@dataclass(frozen=True)
+class RuntimeOp:
+    """An operator as the EP ran it."""
+
+    name: str
+    sources: tuple[tuple[str, str | None], ...]
+    """Names and types of the nodes the runtime says it comes from; its own where it says nothing."""
+    node_index: int | None = None
+    boundary: bool = False
+    group: str = ""
+    """The partition it belongs to; its neighbour is looked for there."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What an operator is in the model."""
+
+    origin: Origin
+    nodes: tuple[str, ...] = ()
+    onnx_op_type: str | None = None
+    neighbour: str | None = None
+    main: str | None = None
+    """The node among `nodes` that does the work."""
+
+
+@dataclass(frozen=True)
+class ModelMapping:
+    """Every operator's place in the model, and the nodes that no operator is named after."""
+
+    operators: tuple[Mapped, ...]
+    absorbed: tuple[dict[str, Any], ...]
+
+
+def plain_name(name: str) -> str:
+    """A name without what optimizers put around it."""
+    name = name.removeprefix("fused ")
+    while True:
+        shorter = _FUSION.sub("", _TOKEN.sub("", name)).removesuffix("_nchwc").removesuffix("_nhwc")
+        if shorter == name:
+            return name
+        name = shorter
+
+
+def _core_types(op_type: str) -> tuple[str, ...]:
+    bare = op_type.removeprefix("QLinear").removeprefix("Nhwc")
+    return (*_CORES.get(op_type, ()), *((bare,) if bare != op_type else ()))
+
+
+@dataclass
+class _Resolver:
+    """Which node belongs to which operator, found step by step."""
+
+    outline: Outline
+    claimed: dict[str, int] = field(default_factory=dict)
+    """Node label -> the first operator it belongs to."""
+
+    def __post_init__(self) -> None:
+        nodes = self.outline.nodes
+        self.by_label = {n.label: n for n in nodes}
+        self.by_index = {n.index: n for n in nodes if n.index is not None}
+        self.producers = {value: n for n in nodes for value in n.outputs if value}
+        consumers: defaultdict[str, list[OutlineNode]] = defaultdict(list)
+        for node in nodes:
+            for value in node.inputs:
+                consumers[value].append(node)
+        self.consumers: Mapping[str, list[OutlineNode]] = consumers
+
+    def by_name(self, name: str, op_type: str | None, index: int | None) -> OutlineNode | None:
+        at = None if index is None else self.by_index.get(index)
+        if at is not None and at.op_type == op_type and name in (at.name, at.label, ""):
+            return at
+        for word in (name, plain_name(name)):
+            node = self.by_label.get(word) or self.producers.get(word)
+            if node is not None:
+                return node
+        return None
+
+    def by_position(self, name: str, op_type: str | None) -> OutlineNode | None:
+        """The next unclaimed node among those that have no name, for an operator whose name is only a number."""
+        bare = plain_name(name)
+        numbered = _NUMBERED.fullmatch(bare)
+        kind = numbered["type"] if numbered else op_type if not bare else None
+        if kind is None:
+            return None
+        kinds = (kind, *_core_types(op_type)) if op_type else (kind,)
+        return self._next(kinds, nameless=True)
+
+    def by_core(self, op_type: str | None) -> OutlineNode | None:
+        """The next unclaimed node of the type that shows where a fused operator belongs."""
+        return self._next(_core_types(op_type), nameless=False) if op_type else None
+
+    def _next(self, kinds: Iterable[str], *, nameless: bool) -> OutlineNode | None:
+        kinds = tuple(kinds)
+        for node in self.outline.nodes:
+            if node.label not in self.claimed and node.op_type in kinds and not (nameless and node.name):
+                return node
+        return None
+
+    def around(self, node: OutlineNode) -> Iterator[tuple[OutlineNode, bool]]:
+        """The nodes that use its values (True), then those that make its inputs (False)."""
+        for value in node.outputs:
+            yield from ((user, True) for user in self.consumers.get(value, ()))
+        for value in node.inputs:
+            if value in self.producers:
+                yield self.producers[value], False
+
+    def grow(self, members: Sequence[OutlineNode], owner: int, swallows: _Swallows) -> list[OutlineNode]:
+        """The dropped nodes around `members` that its operator takes in."""
+        left = {True: Counter(swallows.after), False: Counter(swallows.before)}
+        found: list[OutlineNode] = []
+        waiting = list(members)
+        while waiting:
+            for node, after in self.around(waiting.pop(0)):
+                if node.label not in self.claimed and left[after][node.op_type] > 0:
+                    left[after][node.op_type] -= 1
+                    self.claimed[node.label] = owner
+                    found.append(node)
+                    waiting.append(node)
+        return found
+
+    def folded(self) -> set[str]:
+        """Unclaimed nodes that depend on weights alone: computed when the model was opened."""
+        known, found, changed = set(self.outline.weights), set[str](), True
+        while changed:
+            changed = False
+            for node in self.outline.nodes:
+                if node.label not in self.claimed | dict.fromkeys(found, 0) and all(
+                    not value or value in known for value in node.inputs
+                ):
+                    found.add(node.label)
+                    known.update(node.outputs)
+                    changed = True
+        return found
+
+
+def map_operators(outline: Outline, operators: Sequence[RuntimeOp]) -> ModelMapping:
+    """The place of every operator in the model; every node is in one, absorbed into one, or listed as gone."""
+    if outline.compiled:
+        return ModelMapping(tuple(_neighbours(operators, [_compiled(op, outline) for op in operators])), ())
+    resolver = _Resolver(outline)
+    named = _named(resolver, operators)
+    grown = _grown(resolver, operators, named)
+    order = {node.label: i for i, node in enumerate(outline.nodes)}
+    mapped = [
+        _mapped(op, own, taken, order) for op, own, taken in zip(operators, named, grown, strict=True)
+    ]
+    return ModelMapping(tuple(_neighbours(operators, mapped)), tuple(_absorbed(resolver, operators, named)))
+
+
+def _named(resolver: _Resolver, operators: Sequence[RuntimeOp]) -> list[list[OutlineNode]]:
+    """The nodes each operator is named after; those with a clear name first, so that nobody takes theirs."""
+    found: list[dict[int, OutlineNode]] = [{} for _ in operators]
+    steps = (
+        lambda op, name, kind: resolver.by_name(name, kind, op.node_index),
+        lambda op, name, kind: resolver.by_position(name, kind),
+        lambda op, name, kind: resolver.by_core(kind),
+    )
+    for step in steps:
+        for owner, op in enumerate(operators):
+            for place, (name, kind) in enumerate(() if op.boundary else op.sources):
+                node = None if place in found[owner] else step(op, name, kind)
+                if node is not None:
+                    found[owner][place] = node
+                    resolver.claimed.setdefault(node.label, owner)
+    return [[nodes[place] for place in sorted(nodes)] for nodes in found]
+
+
+def _swallows(kind: str, own: Sequence[OutlineNode]) -> _Swallows:
+    """What an operator of a type takes in, given the nodes it is named after."""
+    types = {node.op_type for node in own}
+    if kind in _CORES and kind in types:
+        return _Swallows()  # the model has this very operator; nothing was fused to make it
+    if kind.startswith("Skip") and types & {"LayerNormalization", "SimplifiedLayerNormalization"}:
+        return _Swallows(before={"Add": 2})
+    return _SWALLOWS.get(kind, _Swallows())
+
+
+def _grown(
+    resolver: _Resolver, operators: Sequence[RuntimeOp], named: Sequence[list[OutlineNode]]
+) -> list[list[OutlineNode]]:
+    found: list[list[OutlineNode]] = [[] for _ in operators]
+    for owner, (op, own) in enumerate(zip(operators, named, strict=True)):
+        for kind in dict.fromkeys(kind for _, kind in op.sources if kind):
+            found[owner] += resolver.grow(own, owner, _swallows(kind, own))
+    for owner, own in enumerate(named):
+        found[owner] += resolver.grow([*own, *found[owner]], owner, _ANY)
+    return found
+
+
+def _main(op: RuntimeOp, nodes: Sequence[OutlineNode]) -> OutlineNode:
+    """The node that does the work: of the operator's own type, else not one of the edges between precisions."""
+    kinds = {kind for _, name in op.sources if name for kind in (name, *_core_types(name))}
+    inner = [n for n in nodes if n.op_type not in _EDGES]
+    return next((n for n in inner if n.op_type in kinds), (*inner, *nodes)[0])
+
+
+def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], order: Mapping[str, int]) -> Mapped:
+    if op.boundary:
+        return Mapped("boundary")
+    if not own:
+        return Mapped("inserted")
+    nodes = list({n.label: n for n in (*own, *taken)}.values())
+    main = _main(op, nodes)
+    labels = tuple(sorted((n.label for n in nodes), key=order.__getitem__))
+    origin: Origin = "node" if len(labels) == 1 else "fused"
+    kind = None if origin == "fused" and main.op_type in _PARTS else main.op_type
+    return Mapped(origin, labels, kind, main=main.label)
+
+
+def _compiled(op: RuntimeOp, outline: Outline) -> Mapped:
+    """An operator of a compiled model, whose nodes only the EP knows: the names it gives are taken as they are."""
+    if op.boundary:
+        return Mapped("boundary")
+    labels = {node.label: node for node in outline.nodes}
+    names = tuple(dict.fromkeys(plain_name(name) for name, _ in op.sources if plain_name(name)))
+    if not names:
+        return Mapped("inserted")
+    kind = next((labels[n].op_type for n in names if n in labels), next((k for _, k in op.sources if k), None))
+    return Mapped("node" if len(names) == 1 else "fused", names, kind, main=names[0])
+
+
+def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Iterator[Mapped]:
+    """The same, with the node that follows (or else precedes) every inserted operator in its partition."""
+    for at, place in enumerate(mapped):
+        if place.origin != "inserted":
+            yield place
+            continue
+        following = [*range(at + 1, len(mapped)), *range(at - 1, -1, -1)]
+        near = (mapped[i].main for i in following if mapped[i].nodes and operators[i].group == operators[at].group)
+        yield Mapped("inserted", neighbour=next(near, None))
+
+
+def _absorbed(
+    resolver: _Resolver, operators: Sequence[RuntimeOp], named: Sequence[list[OutlineNode]]
+) -> Iterator[dict[str, Any]]:
+    own = {node.label for nodes in named for node in nodes}
+    folded = resolver.folded()
+    for node in resolver.outline.nodes:
+        if node.label in own or node.op_type == "Constant":
+            continue
+        owner = resolver.claimed.get(node.label)
+        how = "fused" if owner is not None else "folded" if node.label in folded else "gone"
+        into = None if owner is None else operators[owner].name
+        yield {"node": node.label, "op_type": node.op_type, "into": into, "how": how}
