@@ -61,6 +61,31 @@ def conv_net(*, fused: bool = False, channels: int = 16, size: int = 16) -> onnx
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
+def split_net() -> onnx.ModelProto:
+    """A convolution the QNN EP takes, one it does not (FusedConv), and one it takes again: two partitions."""
+    weights = [numpy_helper.from_array(_weights((3, 3, 3, 3), i), f"w{i}") for i in range(3)]
+    shape = {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], name="first/Conv", **shape),
+        helper.make_node("Relu", ["c0"], ["r0"], name="first/Relu"),
+        helper.make_node(
+            "FusedConv",
+            ["r0", "w1"],
+            ["c1"],
+            name="middle/FusedConv",
+            domain="com.microsoft",
+            activation="Relu",
+            **shape,
+        ),
+        helper.make_node("Conv", ["c1", "w2"], ["c2"], name="last/Conv", **shape),
+        helper.make_node("Relu", ["c2"], ["y"], name="last/Relu"),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 16, 16]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "split_net", ends[:1], ends[1:], weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
 def conv_w8a8(path: Path) -> Path:
     """The conv net, statically quantized to QDQ with uint8 activations and weights."""
     import tempfile

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
+from winml.modelkit.app.watch import Watch
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
-from winml.modelkit.core.errors import Interrupted
+from winml.modelkit.bench.trace_diff import TraceDiff, diff
+from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
+from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 
+OnEvent = Callable[[dict[str, Any]], None]
 SCHEMA = "winml/perf/1"
 SIMULATED = "times are those of a simulator, not of a device; placement and outputs are real"
 DEFAULT_TIMEOUT_S = 600.0
@@ -36,6 +46,23 @@ class PerfRequest:
     """How inputs are made or where they are read from, as `cli.words.input_request` gives it."""
     strict_ep: bool = False
     memory: bool = False
+    op_tracing: TracingLevel | None = None
+    keep_trace: Path | None = None
+    """Folder for what the EP wrote while it was traced; it is thrown away without one."""
+    baseline: Path | None = None
+    """An earlier trace to compare the new one with."""
+    monitor: bool = False
+    """Sample the machine beside the timed loops."""
+
+    def check(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.op_tracing is None and self.baseline is not None:
+            raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
+        if self.op_tracing is not None and self.protocol.sessions != 1:
+            raise RequestError(
+                f"a trace is taken in one session, but {self.protocol.sessions} were asked for",
+                hint="drop `--sessions`",
+            )
 
 
 class _Processes:
@@ -61,9 +88,25 @@ class _Processes:
             self._first = None
 
 
-def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     """Measure and return the JSON object of the contract."""
+    request.check()
+    baseline = None if request.baseline is None else read_trace(request.baseline)
+    with tempfile.TemporaryDirectory(prefix="winml-trace-") as folder:
+        resolved, run, utilization = _measured(request, Path(folder), on_event)
+        traced = _Traced(_kept(run, Path(folder), request.keep_trace), baseline)
+    if run.stopped:
+        measured = _result(request, resolved.target, run, traced, utilization) if run.reports else {}
+        raise Interrupted("interrupted; what was measured is in the result", details=measured)
+    result = {"schema": SCHEMA, "ok": True, **_result(request, resolved.target, run, traced, utilization)}
+    if traced.trace is not None and not traced.trace.usable:
+        raise no_trace(traced.trace, details=result)
+    return result
+
+
+def _measured(request: PerfRequest, folder: Path, on_event: OnEvent) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
     processes = _Processes()
+    watch = Watch(on_event) if request.monitor else None
     try:
         model = model_argument(request.model)
         resolved = targets.resolve(request.target, request.ep, request.device)
@@ -78,15 +121,55 @@ def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> di
             inputs=request.inputs,
             strict_ep=request.strict_ep,
             distribution=resolved.installed.package.distribution,
+            tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
             start=processes.start,
-            on_event=on_event,
+            on_event=watch.on_event if watch else on_event,
         )
     finally:
+        if watch is not None:
+            watch.end()
         processes.close()
-    if run.stopped:
-        measured = _result(request, resolved.target, run) if run.reports else {}
-        raise Interrupted("interrupted; what was measured is in the result", details=measured)
-    return {"schema": SCHEMA, "ok": True, **_result(request, resolved.target, run)}
+    return resolved, run, watch.summary() if watch else None
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """The trace of a run, and what it is compared with."""
+
+    trace: OpTraceResult | None
+    baseline: OpTraceResult | None
+
+    @property
+    def difference(self) -> TraceDiff | None:
+        if self.trace is None or self.baseline is None or not self.trace.usable:
+            return None
+        return diff(self.baseline, self.trace)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.difference.notes if self.difference else ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "op_trace": None if self.trace is None else self.trace.to_dict(),
+            "trace_diff": None if self.difference is None else self.difference.to_json(),
+        }
+
+
+def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
+    """The trace the worker made, with its files where the user wants them, or without them."""
+    value = run.reports[0]["op_trace"] if run.reports else None
+    if value is None:
+        return None
+    trace = op_trace_from_json(value, source="the worker's trace")
+    if keep is None:
+        return replace(trace, artifacts={})
+    try:
+        shutil.copytree(folder, keep, dirs_exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, keep) from error
+    files = {name: keep / Path(path).relative_to(folder) for name, path in trace.artifacts.items()}
+    return replace(trace, artifacts={name: str(path) for name, path in files.items()})
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:
@@ -117,11 +200,28 @@ def _simulator_options(report: dict[str, Any]) -> list[str]:
     return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
 
 
-def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any]:
+def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list[str]:
+    """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
+    if utilization is None:
+        return []
+    others = {f"{device}_pct" for device in ("gpu", "npu") if device != target.device}
+    return [f"{name} is not sampled: {why}" for name, why in utilization["missing"].items() if name not in others]
+
+
+def _result(
+    request: PerfRequest, target: Target, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
+) -> dict[str, Any]:
     first = run.reports[0]
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
     doubts = [SIMULATED, *_simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
-    warnings = [*_placement_warnings(target, run), *_fixed_dims(target, first), *doubts]
+    warnings = [
+        *_placement_warnings(target, run),
+        *_fixed_dims(target, first),
+        *doubts,
+        *_missing_sources(target, utilization),
+        *trace_notices(traced.trace),
+        *traced.notes,
+    ]
     return {
         "model": request.model,
         **target.to_json(),
@@ -136,5 +236,7 @@ def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any
         "memory": first["memory"] if request.memory else None,
         "environment": run.measurement.environment,
         "measurement": run.measurement.to_json(),
+        "utilization": utilization,
+        **traced.to_json(),
         "warnings": warnings,
     }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.statistics import mean, percentile
+from winml.modelkit.core.statistics import mean, median, percentile
 
 SCHEMA = "winml/op-trace/1"
 
@@ -50,6 +50,7 @@ class OperatorMetrics:
     """Share of all operators measured in the same unit."""
     onnx_op_type: str | None = None
     onnx_nodes: tuple[str, ...] = ()
+    """The nodes of the model it comes from, the one that does the work first."""
     origin: Origin = "unknown"
     neighbour: str | None = None
     data_type: str | None = None
@@ -69,6 +70,10 @@ class OperatorMetrics:
     @property
     def average(self) -> float | None:
         return mean(self.samples) if self.samples else None
+
+    @property
+    def median(self) -> float | None:
+        return median(self.samples) if self.samples else None
 
     @property
     def p90(self) -> float | None:
@@ -115,17 +120,19 @@ class OperatorMetrics:
 
 
 def with_shares(operators: Sequence[OperatorMetrics]) -> tuple[OperatorMetrics, ...]:
-    """The operators with their share of all that are measured in the same unit, largest first, ties by path."""
-    from dataclasses import replace
-
+    """The operators with their share of all that are measured in the same unit, in the order given."""
     totals = {unit: sum(o.average or 0.0 for o in operators if o.unit == unit) for unit in get_args(Unit)}
-    shared = [
+    return tuple(
         replace(o, percent_of_total=100.0 * o.average / totals[o.unit])
         if o.average is not None and totals[o.unit] > 0
         else o
         for o in operators
-    ]
-    return tuple(sorted(shared, key=lambda o: (-(o.percent_of_total or 0.0), o.op_path)))
+    )
+
+
+def by_share(operators: Iterable[OperatorMetrics]) -> list[OperatorMetrics]:
+    """Largest share first, ties by path."""
+    return sorted(operators, key=lambda o: (-(o.percent_of_total or 0.0), o.op_path))
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,7 @@ class OpTraceResult:
     metadata: TraceMetadata
     status: TraceStatus = "ok"
     operators: tuple[OperatorMetrics, ...] = ()
+    """In the order they ran."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     artifacts: Mapping[str, str] = field(default_factory=dict)
     error: str | None = None
@@ -188,9 +196,7 @@ class OpTraceResult:
     @property
     def statistics(self) -> dict[str, Any]:
         """Spread over the runs per operator, warm-up apart."""
-        return {
-            o.key: {"unit": o.unit, **_spread(o.samples), "warmup": _spread(o.warmup)} for o in self.operators
-        }
+        return {o.key: {"unit": o.unit, **_spread(o.samples), "warmup": _spread(o.warmup)} for o in self.operators}
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -102,9 +102,7 @@ def _node(data: mmap.mmap, begin: int, end: int) -> _Raw:
     graphs: list[tuple[int, int]] = []
     for number, start, stop in _fields(data, begin, end):
         if number == _NODE_ATTRIBUTE:
-            graphs += [
-                (s, e) for n, s, e in _fields(data, start, stop) if n in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)
-            ]
+            graphs += [(s, e) for n, s, e in _fields(data, start, stop) if n in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)]
         elif number in (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_TYPE, _NODE_DOMAIN):
             texts.setdefault(number, []).append(_text(data, start, stop))
     one = {number: values[-1] for number, values in texts.items()}

@@ -160,7 +160,9 @@ def _kinds(info: catalog.EPInfo, found: Installed, listed: list[dict[str, Any]])
 def kinds_here(found: Installed) -> tuple[Device, ...] | None:
     """The kinds of devices an EP has, asked in this process; one in another environment cannot be used here."""
     if found.environment is not None:
-        raise EPUnavailableError(f"execution provider `{found.ep}` is in an environment of its own, not in this process")
+        raise EPUnavailableError(
+            f"execution provider `{found.ep}` is in an environment of its own, not in this process"
+        )
     info = catalog.BY_NAME[found.ep]
     ensure_initialized([info.name])
     kinds = _kinds(info, found, [_describe(d) for d in devices_of(info)])

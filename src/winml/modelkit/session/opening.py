@@ -57,20 +57,40 @@ def _fixed(args: dict[str, Any]) -> tuple[dict[str, int], Arrays | None]:
     return symbol_sizes(specs, arrays), arrays
 
 
-def open_arm(args: dict[str, Any]) -> OpenArm:
-    """Open what `args` describe: model, target, session section and inputs, as JSON carries them."""
+@dataclass
+class ClosedArm:
+    """A session that is not open yet, with what to run it on."""
+
+    session: WinMLSession
+    asked: dict[str, Any]
+    made: Arrays | None
+
+    def open(self) -> OpenArm:
+        """Open the session; it is closed again when there are no inputs for it."""
+        opened_at = time.perf_counter_ns()
+        self.session.compile()
+        open_ns = time.perf_counter_ns() - opened_at
+        try:
+            return OpenArm(self.session, self.made or _arrays(self.session.inputs, self.asked), open_ns)
+        except BaseException:
+            self.session.close()
+            raise
+
+
+def closed_arm(args: dict[str, Any]) -> ClosedArm:
+    """What `args` describe (model, target, session section and inputs, as JSON carries them), not opened yet."""
     fixed_dims, arrays = _fixed(args)
-    opened_at = time.perf_counter_ns()
     session = WinMLSession(
         args["model"],
         target=Target(args["ep"], args["device"], args["simulated"]),
         section=SessionSection(**{**args["session"], "fixed_dims": fixed_dims}),
         strict_ep=args.get("strict_ep", False),
         distribution=args.get("distribution"),
+        lazy=True,
     )
-    open_ns = time.perf_counter_ns() - opened_at
-    try:
-        return OpenArm(session, arrays or _arrays(session.inputs, args["inputs"]), open_ns)
-    except BaseException:
-        session.close()
-        raise
+    return ClosedArm(session, args["inputs"], arrays)
+
+
+def open_arm(args: dict[str, Any]) -> OpenArm:
+    """Open what `args` describe."""
+    return closed_arm(args).open()

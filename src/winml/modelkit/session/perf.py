@@ -30,7 +30,9 @@ def _pinned(session: WinMLSession, monitor: EPMonitor) -> Target | None:
     wanted = monitor.ep_name
     if session.pinned is None:
         here = this_host()
-        return resolve(TargetRequest(catalog.find(wanted), None), here, ep_registry.kinds_here).target if wanted else None
+        return (
+            resolve(TargetRequest(catalog.find(wanted), None), here, ep_registry.kinds_here).target if wanted else None
+        )
     if wanted is not None and catalog.find(wanted).name != session.pinned.ep:
         raise RequestError(
             f"{type(monitor).__name__} observes `{wanted}`, but the session is on `{session.pinned}`",

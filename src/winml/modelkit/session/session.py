@@ -100,9 +100,7 @@ class WinMLSession:
     def compile(self) -> None:
         """Open the runtime's session, if it is not open."""
         if self._session is None:
-            request = Request(
-                self.path, self.target, self.section, self._overlay, self._strict_ep, self._distribution
-            )
+            request = Request(self.path, self.target, self.section, self._overlay, self._strict_ep, self._distribution)
             self._session, self.facts = open_session(request)
 
     def reset(self) -> None:

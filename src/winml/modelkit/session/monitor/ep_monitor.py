@@ -6,7 +6,7 @@ never swallows the caller's exception.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -112,11 +112,11 @@ class EPMonitor(ABC):
     ) -> None:
         try:
             self._result = self._collect()
-        except Exception as problem:  # noqa: BLE001 - a trace that cannot be read must not hide the caller's result
+        except Exception as problem:  # a trace that cannot be read must not hide the caller's result
             log.warning("%s could not read its trace", type(self).__name__, exc_info=True)
             self._result = self.failure("parse_failed", f"{type(problem).__name__}: {problem}")
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> None:  # noqa: B027 - optional
         """Make ready what the EP writes into; errors end the perf() block before anything runs."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class EPMonitor(ABC):
             model=seen.model if seen else None,
             tracing_level=self.level,
             tracing_backend=self.backend,
-            timestamp=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds") if self._entered else None,
+            timestamp=dt.datetime.now(dt.UTC).isoformat(timespec="seconds") if self._entered else None,
             num_samples=samples,
             warmup_samples=warmup,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,7 @@ _CORES: dict[str, tuple[str, ...]] = {
     "MultiHeadAttention": ("Softmax",),
     "FusedConv": ("Conv",),
     "NhwcFusedConv": ("Conv",),
+    "Gemm": ("MatMul",),
     "FusedGemm": ("Gemm", "MatMul"),
     "QGemm": ("Gemm", "MatMul"),
     "FusedMatMul": ("MatMul",),
@@ -123,10 +124,9 @@ class Mapped:
 
     origin: Origin
     nodes: tuple[str, ...] = ()
+    """The node that does the work, then the others in model order."""
     onnx_op_type: str | None = None
     neighbour: str | None = None
-    main: str | None = None
-    """The node among `nodes` that does the work."""
 
 
 @dataclass(frozen=True)
@@ -247,16 +247,14 @@ def map_operators(outline: Outline, operators: Sequence[RuntimeOp]) -> ModelMapp
     named = _named(resolver, operators)
     grown = _grown(resolver, operators, named)
     order = {node.label: i for i, node in enumerate(outline.nodes)}
-    mapped = [
-        _mapped(op, own, taken, order) for op, own, taken in zip(operators, named, grown, strict=True)
-    ]
+    mapped = [_mapped(op, own, taken, order) for op, own, taken in zip(operators, named, grown, strict=True)]
     return ModelMapping(tuple(_neighbours(operators, mapped)), tuple(_absorbed(resolver, operators, named)))
 
 
 def _named(resolver: _Resolver, operators: Sequence[RuntimeOp]) -> list[list[OutlineNode]]:
     """The nodes each operator is named after; those with a clear name first, so that nobody takes theirs."""
     found: list[dict[int, OutlineNode]] = [{} for _ in operators]
-    steps = (
+    steps: tuple[Callable[[RuntimeOp, str, str | None], OutlineNode | None], ...] = (
         lambda op, name, kind: resolver.by_name(name, kind, op.node_index),
         lambda op, name, kind: resolver.by_position(name, kind),
         lambda op, name, kind: resolver.by_core(kind),
@@ -307,10 +305,11 @@ def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], ord
         return Mapped("inserted")
     nodes = list({n.label: n for n in (*own, *taken)}.values())
     main = _main(op, nodes)
-    labels = tuple(sorted((n.label for n in nodes), key=order.__getitem__))
+    others = sorted((n.label for n in nodes if n is not main), key=order.__getitem__)
+    labels = (main.label, *others)
     origin: Origin = "node" if len(labels) == 1 else "fused"
     kind = None if origin == "fused" and main.op_type in _PARTS else main.op_type
-    return Mapped(origin, labels, kind, main=main.label)
+    return Mapped(origin, labels, kind)
 
 
 def _compiled(op: RuntimeOp, outline: Outline) -> Mapped:
@@ -322,7 +321,7 @@ def _compiled(op: RuntimeOp, outline: Outline) -> Mapped:
     if not names:
         return Mapped("inserted")
     kind = next((labels[n].op_type for n in names if n in labels), next((k for _, k in op.sources if k), None))
-    return Mapped("node" if len(names) == 1 else "fused", names, kind, main=names[0])
+    return Mapped("node" if len(names) == 1 else "fused", names, kind)
 
 
 def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Iterator[Mapped]:
@@ -332,7 +331,7 @@ def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Ite
             yield place
             continue
         following = [*range(at + 1, len(mapped)), *range(at - 1, -1, -1)]
-        near = (mapped[i].main for i in following if mapped[i].nodes and operators[i].group == operators[at].group)
+        near = (mapped[i].nodes[0] for i in following if mapped[i].nodes and operators[i].group == operators[at].group)
         yield Mapped("inserted", neighbour=next(near, None))
 
 
