@@ -86,27 +86,59 @@ def split_net() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def conv_w8a8(path: Path) -> Path:
-    """The conv net, statically quantized to QDQ with uint8 activations and weights."""
-    import tempfile
+def depthwise_net() -> onnx.ModelProto:
+    """Convolutions, one of them depthwise, and a pool: s8s8 makes some of them slower on a CPU, some faster."""
+    weights = {"w0": (32, 3, 3, 3), "w1": (32, 1, 3, 3), "w2": (32, 32, 1, 1)}
+    square = {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["c0"], name="stem/Conv", **square),
+        helper.make_node("Conv", ["c0", "w1"], ["c1"], name="depthwise/Conv", group=32, **square),
+        helper.make_node("Conv", ["c1", "w2"], ["c2"], name="pointwise/Conv", kernel_shape=[1, 1]),
+        helper.make_node("MaxPool", ["c2"], ["p"], name="pool/MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("GlobalAveragePool", ["p"], ["y"], name="head/Pool"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "depthwise_net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 64, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 1, 1])],
+        [numpy_helper.from_array(_weights(shape, i), name) for i, (name, shape) in enumerate(weights.items())],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
+
+def _quantized(source: Path, path: Path, kind: str) -> Path:
+    """A model with input x, statically quantized to QDQ with activations and weights of one type."""
     from onnxruntime import quantization as q
+
+    shape = [d.dim_value for d in onnx.load(source).graph.input[0].type.tensor_type.shape.dim]
 
     class Reader(q.CalibrationDataReader):
         def __init__(self) -> None:
             rng = np.random.default_rng(0)
-            self._data = iter([{"x": rng.random((1, 3, 16, 16), dtype=np.float32)} for _ in range(4)])
+            self._data = iter([{"x": rng.random(shape, dtype=np.float32)} for _ in range(4)])
 
         def get_next(self) -> dict[str, np.ndarray] | None:
             return next(self._data, None)
 
-    with tempfile.TemporaryDirectory() as folder:
-        source = saved(conv_net(), Path(folder) / "conv.onnx")
-        q.quantize_static(
-            str(source), str(path), Reader(), quant_format=q.QuantFormat.QDQ,
-            activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QUInt8,
-        )  # fmt: skip
+    q.quantize_static(
+        str(source), str(path), Reader(), quant_format=q.QuantFormat.QDQ,
+        activation_type=getattr(q.QuantType, kind), weight_type=getattr(q.QuantType, kind),
+    )  # fmt: skip
     return path
+
+
+def conv_w8a8(path: Path) -> Path:
+    """The conv net in uint8."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        return _quantized(saved(conv_net(), Path(folder) / "conv.onnx"), path, "QUInt8")
+
+
+def s8s8(source: Path, path: Path) -> Path:
+    """A model with input x in int8."""
+    return _quantized(source, path, "QInt8")
 
 
 def divides_int_min() -> onnx.ModelProto:

@@ -21,6 +21,7 @@ from winml.modelkit.ep.catalog import Package
 from winml.modelkit.session import failures
 from winml.modelkit.session.inputs import InputSpec
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
+from winml.modelkit.session.options import PROFILE_PREFIX
 from winml.modelkit.session.perf import observed
 from winml.modelkit.session.placement import Placement
 from winml.modelkit.session.runtime import Facts, Overlay, Request, open_session
@@ -108,6 +109,9 @@ class WinMLSession:
         for bound in self._bound:
             bound.release()
         self._bound.clear()
+        if self._session is not None and PROFILE_PREFIX in self._overlay.session:
+            # The frames of an exception may keep the session alive; its profile must be there all the same.
+            self._session.end_profiling()
         self._session = None
 
     close = reset

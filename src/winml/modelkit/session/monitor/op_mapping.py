@@ -20,6 +20,8 @@ _TOKEN = re.compile(r"_token_\d+$")
 _FUSION = re.compile(r"/\w*Fusion\w*/?$")
 _NUMBERED = re.compile(r"(?P<type>[A-Z]\w*?)_?\d+$")
 _EDGES = ("QuantizeLinear", "DequantizeLinear")
+_LAYOUT = ("Transpose", *_EDGES)
+"""What the runtime names the nodes it inserts where layouts or precisions meet."""
 
 _ACTIVATIONS = {"Relu": 1, "LeakyRelu": 1, "Sigmoid": 1, "Tanh": 1, "Clip": 1, "HardSigmoid": 1}
 _NORM = {"ReduceMean": 2, "Sub": 2, "Pow": 1, "Add": 2, "Sqrt": 1, "Div": 1, "Mul": 2, "Cast": 2}
@@ -241,9 +243,12 @@ class _Resolver:
 
 def map_operators(outline: Outline, operators: Sequence[RuntimeOp]) -> ModelMapping:
     """The place of every operator in the model; every node is in one, absorbed into one, or listed as gone."""
-    if outline.compiled:
-        return ModelMapping(tuple(_neighbours(operators, [_compiled(op, outline) for op in operators])), ())
+    if not outline.nodes:
+        unknown = [Mapped("boundary" if op.boundary else "unknown") for op in operators]
+        return ModelMapping(tuple(unknown), ())
     resolver = _Resolver(outline)
+    if outline.compiled:
+        return ModelMapping(tuple(_neighbours(operators, [_compiled(op, resolver) for op in operators])), ())
     named = _named(resolver, operators)
     grown = _grown(resolver, operators, named)
     order = {node.label: i for i, node in enumerate(outline.nodes)}
@@ -312,16 +317,22 @@ def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], ord
     return Mapped(origin, labels, kind)
 
 
-def _compiled(op: RuntimeOp, outline: Outline) -> Mapped:
-    """An operator of a compiled model, whose nodes only the EP knows: the names it gives are taken as they are."""
+def _compiled(op: RuntimeOp, resolver: _Resolver) -> Mapped:
+    """An operator of a compiled model, most of whose nodes only the EP knows: its names are taken as they are."""
     if op.boundary:
         return Mapped("boundary")
-    labels = {node.label: node for node in outline.nodes}
-    names = tuple(dict.fromkeys(plain_name(name) for name, _ in op.sources if plain_name(name)))
+    names: dict[str, str | None] = {}
+    for name, kind in op.sources:
+        node = resolver.by_name(name, kind, op.node_index)
+        plain = plain_name(name)
+        if node is not None:
+            names[node.label] = node.op_type
+        elif plain not in ("", kind, *_LAYOUT):
+            names[plain] = kind
     if not names:
         return Mapped("inserted")
-    kind = next((labels[n].op_type for n in names if n in labels), next((k for _, k in op.sources if k), None))
-    return Mapped("node" if len(names) == 1 else "fused", names, kind)
+    first_type = next((kind for kind in names.values() if kind), None)
+    return Mapped("node" if len(names) == 1 else "fused", tuple(names), first_type)
 
 
 def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Iterator[Mapped]:

@@ -176,7 +176,7 @@ class QNNMonitor(EPMonitor):
         ]
         mapping = map_operators(model, [*on_npu, *cpu_ops])
         skip = self._observation.warmup_runs if self._observation else 0
-        kinds = qnn_types(self._folder.path / _OP_TRACE)
+        kinds = self._qnn_types()
         metrics = [m for number, p in enumerate(partitions) for m in _metrics(p, number, skip, kinds)] + on_cpu
         operators = [
             replace(
@@ -188,6 +188,13 @@ class QNNMonitor(EPMonitor):
         times = {o.op_path: o.average for o in elsewhere if o.ep == EP}
         operators = _in_order(operators, [o.start_time_us or 0.0 for o in elsewhere if o.ep == EP])
         return operators, {**self._summary(partitions, operators, times), "absorbed_nodes": list(mapping.absorbed)}
+
+    def _qnn_types(self) -> dict[str, str]:
+        """The EP writes them when it compiles a model; for a compiled one they may lie beside it."""
+        folders = [self._folder.path]
+        if self._observation is not None and self._observation.model is not None:
+            folders.append(Path(self._observation.model).parent)
+        return next((found for folder in folders if (found := qnn_types(folder / _OP_TRACE))), {})
 
     def _summary(
         self, partitions: Sequence[_Partition], operators: Sequence[OperatorMetrics], times: Mapping[str, float | None]
