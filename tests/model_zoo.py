@@ -87,14 +87,17 @@ def split_net() -> onnx.ModelProto:
 
 
 def depthwise_net() -> onnx.ModelProto:
-    """Convolutions, one of them depthwise, and a pool: s8s8 makes some of them slower on a CPU, some faster."""
+    """Convolutions, one of them depthwise, a gate and a pool: s8s8 makes some of them slower on a CPU, some faster."""
     weights = {"w0": (32, 3, 3, 3), "w1": (32, 1, 3, 3), "w2": (32, 32, 1, 1)}
     square = {"pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["c0"], name="stem/Conv", **square),
         helper.make_node("Conv", ["c0", "w1"], ["c1"], name="depthwise/Conv", group=32, **square),
         helper.make_node("Conv", ["c1", "w2"], ["c2"], name="pointwise/Conv", kernel_shape=[1, 1]),
-        helper.make_node("MaxPool", ["c2"], ["p"], name="pool/MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Add", ["c0", "c2"], ["a"], name="residual/Add"),
+        helper.make_node("Sigmoid", ["a"], ["s"], name="gate/Sigmoid"),
+        helper.make_node("Mul", ["a", "s"], ["m"], name="gate/Mul"),
+        helper.make_node("MaxPool", ["m"], ["p"], name="pool/MaxPool", kernel_shape=[2, 2], strides=[2, 2]),
         helper.make_node("GlobalAveragePool", ["p"], ["y"], name="head/Pool"),
     ]
     graph = helper.make_graph(

@@ -22,7 +22,7 @@ NOTABLE_PCT = 1.0
 CHANGED = 1.05
 """Ratio from which a group of operators counts as slower or faster."""
 
-_NUMBERED = re.compile(r"(?P<type>\w+?)_\d+")
+_NUMBERED = re.compile(r"[A-Z][A-Za-z0-9]*_\d+")
 _FAMILIES = {
     "FusedConv": "Conv",
     "NhwcFusedConv": "Conv",
