@@ -183,6 +183,7 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: str) -> Non
     path.write_text(content)
     result = winml("trace", "diff", path, path, "--json")
     assert "x.json" in failed(result, 2)
+    assert valid(result.stdout)["ok"] is False
 
 
 def _openvino_with_tracer() -> dict[str, Any]:

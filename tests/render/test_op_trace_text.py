@@ -29,17 +29,17 @@ TRACE = OpTraceResult(
 
 def test_a_trace_is_a_table_by_share_with_shares_added_up() -> None:
     assert op_trace_text(TRACE.to_dict(), top_k=2) == (
-        "operators (qnn profiling, simulated; 2 runs after 1 warm-ups)\n"
+        "operators (qnn profiling, simulated; 2 runs after 1 warm-up)\n"
         "  3 operators on QNN, share of their cycles, the first 2\n"
         "    node                       type       avg cycles  p90 cycles   share      sum\n"
         "    conv +1                    Conv              600         600  75.0 %   75.0 %\n"
         "    + Transpose (before conv)  Transpose         200         280  25.0 %  100.0 %\n"
-        "  1 operators on CPU, share of their µs\n"
+        "  1 operator on CPU, share of their µs\n"
         "    node  type            avg µs  p90 µs    share      sum\n"
         "    q     QuantizeLinear    13.0    13.8  100.0 %  100.0 %\n"
         "  explained  950 of 1,000 µs per run; 50.0 µs (5.0 %) are not in an operator\n"
         "  cycles     800 of 900 the accelerator counted\n"
-        "  absorbed   1 nodes of the model are part of another operator or were folded"
+        "  absorbed   1 node of the model, into other operators or when it was opened"
     )
 
 

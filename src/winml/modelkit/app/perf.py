@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ class _Traced:
     trace: OpTraceResult | None
     baseline: OpTraceResult | None
 
-    @property
+    @cached_property
     def difference(self) -> TraceDiff | None:
         if self.trace is None or self.baseline is None or not self.trace.usable:
             return None
@@ -200,6 +201,12 @@ def _simulator_options(report: dict[str, Any]) -> list[str]:
     return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
 
 
+def _overridden(run: PerfRun) -> list[str]:
+    """Options of the user that the trace sets otherwise."""
+    asked, used = run.measurement.arms[0].session.ep_options, run.reports[0]["provider_options"]
+    return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
+
+
 def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list[str]:
     """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
     if utilization is None:
@@ -218,6 +225,7 @@ def _result(
         *_placement_warnings(target, run),
         *_fixed_dims(target, first),
         *doubts,
+        *_overridden(run),
         *_missing_sources(target, utilization),
         *trace_notices(traced.trace),
         *traced.notes,

@@ -10,7 +10,7 @@ from winml.modelkit.bench.trace_diff import diff
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
 
-SCHEMA = "winml/trace-diff/1"
+SCHEMA = "winml/trace/1"
 _WHAT_TO_DO = {
     "no_data": "run it once more with `--iterations 5`; `-o FILE` keeps what the EP wrote",
     "parse_failed": "this EP writes another format than winml knows; `-o FILE` keeps it for a report",

@@ -168,6 +168,11 @@ class _Groups:
     def left(self, side: int) -> list[int]:
         return [at for at in range(len(self.sides[side])) if (side, at) not in self.joined]
 
+    def partners(self, item: tuple[int, int]) -> list[OperatorMetrics]:
+        """The operators of the other side in its group."""
+        root = self.root(item)
+        return [self.sides[s][at] for s, at in self.parent if s != item[0] and self.root((s, at)) == root]
+
     def changes(self) -> Iterator[Change]:
         groups: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for item in self.parent:
@@ -227,13 +232,14 @@ def _swallowed(groups: _Groups) -> None:
     for side in (0, 1):
         for at in groups.left(side):
             owner = (side, at - 1)
-            if _family(groups.sides[side][at]) not in _SWALLOWED or owner not in groups.joined:
-                continue
-            partners = [
-                groups.sides[s][i] for s, i in groups.parent if s != side and groups.root((s, i)) == groups.root(owner)
-            ]
-            if any("Fused" in (o.op_type or "") + o.type or o.type != (o.op_type or o.type) for o in partners):
+            swallowed = _family(groups.sides[side][at]) in _SWALLOWED and owner in groups.joined
+            if swallowed and any(_is_fused(o) for o in groups.partners(owner)):
                 groups.join(owner, (side, at))
+
+
+def _is_fused(operator: OperatorMetrics) -> bool:
+    """Whether an operator may do the work of others: it is named so, or is not what the model has there."""
+    return "Fused" in operator.type or operator.type != (operator.op_type or operator.type)
 
 
 def diff(before: OpTraceResult, after: OpTraceResult) -> TraceDiff:
@@ -317,14 +323,15 @@ def _sentence(count: int, words: tuple[str, str], moved: tuple[str, str] | None,
     return f"{count} {words[0]} {' and '.join(parts)}{tail}"
 
 
-def _one_sided(changes: Sequence[Change], kind: Kind, word: str) -> Iterator[tuple[float, str]]:
-    found: defaultdict[tuple[str, str, Unit], list[float]] = defaultdict(list)
+def _one_sided(changes: Sequence[Change]) -> Iterator[tuple[float, str]]:
+    """What appeared or vanished, by type and EP, with what it takes."""
+    found: defaultdict[tuple[str, str, Unit, Kind], list[float]] = defaultdict(list)
     for change in changes:
-        if change.kind == kind:
+        if change.kind in ("appeared", "vanished"):
             for o in change.before or change.after:
-                found[o.type, _ep(o), o.unit].append(o.median or 0.0)
-    for (name, ep, unit), values in found.items():
-        yield sum(values), f"{len(values)} {name} on {ep} {word} ({_amount(sum(values), unit)})"
+                found[o.type, _ep(o), o.unit, change.kind].append(o.median or 0.0)
+    for (name, ep, unit, kind), values in found.items():
+        yield sum(values), f"{len(values)} {name} on {ep} {kind} ({_amount(sum(values), unit)})"
 
 
 def _reasons(changes: Sequence[Change], totals: dict[str, dict[str, float | None]]) -> Iterator[str]:
@@ -338,8 +345,7 @@ def _reasons(changes: Sequence[Change], totals: dict[str, dict[str, float | None
         delta, speed, figures = _time(members)
         if moved or words[0] != words[1] or (speed and abs(delta) >= _notable(members, totals)):
             ranked.append((moved is None, -abs(delta), _sentence(len(members), words, moved, speed, figures)))
-    for kind, word in (("appeared", "appeared"), ("vanished", "vanished")):
-        ranked += [(True, -value, text) for value, text in _one_sided(changes, kind, word)]  # type: ignore[arg-type]
+    ranked += [(True, -value, text) for value, text in _one_sided(changes)]
     yield from (text for _, _, text in sorted(ranked))
 
 

@@ -195,8 +195,12 @@ class OpTraceResult:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Spread over the runs per operator, warm-up apart."""
-        return {o.key: {"unit": o.unit, **_spread(o.samples), "warmup": _spread(o.warmup)} for o in self.operators}
+        """Spread over the runs per operator, warm-up apart; operators of one name are told apart by their id."""
+        found: dict[str, Any] = {}
+        for o in self.operators:
+            key = o.key if o.key not in found else f"{o.key} #{o.op_id or len(found)}"
+            found[key] = {"unit": o.unit, **_spread(o.samples), "warmup": _spread(o.warmup)}
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         return {

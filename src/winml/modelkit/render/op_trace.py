@@ -12,6 +12,10 @@ _WIDTH = 46
 _UNITS = {"us": "µs", "cycles": "cycles"}
 
 
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def _short(text: str) -> str:
     """The end of a long name, which tells more than its begin."""
     return text if len(text) <= _WIDTH else "…" + text[-_WIDTH + 1 :]
@@ -67,7 +71,7 @@ def _section(operators: Sequence[dict[str, Any]], unit: str, top_k: int) -> list
     eps = " and ".join(sorted({o["ep"].removesuffix("ExecutionProvider") for o in timed}))
     shown = timed[:top_k]
     detail = any(o["dram_read_bytes"] is not None for o in shown)
-    head = f"  {len(timed)} operators on {eps}, share of their {_UNITS[unit]}"
+    head = f"  {_count(len(timed), 'operator')} on {eps}, share of their {_UNITS[unit]}"
     more = f", the first {top_k}" if len(timed) > top_k else ""
     return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 8)))]
 
@@ -88,15 +92,17 @@ def _whole(trace: dict[str, Any]) -> list[str]:
         )
     absorbed = len(summary.get("absorbed_nodes", ()))
     if absorbed:
-        lines.append(f"  absorbed   {absorbed} nodes of the model are part of another operator or were folded")
+        lines.append(
+            f"  absorbed   {_count(absorbed, 'node')} of the model, into other operators or when it was opened"
+        )
     return lines
 
 
 def op_trace_text(trace: dict[str, Any], top_k: int) -> str:
     """The operators that matter, per unit, and what they leave unexplained."""
     metadata = trace["metadata"]
-    runs = f"{metadata['num_samples']} run{'s' if metadata['num_samples'] != 1 else ''}"
+    runs = f"{_count(metadata['num_samples'], 'run')} after {_count(metadata['warmup_samples'], 'warm-up')}"
     simulated = ", simulated" if metadata["simulated"] else ""
-    head = f"operators ({metadata['tracing_backend']}{simulated}; {runs} after {metadata['warmup_samples']} warm-ups)"
+    head = f"operators ({metadata['tracing_backend']}{simulated}; {runs})"
     sections = [line for unit in ("cycles", "us") for line in _section(trace["operators"], unit, top_k)]
     return "\n".join([head, *sections, *_whole(trace)])

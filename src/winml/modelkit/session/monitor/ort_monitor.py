@@ -62,6 +62,14 @@ def split_warmup(profile: Profile, observation: Observation | None) -> tuple[lis
     return profile.runs[:count], profile.runs[count:]
 
 
+def missing_runs(profile: Profile, observation: Observation | None) -> list[str]:
+    """The runtime stops recording after a million events; runs that are missing are no runs that took no time."""
+    wanted = 0 if observation is None else observation.warmup_runs + len(observation.wall_ns)
+    if len(profile.runs) >= wanted:
+        return []
+    return [f"the runtime's profile holds {len(profile.runs)} of {wanted} runs; trace fewer with `--iterations`"]
+
+
 def operators_of(
     warmup: Sequence[ProfileRun], measured: Sequence[ProfileRun], model: Outline
 ) -> tuple[list[OperatorMetrics], ModelMapping]:
@@ -146,7 +154,7 @@ class ORTMonitor(EPMonitor):
                 error=f"the profile holds {len(profile.runs)} runs and none of a node after warm-up",
             )  # fmt: skip
         total = sum(o.average or 0.0 for o in operators)
-        notes = list(profile.notes)
+        notes = [*profile.notes, *missing_runs(profile, self._observation)]
         if self._observation is not None and self._observation.target.device == "gpu":
             notes.append(GPU_NOTE)
         fallback = self.level == "detail"

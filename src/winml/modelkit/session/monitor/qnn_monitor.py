@@ -16,6 +16,7 @@ from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators
 from winml.modelkit.session.monitor.ort_monitor import (
     end_to_end,
+    missing_runs,
     model_outline,
     operators_of,
     read_profiles,
@@ -147,7 +148,7 @@ class QNNMonitor(EPMonitor):
         profile, files = read_profiles(self._folder.path, self._prefix)
         warmup, measured = split_warmup(profile, self._observation)
         operators, summary = self._trace(partitions, warmup, measured)
-        summary["notes"] = [*csv.notes, *profile.notes, *summary["notes"]]
+        summary["notes"] = [*csv.notes, *profile.notes, *missing_runs(profile, self._observation), *summary["notes"]]
         samples = max((len(o.samples) for o in operators if o.ep == EP), default=0)
         metadata = self.metadata(warmup=len(warmup), samples=samples)
         if not samples:
@@ -208,7 +209,7 @@ class QNNMonitor(EPMonitor):
         simulated = self._observation is not None and self._observation.target.simulated
         return {
             "unit": "cycles",
-            "hvx_threads": max((r.hvx_threads or 0 for one in runs for r in one), default=None),
+            "hvx_threads": max((r.hvx_threads for one in runs for r in one if r.hvx_threads is not None), default=None),
             "accel_execute_us": _sum([_average([r.accelerator_us for r in one]) for one in runs]),
             "qnn_execute_us": _sum([_average([r.execute_us for r in one]) for one in runs]),
             "accelerator_cycles": known,
