@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
-from winml.modelkit.app.watch import Watch
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
 from winml.modelkit.bench.trace_diff import TraceDiff, diff
@@ -25,6 +25,9 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
+
+if TYPE_CHECKING:
+    from winml.modelkit.app.watch import Watch
 
 OnEvent = Callable[[dict[str, Any]], None]
 SCHEMA = "winml/perf/1"
@@ -93,9 +96,11 @@ def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     """Measure and return the JSON object of the contract."""
     request.check()
     baseline = None if request.baseline is None else read_trace(request.baseline)
-    with tempfile.TemporaryDirectory(prefix="winml-trace-") as folder:
-        resolved, run, utilization = _measured(request, Path(folder), on_event)
-        traced = _Traced(_kept(run, Path(folder), request.keep_trace), baseline)
+    with contextlib.ExitStack() as stack:
+        processes = stack.enter_context(contextlib.closing(_Processes()))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="winml-trace-")))
+        resolved, run, utilization = _measured(request, processes, folder, on_event)
+        traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
     if run.stopped:
         measured = _result(request, resolved.target, run, traced, utilization) if run.reports else {}
         raise Interrupted("interrupted; what was measured is in the result", details=measured)
@@ -105,17 +110,18 @@ def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     return result
 
 
-def _measured(request: PerfRequest, folder: Path, on_event: OnEvent) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
-    processes = _Processes()
-    watch = Watch(on_event) if request.monitor else None
-    try:
-        model = model_argument(request.model)
-        resolved = targets.resolve(request.target, request.ep, request.device)
-        processes.use(resolved.installed.python)
-        threads = request.threads if request.threads is not None else model.section.threads
-        given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
-        section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
-        on_event({"event": "target", "target": resolved.target})
+def _measured(
+    request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
+) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
+    """The target, what was measured there, and what the machine did meanwhile."""
+    model = model_argument(request.model)
+    resolved = targets.resolve(request.target, request.ep, request.device)
+    processes.use(resolved.installed.python)
+    threads = request.threads if request.threads is not None else model.section.threads
+    given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
+    section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
+    on_event({"event": "target", "target": resolved.target})
+    with _watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
             Arm(str(model.path), resolved.target, section),
             request.protocol,
@@ -124,13 +130,24 @@ def _measured(request: PerfRequest, folder: Path, on_event: OnEvent) -> tuple[Re
             distribution=resolved.installed.package.distribution,
             tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
             start=processes.start,
-            on_event=watch.on_event if watch else on_event,
+            on_event=on_event if watch is None else watch.on_event,
         )
+    return resolved, run, None if watch is None else watch.summary()
+
+
+@contextlib.contextmanager
+def _watching(on_event: OnEvent, *, wanted: bool) -> Iterator[Watch | None]:
+    """Samples of the machine beside the timed loops, where they are wanted."""
+    if not wanted:
+        yield None
+        return
+    from winml.modelkit.app.watch import Watch
+
+    watch = Watch(on_event)
+    try:
+        yield watch
     finally:
-        if watch is not None:
-            watch.end()
-        processes.close()
-    return resolved, run, watch.summary() if watch else None
+        watch.end()
 
 
 @dataclass(frozen=True)
@@ -169,8 +186,14 @@ def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None
         shutil.copytree(folder, keep, dirs_exist_ok=True)
     except OSError as error:
         raise atomic.refused(error, keep) from error
-    files = {name: keep / Path(path).relative_to(folder) for name, path in trace.artifacts.items()}
-    return replace(trace, artifacts={name: str(path) for name, path in files.items()})
+    moved = {
+        name: str(keep / Path(path).relative_to(folder)) for name, path in trace.artifacts.items() if _in(path, folder)
+    }
+    return replace(trace, artifacts={**trace.artifacts, **moved})
+
+
+def _in(path: str, folder: Path) -> bool:
+    return Path(path).is_relative_to(folder)
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:

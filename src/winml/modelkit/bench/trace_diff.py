@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Unit
@@ -217,6 +216,8 @@ def _by_name(groups: _Groups) -> None:
 
 
 def _by_position(groups: _Groups) -> None:
+    from difflib import SequenceMatcher  # `winml perf` need not wait for it
+
     left, right = groups.left(0), groups.left(1)
     before, after = ([_family(groups.sides[s][at]) for at in side] for s, side in ((0, left), (1, right)))
     for a, b, size in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():

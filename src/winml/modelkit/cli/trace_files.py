@@ -28,7 +28,7 @@ class TraceFiles:
             self._perfetto = ResultFile(str(base.with_name(base.name + ".perfetto.json")), overwrite=overwrite)
         self.folder = base.absolute()
         if self.folder.exists() and not overwrite:
-            raise RequestError(f"output folder exists: `{base}`", hint="add `--overwrite` to replace what it holds")
+            raise RequestError(f"output folder exists: `{base}`", hint="add `--overwrite` to write into it")
 
     def write(self, trace: dict[str, Any] | None) -> str | None:
         """Write the trace; its path, or None where there is nothing to write."""

@@ -29,10 +29,9 @@ def _pinned(session: WinMLSession, monitor: EPMonitor) -> Target | None:
     """The target a monitor pins for the duration; None where the session has one already."""
     wanted = monitor.ep_name
     if session.pinned is None:
-        here = this_host()
-        return (
-            resolve(TargetRequest(catalog.find(wanted), None), here, ep_registry.kinds_here).target if wanted else None
-        )
+        if wanted is None:
+            return None
+        return resolve(TargetRequest(catalog.find(wanted), None), this_host(), ep_registry.kinds_here).target
     if wanted is not None and catalog.find(wanted).name != session.pinned.ep:
         raise RequestError(
             f"{type(monitor).__name__} observes `{wanted}`, but the session is on `{session.pinned}`",

@@ -8,12 +8,12 @@ known to swallow.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from winml.modelkit.core.op_trace import Origin
+from winml.modelkit.core.op_trace import OperatorMetrics, Origin
 from winml.modelkit.graph.outline import Outline, OutlineNode
 
 _TOKEN = re.compile(r"_token_\d+$")
@@ -139,6 +139,14 @@ class ModelMapping:
     absorbed: tuple[dict[str, Any], ...]
 
 
+def placed(operators: Sequence[OperatorMetrics], mapping: ModelMapping) -> list[OperatorMetrics]:
+    """The operators with their place in the model."""
+    return [
+        replace(o, onnx_op_type=m.onnx_op_type, onnx_nodes=m.nodes, origin=m.origin, neighbour=m.neighbour)
+        for o, m in zip(operators, mapping.operators, strict=True)
+    ]
+
+
 def plain_name(name: str) -> str:
     """A name without what optimizers put around it."""
     name = name.removeprefix("fused ")
@@ -172,6 +180,13 @@ class _Resolver:
             for value in node.inputs:
                 consumers[value].append(node)
         self.consumers: Mapping[str, list[OutlineNode]] = consumers
+        self.order = {node.label: at for at, node in enumerate(nodes)}
+        self.waiting: defaultdict[tuple[str, bool], deque[OutlineNode]] = defaultdict(deque)
+        """Nodes by type in model order, all of them and those without a name; claimed ones are dropped on the way."""
+        for node in nodes:
+            self.waiting[node.op_type, False].append(node)
+            if not node.name:
+                self.waiting[node.op_type, True].append(node)
 
     def by_name(self, name: str, op_type: str | None, index: int | None) -> OutlineNode | None:
         at = None if index is None else self.by_index.get(index)
@@ -198,11 +213,13 @@ class _Resolver:
         return self._next(_core_types(op_type), nameless=False) if op_type else None
 
     def _next(self, kinds: Iterable[str], *, nameless: bool) -> OutlineNode | None:
-        kinds = tuple(kinds)
-        for node in self.outline.nodes:
-            if node.label not in self.claimed and node.op_type in kinds and not (nameless and node.name):
-                return node
-        return None
+        heads = []
+        for kind in kinds:
+            queue = self.waiting[kind, nameless]
+            while queue and queue[0].label in self.claimed:
+                queue.popleft()
+            heads += [queue[0]] if queue else []
+        return min(heads, key=lambda node: self.order[node.label], default=None)
 
     def around(self, node: OutlineNode) -> Iterator[tuple[OutlineNode, bool]]:
         """The nodes that use its values (True), then those that make its inputs (False)."""
@@ -228,16 +245,11 @@ class _Resolver:
 
     def folded(self) -> set[str]:
         """Unclaimed nodes that depend on weights alone: computed when the model was opened."""
-        known, found, changed = set(self.outline.weights), set[str](), True
-        while changed:
-            changed = False
-            for node in self.outline.nodes:
-                if node.label not in self.claimed | dict.fromkeys(found, 0) and all(
-                    not value or value in known for value in node.inputs
-                ):
-                    found.add(node.label)
-                    known.update(node.outputs)
-                    changed = True
+        known, found = set(self.outline.weights), set[str]()
+        for node in self.outline.nodes:  # a model's nodes are in an order in which they can run
+            if node.label not in self.claimed and all(not value or value in known for value in node.inputs):
+                found.add(node.label)
+                known.update(node.outputs)
         return found
 
 
@@ -251,8 +263,7 @@ def map_operators(outline: Outline, operators: Sequence[RuntimeOp]) -> ModelMapp
         return ModelMapping(tuple(_neighbours(operators, [_compiled(op, resolver) for op in operators])), ())
     named = _named(resolver, operators)
     grown = _grown(resolver, operators, named)
-    order = {node.label: i for i, node in enumerate(outline.nodes)}
-    mapped = [_mapped(op, own, taken, order) for op, own, taken in zip(operators, named, grown, strict=True)]
+    mapped = [_mapped(op, own, taken, resolver.order) for op, own, taken in zip(operators, named, grown, strict=True)]
     return ModelMapping(tuple(_neighbours(operators, mapped)), tuple(_absorbed(resolver, operators, named)))
 
 

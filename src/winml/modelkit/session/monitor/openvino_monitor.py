@@ -20,7 +20,7 @@ from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Tracing
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.ep.openvino import openvino_inside
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
 from winml.modelkit.session.monitor.ort_monitor import NO_DETAIL, model_outline
 from winml.modelkit.session.monitor.run_folder import RunFolder
 from winml.modelkit.worker.command import run_command
@@ -138,13 +138,9 @@ class OpenVINOMonitor(EPMonitor):
                 samples=tuple(v for v in samples[name][skip:] if v is not None),
                 warmup=tuple(v for v in samples[name][:skip] if v is not None),
                 op_type=node["type"],
-                onnx_op_type=place.onnx_op_type,
-                onnx_nodes=place.nodes,
-                origin=place.origin,
-                neighbour=place.neighbour,
                 data_type=node["kernel"],
             )
-            for (name, node), place in zip(kinds.items(), mapping.operators, strict=True)
+            for name, node in kinds.items()
         ]
         total = sum(o.average or 0.0 for o in operators)
         pass_us = mean([run["wall_ns"] for run in answer["runs"][skip:]]) / 1000.0
@@ -152,7 +148,7 @@ class OpenVINOMonitor(EPMonitor):
         return OpTraceResult(
             self.metadata(warmup=skip, samples=len(answer["runs"]) - skip),
             "basic_fallback" if fallback else "ok",
-            with_shares(operators),
+            with_shares(placed(operators, mapping)),
             {
                 "unit": "us",
                 "operators_us": total,

@@ -12,7 +12,7 @@ from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Tracing
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.graph.outline import Outline, outline
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
-from winml.modelkit.session.monitor.op_mapping import ModelMapping, RuntimeOp, map_operators
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
 from winml.modelkit.session.monitor.ort_profile import NodeEvent, Profile, ProfileRun, read_profile
 from winml.modelkit.session.monitor.run_folder import RunFolder
 from winml.modelkit.session.options import PROFILE_PREFIX
@@ -70,10 +70,8 @@ def missing_runs(profile: Profile, observation: Observation | None) -> list[str]
     return [f"the runtime's profile holds {len(profile.runs)} of {wanted} runs; trace fewer with `--iterations`"]
 
 
-def operators_of(
-    warmup: Sequence[ProfileRun], measured: Sequence[ProfileRun], model: Outline
-) -> tuple[list[OperatorMetrics], ModelMapping]:
-    """What the profile says of every operator, mapped to the model."""
+def operators_of(warmup: Sequence[ProfileRun], measured: Sequence[ProfileRun]) -> list[OperatorMetrics]:
+    """What the profile says of every operator, in the order they ran."""
     first: dict[Key, NodeEvent] = {}
     starts: dict[Key, float] = {}
     for run in (*measured, *warmup):
@@ -81,9 +79,8 @@ def operators_of(
             first.setdefault(_key(node), node)
             if measured and run is measured[0]:
                 starts.setdefault(_key(node), node.start_us - run.start_us)
-    mapping = map_operators(model, [RuntimeOp(n.name, ((n.name, n.op_type),), n.node_index) for n in first.values()])
     timed, warm = _per_run(measured), _per_run(warmup)
-    operators = [
+    return [
         OperatorMetrics(
             op_path=node.name,
             ep=node.provider,
@@ -93,16 +90,17 @@ def operators_of(
             op_type=node.op_type,
             op_id=None if node.node_index is None else str(node.node_index),
             start_time_us=starts.get(key),
-            onnx_op_type=place.onnx_op_type,
-            onnx_nodes=place.nodes,
-            origin=place.origin,
-            neighbour=place.neighbour,
             data_type=node.data_type,
             dims=node.dims,
         )
-        for (key, node), place in zip(first.items(), mapping.operators, strict=True)
+        for key, node in first.items()
     ]
-    return operators, mapping
+
+
+def runtime_op(operator: OperatorMetrics, group: str = "") -> RuntimeOp:
+    """An operator of the profile, whose id is its index in the runtime's graph."""
+    index = None if operator.op_id is None else int(operator.op_id)
+    return RuntimeOp(operator.op_path, ((operator.op_path, operator.op_type),), index, group=group)
 
 
 def read_profiles(folder: Path, prefix: str) -> tuple[Profile, Mapping[str, str]]:
@@ -147,12 +145,13 @@ class ORTMonitor(EPMonitor):
         if not artifacts:
             return self.failure("no_data", f"the runtime wrote no profile into `{self._folder.path}`")
         warmup, measured = split_warmup(profile, self._observation)
-        operators, mapping = operators_of(warmup, measured, model_outline(self._observation))
+        operators = operators_of(warmup, measured)
         if not any(o.samples for o in operators):
             return OpTraceResult(
                 self.metadata(warmup=len(warmup), samples=len(measured)), "no_data", artifacts=artifacts,
                 error=f"the profile holds {len(profile.runs)} runs and none of a node after warm-up",
             )  # fmt: skip
+        mapping = map_operators(model_outline(self._observation), [runtime_op(o) for o in operators])
         total = sum(o.average or 0.0 for o in operators)
         notes = [*profile.notes, *missing_runs(profile, self._observation)]
         if self._observation is not None and self._observation.target.device == "gpu":
@@ -161,7 +160,7 @@ class ORTMonitor(EPMonitor):
         return OpTraceResult(
             self.metadata(warmup=len(warmup), samples=len(measured)),
             "basic_fallback" if fallback else "ok",
-            with_shares(operators),
+            with_shares(placed(operators, mapping)),
             {
                 "unit": "us",
                 "operators_us": total,

@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel, with_shares
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
 from winml.modelkit.session.monitor.ort_monitor import (
     end_to_end,
     missing_runs,
     model_outline,
     operators_of,
     read_profiles,
+    runtime_op,
     split_warmup,
 )
 from winml.modelkit.session.monitor.ort_profile import ProfileRun
@@ -169,23 +170,13 @@ class QNNMonitor(EPMonitor):
         model = model_outline(self._observation)
         types = {n.name: n.op_type for n in self._observation.nodes if n.name} if self._observation else {}
         on_npu = [_runtime_op(node, number, types) for number, p in enumerate(partitions) for node in p.nodes]
-        elsewhere, _ = operators_of(warmup, measured, model)
+        elsewhere = operators_of(warmup, measured)
         on_cpu = [o for o in elsewhere if o.ep != EP]
-        cpu_ops = [
-            RuntimeOp(o.op_path, ((o.op_path, o.op_type),), int(o.op_id) if o.op_id else None, group=o.ep)
-            for o in on_cpu
-        ]
-        mapping = map_operators(model, [*on_npu, *cpu_ops])
+        mapping = map_operators(model, [*on_npu, *(runtime_op(o, group=o.ep) for o in on_cpu)])
         skip = self._observation.warmup_runs if self._observation else 0
         kinds = self._qnn_types()
         metrics = [m for number, p in enumerate(partitions) for m in _metrics(p, number, skip, kinds)] + on_cpu
-        operators = [
-            replace(
-                m, onnx_op_type=place.onnx_op_type, onnx_nodes=place.nodes, origin=place.origin,
-                neighbour=place.neighbour,
-            )
-            for m, place in zip(metrics, mapping.operators, strict=True)
-        ]  # fmt: skip
+        operators = placed(metrics, mapping)
         times = {o.op_path: o.average for o in elsewhere if o.ep == EP}
         operators = _in_order(operators, [o.start_time_us or 0.0 for o in elsewhere if o.ep == EP])
         return operators, {**self._summary(partitions, operators, times), "absorbed_nodes": list(mapping.absorbed)}
