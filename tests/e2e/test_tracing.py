@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +227,26 @@ def test_a_real_npu_is_traced_with_the_command_of_the_docs(zoo: Path, tmp_path: 
     assert trace["metadata"]["simulated"] is False
     assert any(o["unit"] == "cycles" and o["onnx_nodes"] for o in trace["operators"])
     assert Path(trace["artifacts"]["csv"]).stat().st_size > 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pseudo terminal")
+def test_a_terminal_shows_the_machine_while_it_runs(zoo: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "winml.modelkit", "perf", "-m", str(zoo / "encoder.onnx"), "--target", "cpu",
+               "--sessions", "1", "--duration", "1.5", "--monitor", "--json"]  # fmt: skip
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while process.poll() is None or select.select([ours], [], [], 0)[0]:
+            try:
+                shown += os.read(ours, 4096) if select.select([ours], [], [], 0.1)[0] else b""
+            except OSError:  # the other end is closed
+                break
+        stdout = process.communicate(timeout=60)[0]
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"running \xc2\xb7 CPU" in shown
+    assert valid(stdout)["utilization"]["samples"] > 0
