@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,29 +69,28 @@ def reading(folder: Path, count: int) -> list[float]:
     return times
 
 
-def rows(folder: Path, transformer: Path, pairs: int) -> list[tuple[str, list[float]]]:
+def rows(folder: Path, transformer: Path, pairs: int) -> Iterator[tuple[str, list[float]]]:
+    """Each name with its values, as soon as they are measured."""
     small = model_zoo.saved(model_zoo.conv_net(), folder / "small.onnx")
     quantized = model_zoo.conv_w8a8(folder / "w8a8.onnx")
     cpu = ("--target", "cpu", "--threads", "1")
-    few, many = ("--iterations", "60", *TOKENS), ("--iterations", "2000")
+    few, many = ("--iterations", "30", *TOKENS), ("--iterations", "2000")
     npu = ("--target", "qnn/npu", "--iterations", "40")
 
     def against_plain(clock: str, model: Path, words: tuple[str, ...], *added: str) -> list[float]:
         return ratios(p50(clock, model, *words, *added), p50(clock, model, *words), pairs)
 
     large = (*cpu, *few)
-    return [
-        ("transformer on cpu: operators / run time", explained(transformer, pairs, *large)),
-        ("transformer on cpu: traced / plain, CPU time", against_plain("cpu_ms", transformer, large, *TRACE)),
-        ("0.1 ms CNN on cpu: traced / plain, CPU time", against_plain("cpu_ms", small, (*cpu, *many), *TRACE)),
-        ("W8A8 CNN on the QNN simulator: traced / plain, CPU", against_plain("cpu_ms", quantized, npu, *TRACE)),
-        ("transformer on cpu: --monitor / plain, CPU time", against_plain("cpu_ms", transformer, large, "--monitor")),
-        (
-            "transformer on cpu: --monitor / plain, wall time",
-            against_plain("latency_ms", transformer, large, "--monitor"),
-        ),
-        ("reading 1000 rows of a QNN profile, ms", reading(folder, pairs)),
-    ]
+    yield "transformer on cpu: operators / run time", explained(transformer, pairs, *large)
+    yield "transformer on cpu: traced / plain, CPU time", against_plain("cpu_ms", transformer, large, *TRACE)
+    yield "0.1 ms CNN on cpu: traced / plain, CPU time", against_plain("cpu_ms", small, (*cpu, *many), *TRACE)
+    yield "W8A8 CNN on the QNN simulator: traced / plain, CPU", against_plain("cpu_ms", quantized, npu, *TRACE)
+    yield "transformer on cpu: --monitor / plain, CPU time", against_plain("cpu_ms", transformer, large, "--monitor")
+    yield (
+        "transformer on cpu: --monitor / plain, wall time",
+        against_plain("latency_ms", transformer, large, "--monitor"),
+    )
+    yield "reading 1000 rows of a QNN profile, ms", reading(folder, pairs)
 
 
 def main() -> None:
@@ -100,16 +99,15 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    results = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sized = model_zoo.encoder(layers=6, width=384, heads=12, tokens=128, words=30522)
         transformer = options.model or model_zoo.saved(sized, folder / "encoder.onnx")
-        found = rows(folder, transformer, options.pairs)
-    results = []
-    for what, values in found:
-        middle, low, high = interval_of_median(values)
-        print(f"{what:56s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})")
-        results.append({"name": what, "median": middle, "low": low, "high": high, "n": len(values)})
+        for what, values in rows(folder, transformer, options.pairs):
+            middle, low, high = interval_of_median(values)
+            print(f"{what:56s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})", flush=True)
+            results.append({"name": what, "median": middle, "low": low, "high": high, "n": len(values)})
     print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")

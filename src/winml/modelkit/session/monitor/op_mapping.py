@@ -15,96 +15,11 @@ from typing import Any
 
 from winml.modelkit.core.op_trace import OperatorMetrics, Origin
 from winml.modelkit.graph.outline import Outline, OutlineNode
+from winml.modelkit.session.monitor.fusions import ANY, CORES, EDGES, LAYOUT, PARTS, SWALLOWS, Swallows
 
 _TOKEN = re.compile(r"_token_\d+$")
 _FUSION = re.compile(r"/\w*Fusion\w*/?$")
 _NUMBERED = re.compile(r"(?P<type>[A-Z]\w*?)_?\d+$")
-_EDGES = ("QuantizeLinear", "DequantizeLinear")
-_LAYOUT = ("Transpose", *_EDGES)
-"""What the runtime names the nodes it inserts where layouts or precisions meet."""
-
-_ACTIVATIONS = {"Relu": 1, "LeakyRelu": 1, "Sigmoid": 1, "Tanh": 1, "Clip": 1, "HardSigmoid": 1}
-_NORM = {"ReduceMean": 2, "Sub": 2, "Pow": 1, "Add": 2, "Sqrt": 1, "Div": 1, "Mul": 2, "Cast": 2}
-_GELU = {"Div": 1, "Erf": 1, "Add": 1, "Mul": 5, "Tanh": 1, "Pow": 1, "Sigmoid": 1}
-_ATTENTION = {
-    "MatMul": 5, "Add": 6, "Reshape": 6, "Transpose": 6, "Mul": 2, "Div": 1, "Softmax": 1, "Slice": 6, "Split": 1,
-    "Concat": 4, "Where": 1, "Unsqueeze": 3, "Squeeze": 3, "Shape": 6, "Gather": 6, "Gemm": 4,
-}  # fmt: skip
-
-Counts = Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class _Swallows:
-    """How many nodes of which type an operator may take in: among those before it, and among those after it."""
-
-    before: Counts = field(default_factory=dict)
-    after: Counts = field(default_factory=dict)
-
-
-_ANY = _Swallows(
-    before={"QuantizeLinear": 2, "DequantizeLinear": 8, "Identity": 2, "Cast": 1},
-    after={"QuantizeLinear": 4, "DequantizeLinear": 4, "Identity": 2, "Dropout": 2, "Cast": 1},
-)
-_CONV = _Swallows({"Pad": 1, "Conv": 1}, {"BatchNormalization": 1, "Add": 1, "Mul": 1, **_ACTIVATIONS})
-_GEMM = _Swallows({"Transpose": 2, "MatMul": 1}, {"Add": 1, **_ACTIVATIONS})
-_WHOLE_GELU = _Swallows(_GELU, _GELU)
-_WHOLE_NORM = _Swallows(_NORM, _NORM)
-_WHOLE_ATTENTION = _Swallows(_ATTENTION, _ATTENTION)
-_INTEGER = _Swallows({"DynamicQuantizeLinear": 1}, {"Cast": 1, "Mul": 2, "Add": 1})
-_SWALLOWS: dict[str, _Swallows] = {
-    "Conv": _CONV,
-    "FusedConv": _CONV,
-    "NhwcFusedConv": _CONV,
-    "QLinearConv": _CONV,
-    "Gemm": _GEMM,
-    "FusedGemm": _GEMM,
-    "QGemm": _GEMM,
-    "MatMul": _Swallows(after={"BatchNormalization": 1}),
-    "FusedMatMul": _Swallows({"Transpose": 2}, {"Mul": 1, "Div": 1}),
-    "Gelu": _WHOLE_GELU,
-    "BiasGelu": _Swallows({**_GELU, "Add": 1}, _GELU),
-    "FastGelu": _WHOLE_GELU,
-    "QuickGelu": _WHOLE_GELU,
-    "BiasSoftmax": _Swallows(before={"Add": 1}),
-    "LayerNormalization": _WHOLE_NORM,
-    "SimplifiedLayerNormalization": _WHOLE_NORM,
-    "SkipLayerNormalization": _WHOLE_NORM,
-    "SkipSimplifiedLayerNormalization": _WHOLE_NORM,
-    "EmbedLayerNormalization": _Swallows(before={"LayerNormalization": 1, "Gather": 3, **_NORM}),
-    "Attention": _WHOLE_ATTENTION,
-    "MultiHeadAttention": _WHOLE_ATTENTION,
-    "DynamicQuantizeMatMul": _INTEGER,
-    "MatMulIntegerToFloat": _INTEGER,
-}
-"""What operators of a type take in besides the node they are named after."""
-
-_CORES: dict[str, tuple[str, ...]] = {
-    "Gelu": ("Erf",),
-    "BiasGelu": ("Erf",),
-    "FastGelu": ("Tanh", "Gelu"),
-    "QuickGelu": ("Sigmoid",),
-    "BiasSoftmax": ("Softmax",),
-    "LayerNormalization": ("ReduceMean",),
-    "SimplifiedLayerNormalization": ("Pow",),
-    "SkipLayerNormalization": ("LayerNormalization", "ReduceMean"),
-    "SkipSimplifiedLayerNormalization": ("SimplifiedLayerNormalization",),
-    "EmbedLayerNormalization": ("Gather",),
-    "Attention": ("Softmax",),
-    "MultiHeadAttention": ("Softmax",),
-    "FusedConv": ("Conv",),
-    "NhwcFusedConv": ("Conv",),
-    "Gemm": ("MatMul",),
-    "FusedGemm": ("Gemm", "MatMul"),
-    "QGemm": ("Gemm", "MatMul"),
-    "FusedMatMul": ("MatMul",),
-    "DynamicQuantizeMatMul": ("MatMulInteger",),
-    "MatMulIntegerToFloat": ("MatMulInteger",),
-}
-"""The node types that show where in the model a fused operator without a name of its own belongs."""
-
-_PARTS = ("Erf", "Tanh", "Sigmoid", "ReduceMean", "Pow", "Softmax")
-"""Types that name a part of a fused operator and not its work."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +74,7 @@ def plain_name(name: str) -> str:
 
 def _core_types(op_type: str) -> tuple[str, ...]:
     bare = op_type.removeprefix("QLinear").removeprefix("Nhwc")
-    return (*_CORES.get(op_type, ()), *((bare,) if bare != op_type else ()))
+    return (*CORES.get(op_type, ()), *((bare,) if bare != op_type else ()))
 
 
 @dataclass
@@ -229,7 +144,7 @@ class _Resolver:
             if value in self.producers:
                 yield self.producers[value], False
 
-    def grow(self, members: Sequence[OutlineNode], owner: int, swallows: _Swallows) -> list[OutlineNode]:
+    def grow(self, members: Sequence[OutlineNode], owner: int, swallows: Swallows) -> list[OutlineNode]:
         """The dropped nodes around `members` that its operator takes in."""
         left = {True: Counter(swallows.after), False: Counter(swallows.before)}
         found: list[OutlineNode] = []
@@ -285,14 +200,14 @@ def _named(resolver: _Resolver, operators: Sequence[RuntimeOp]) -> list[list[Out
     return [[nodes[place] for place in sorted(nodes)] for nodes in found]
 
 
-def _swallows(kind: str, own: Sequence[OutlineNode]) -> _Swallows:
+def _swallows(kind: str, own: Sequence[OutlineNode]) -> Swallows:
     """What an operator of a type takes in, given the nodes it is named after."""
     types = {node.op_type for node in own}
-    if kind in _CORES and kind in types:
-        return _Swallows()  # the model has this very operator; nothing was fused to make it
+    if kind in CORES and kind in types:
+        return Swallows()  # the model has this very operator; nothing was fused to make it
     if kind.startswith("Skip") and types & {"LayerNormalization", "SimplifiedLayerNormalization"}:
-        return _Swallows(before={"Add": 2})
-    return _SWALLOWS.get(kind, _Swallows())
+        return Swallows(before={"Add": 2})
+    return SWALLOWS.get(kind, Swallows())
 
 
 def _grown(
@@ -303,14 +218,14 @@ def _grown(
         for kind in dict.fromkeys(kind for _, kind in op.sources if kind):
             found[owner] += resolver.grow(own, owner, _swallows(kind, own))
     for owner, own in enumerate(named):
-        found[owner] += resolver.grow([*own, *found[owner]], owner, _ANY)
+        found[owner] += resolver.grow([*own, *found[owner]], owner, ANY)
     return found
 
 
 def _main(op: RuntimeOp, nodes: Sequence[OutlineNode]) -> OutlineNode:
     """The node that does the work: of the operator's own type, else not one of the edges between precisions."""
     kinds = {kind for _, name in op.sources if name for kind in (name, *_core_types(name))}
-    inner = [n for n in nodes if n.op_type not in _EDGES]
+    inner = [n for n in nodes if n.op_type not in EDGES]
     return next((n for n in inner if n.op_type in kinds), (*inner, *nodes)[0])
 
 
@@ -324,7 +239,7 @@ def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], ord
     others = sorted((n.label for n in nodes if n is not main), key=order.__getitem__)
     labels = (main.label, *others)
     origin: Origin = "node" if len(labels) == 1 else "fused"
-    kind = None if origin == "fused" and main.op_type in _PARTS else main.op_type
+    kind = None if origin == "fused" and main.op_type in PARTS else main.op_type
     return Mapped(origin, labels, kind)
 
 
@@ -338,7 +253,7 @@ def _compiled(op: RuntimeOp, resolver: _Resolver) -> Mapped:
         plain = plain_name(name)
         if node is not None:
             names[node.label] = node.op_type
-        elif plain not in ("", kind, *_LAYOUT):
+        elif plain not in ("", kind, *LAYOUT):
             names[plain] = kind
     if not names:
         return Mapped("inserted")
