@@ -110,6 +110,12 @@ def devices_of(info: catalog.EPInfo) -> list[Any]:
     return [d for d in onnxruntime.get_ep_devices() if d.ep_name == info.full_name]
 
 
+def has_devices(ep: str) -> bool:
+    """Whether an EP can be registered in this process and finds a device."""
+    ensure_initialized([ep])
+    return bool(devices_of(catalog.BY_NAME[ep]))
+
+
 def device_kind(device: Any) -> Device:
     """`npu`, `gpu` or `cpu`."""
     return cast("Device", device.device.type.name.lower())

@@ -91,12 +91,9 @@ class QNNMonitor(EPMonitor):
 
     @classmethod
     def _available(cls) -> bool:
-        from winml.modelkit.ep import catalog
         from winml.modelkit.session import ep_registry
 
-        info = catalog.BY_NAME["qnn"]
-        ep_registry.ensure_initialized([info.name])
-        return bool(ep_registry.devices_of(info))
+        return ep_registry.has_devices("qnn")
 
     @property
     def output_dir(self) -> Path:
@@ -196,10 +193,10 @@ class QNNMonitor(EPMonitor):
         accelerator = [_average([r.accelerator_cycles for r in one]) for one in runs]
         cycles = sum(o.average or 0.0 for o in operators if o.unit == "cycles")
         known = None if not accelerator or None in accelerator else sum(a for a in accelerator if a is not None)
-        cpu_us = sum(o.average or 0.0 for o in operators if o.unit == "us")
+        cpu_us = sum(o.average or 0.0 for o in operators if o.ep != EP)
         simulated = self._observation is not None and self._observation.target.simulated
         return {
-            "unit": "cycles",
+            "unit": next((o.unit for o in operators if o.ep == EP), None),
             "hvx_threads": max((r.hvx_threads for one in runs for r in one if r.hvx_threads is not None), default=None),
             "accel_execute_us": _sum([_average([r.accelerator_us for r in one]) for one in runs]),
             "qnn_execute_us": _sum([_average([r.execute_us for r in one]) for one in runs]),

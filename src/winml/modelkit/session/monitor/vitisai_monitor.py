@@ -88,11 +88,9 @@ class VitisAIMonitor(ORTMonitor):
 
     @classmethod
     def _available(cls) -> bool:
-        from winml.modelkit.ep import catalog
         from winml.modelkit.session import ep_registry
 
-        ep_registry.ensure_initialized(["vitisai"])
-        return bool(ep_registry.devices_of(catalog.BY_NAME["vitisai"]))
+        return ep_registry.has_devices("vitisai")
 
     def _report_path(self) -> Path | None:
         if self._report is not None:
