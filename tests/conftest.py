@@ -50,6 +50,8 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "relu": model_zoo.relu(),
         "conv": model_zoo.conv_net(),
         "fused": model_zoo.conv_net(fused=True),
+        "split": model_zoo.split_net(),
+        "encoder": model_zoo.encoder(),
         "fpe": model_zoo.divides_int_min(),
         "hang": model_zoo.endless_loop(),
         "folded": model_zoo.crashes_when_folded(),

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
+from winml.modelkit.render.perf import utilization_words
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -24,6 +25,7 @@ class PerfProgress:
     def __init__(self, protocol: PerfProtocol) -> None:
         self._protocol = protocol
         self._done = 0
+        self._machine = ""
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -67,7 +69,14 @@ class PerfProgress:
         elif kind == "opened":
             self._progress.update(self._task, description="warming up")
         elif kind == "progress":
-            self._progress.update(self._task, description="running", completed=self._done + event["done"])
+            self._progress.update(
+                self._task, description=f"running{self._machine}", completed=self._done + event["done"]
+            )
+        elif kind == "utilization":
+            self._machine = f" · {utilization_words(event)}"
+            self._progress.update(self._task, description=f"running{self._machine}")
+        elif kind == "tracing":
+            self._progress.update(self._task, description="reading the trace")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -34,6 +34,8 @@ class Package:
     """Machine names as `platform.machine()` gives them, in lower case; empty means all."""
     extra: str | None = None
     """The extra of winml-modelkit that installs it."""
+    tracer: str | None = None
+    """The distribution that traces its operators, installed beside it in the version of the libraries inside it."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ TABLE: tuple[EPInfo, ...] = (
             Package(
                 "onnxruntime-ep-openvino", "onnxruntime_ep_openvino", "plugin", _LINUX_WINDOWS, _X64, "openvino"
             ),
-            Package("onnxruntime-openvino", "onnxruntime", "bundled", _LINUX_WINDOWS, _X64),
+            Package("onnxruntime-openvino", "onnxruntime", "bundled", _LINUX_WINDOWS, _X64, tracer="openvino"),
             _windowsml(),
         ),
         libraries={

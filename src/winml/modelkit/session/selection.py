@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,18 +33,24 @@ class Selection:
 
 
 def select(
-    target: Target, section: SessionSection, distribution: str | None = None, *, verbose: bool = False
+    target: Target,
+    section: SessionSection,
+    distribution: str | None = None,
+    *,
+    added: Mapping[str, str] | None = None,
+    verbose: bool = False,
 ) -> Selection:
     """Bind the target's EP: a plugin through its device, a bundled EP by name.
 
-    `distribution` names the package to take it from where several bring it; `verbose` makes it log everything.
+    `distribution` names the package to take it from where several bring it; `added` are session options
+    of a monitor; `verbose` makes it log everything.
     """
     info = catalog.BY_NAME[target.ep]
-    provider_options, added = options.complete(target, section.ep_options)
+    provider_options, unasked = options.complete(target, section.ep_options)
     found = look_for(info, this_host(), distribution)
     if isinstance(found, Rejected):
         raise unavailable(info, found)
-    prepared = session_options(section, verbose=verbose)
+    prepared = session_options(section, added, verbose=verbose)
     providers: list[Any] | None = None
     if info.name == "cpu":
         providers = ["CPUExecutionProvider"]
@@ -51,7 +58,7 @@ def select(
         providers = [_bundled(info, provider_options), "CPUExecutionProvider"]
     else:
         prepared.add_provider_for_devices([_device(info, target)], provider_options)
-    return Selection(prepared, providers, found.package, provider_options, added)
+    return Selection(prepared, providers, found.package, provider_options, unasked)
 
 
 def _bundled(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[str, str]]:
