@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import data_zoo
 from winml.modelkit.core.config import DataSection
@@ -164,6 +167,28 @@ def test_data_that_may_not_be_read_is_a_matter_of_the_machine(name: str, tmp_pat
     (tmp_path / name).chmod(0)
     with pytest.raises(UnavailableError, match=name):
         opened(tmp_path / name, IDS, model)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.one_of(
+        st.binary(max_size=80), st.text(alphabet='text,label"\n{}[]: \\\0a1', max_size=80).map(str.encode)
+    )
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "txt"])
+def test_any_bytes_as_a_table_give_samples_or_our_error(
+    ending: str, content: bytes, tmp_path: Path, model: Path
+) -> None:
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(content)
+    with contextlib.suppress(DataError):
+        list(opened(path, IDS, model))
+
+
+def test_json_of_any_depth_is_our_error(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("[" * 200_000)
+    with pytest.raises(DataError, match="line 1 of .* is not JSON"):
+        opened(tmp_path / "t.jsonl", IDS, model)
 
 
 def test_an_unknown_role_or_column_is_suggested(tmp_path: Path, model: Path) -> None:

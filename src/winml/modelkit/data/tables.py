@@ -54,7 +54,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"line {number} of `{path}` is not JSON: {error}") from error
             if not isinstance(row, dict):
                 raise DataError(f"line {number} of `{path}` is not a JSON object")
@@ -143,7 +143,7 @@ def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     value = _value(row, column, where)
     try:
         array = np.asarray(json.loads(value) if isinstance(value, str) and spec.dtype != "str" else value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
     # Text has no way to tell 1 from 1.0.
     return as_input(
