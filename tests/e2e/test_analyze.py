@@ -12,6 +12,8 @@ from test_commands import failed, valid, winml
 
 import analysis_zoo
 import model_zoo
+from winml.modelkit.ep import catalog
+from winml.modelkit.session import ep_registry
 
 NPU = ("--target", "qnn/npu", "--no-fusions")
 
@@ -158,6 +160,7 @@ def test_an_absent_ep_is_answered_as_far_as_anybody_knows(zoo: Path) -> None:
     assert {op["status"] for op in target["ops"]} == {"unknown"}
 
 
+@pytest.mark.qnn
 def test_a_crash_on_one_target_leaves_the_others_alone(tmp_path: Path) -> None:
     path = _saved(tmp_path, "crash", analysis_zoo.crashes_qnn())
     result = winml("analyze", "-m", path, "--all", "--no-fusions", "--json")
@@ -166,9 +169,8 @@ def test_a_crash_on_one_target_leaves_the_others_alone(tmp_path: Path) -> None:
     assert by_name["cpu"]["status"] == "supported"
     assert {"qnn/npu", "qnn/gpu", "openvino/cpu", "dml/gpu", "cuda/gpu"} <= set(by_name)
     crashed = by_name["qnn/npu"]
-    if crashed["source"]["kind"] == "asked":
-        assert (crashed["status"], crashed["error"]["code"]) == ("failed", "worker-crashed")
-        assert crashed["counts"]["unknown"] == 1
+    assert (crashed["status"], crashed["error"]["code"]) == ("failed", "worker-crashed")
+    assert crashed["counts"]["unknown"] == 1
 
 
 def test_a_target_that_does_not_answer_is_ended(tmp_path: Path) -> None:
@@ -180,18 +182,12 @@ def test_a_target_that_does_not_answer_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.qnn
 def test_a_compiled_model_belongs_to_its_ep(zoo: Path, tmp_path: Path) -> None:
-    import onnxruntime_qnn
-
-    onnxruntime.register_execution_provider_library("QNNExecutionProvider", onnxruntime_qnn.get_library_path())
-    try:
-        options = onnxruntime.SessionOptions()
-        devices = [d for d in onnxruntime.get_ep_devices() if d.ep_name == "QNNExecutionProvider"][:1]
-        options.add_provider_for_devices(devices, {"backend_type": "htp", "soc_model": "60"})
-        compiler = onnxruntime.ModelCompiler(options, str(zoo / "conv.onnx"), embed_compiled_data_into_model=True)
-        compiler.compile_to_file(str(tmp_path / "compiled.onnx"))
-        del compiler, options, devices
-    finally:
-        onnxruntime.unregister_execution_provider_library("QNNExecutionProvider")
+    ep_registry.ensure_initialized(["qnn"])
+    options = onnxruntime.SessionOptions()
+    device = ep_registry.devices_of(catalog.BY_NAME["qnn"])[:1]
+    options.add_provider_for_devices(device, {"backend_type": "htp", "soc_model": "60"})
+    compiler = onnxruntime.ModelCompiler(options, str(zoo / "conv.onnx"), embed_compiled_data_into_model=True)
+    compiler.compile_to_file(str(tmp_path / "compiled.onnx"))
     on_npu = valid(winml("analyze", "-m", tmp_path / "compiled.onnx", "--target", "qnn/npu", "--json").stdout)
     assert (on_npu["supported"], on_npu["fusions"], on_npu["facts"]["conv_share"]) == (True, None, None)
     result = winml("analyze", "-m", tmp_path / "compiled.onnx", "--target", "cpu", "--json")
@@ -210,3 +206,5 @@ def test_wrong_requests(zoo: Path, tmp_path: Path) -> None:
     broken.write_bytes(model.read_bytes()[:1000])
     assert "broken.onnx" in failed(winml("analyze", "-m", broken, "--all"), 2)
     assert "not found" in failed(winml("analyze", "-m", tmp_path / "none.onnx"), 2)
+    unknown = _saved(tmp_path, "unknown", model_zoo.text_model("g (float[1] x) => (float[1] y) { y = Nope (x) }"))
+    assert "operator `Nope`" in failed(winml("analyze", "-m", unknown, "--target", "cpu", "--no-fusions"), 2)

@@ -75,7 +75,7 @@ def plain_name(name: str) -> str:
 
 def placed_nodes(assigned: Iterable[Mapping[str, Any]], reasons: Sequence[Reason]) -> list[PlacedNode]:
     """The nodes of a session with the EP's reasons for those it left to the CPU."""
-    why = {plain_name(reason.node): reason.text for reason in reasons}
+    why = {plain_name(reason.node): reason.text for reason in reasons if plain_name(reason.node)}
     return [
         PlacedNode(
             plain_name(node["name"]),
