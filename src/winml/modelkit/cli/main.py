@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
     "build": ("winml.modelkit.cli.commands.build", "Optimize, quantize and compile a model for a target."),
     "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),
+    "quantize": ("winml.modelkit.cli.commands.quantize", "Quantize a model and compare its outputs."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
