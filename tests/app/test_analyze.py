@@ -56,3 +56,12 @@ def test_options_of_an_ep_need_one_target(zoo: Any) -> None:
     request = AnalyzeRequest(model=str(zoo / "relu.onnx"), all_targets=True, ep_options={"soc_model": "60"})
     with pytest.raises(RequestError, match="needs one target"):
         analyze(request, lambda event: None)
+
+
+def test_a_result_can_name_the_model_as_others_know_it(zoo: Any) -> None:
+    request = AnalyzeRequest(
+        model=str(zoo / "fused.onnx"), target="vitisai/npu", fusions=False, shown_as="optimized.onnx"
+    )
+    result = analyze(request, lambda event: None)
+    assert result["model"] == "optimized.onnx"
+    assert str(zoo) not in str(result)

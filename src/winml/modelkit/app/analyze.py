@@ -53,6 +53,12 @@ class AnalyzeRequest:
     ep_options: dict[str, str] = field(default_factory=dict)
     fusions: bool = True
     timeout_s: float = DEFAULT_TIMEOUT_S
+    shown_as: str | None = None
+    """What the result and its commands call the model; None takes `model`."""
+
+    @property
+    def name(self) -> str:
+        return self.shown_as or self.model
 
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
@@ -81,7 +87,7 @@ def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
     return {
         "schema": SCHEMA,
         "ok": True,
-        "model": request.model,
+        "model": request.name,
         "facts": prepared["facts"],
         "supported": all(target["status"] == "supported" for target in answered),
         "targets": answered,
@@ -215,7 +221,7 @@ class _Asker:
     def _without_copy(self, error: ModelkitError) -> Json:
         """The error with the user's file in place of the copy that was asked about."""
         value = error.to_json()
-        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.model)}
+        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.name)}
 
     def _result(self, target: Target, status: str, source: Json, ops: Sequence[answer.OpAnswer]) -> Json:
         return {
@@ -242,10 +248,8 @@ class _Asker:
         if hazard["fix"] is None:
             return hazard
         dims = " ".join(f"--dim {name}={size}" for name, size in self.prepared["axes"].items())
-        path = Path(self.request.model)
-        fix = hazard["fix"].format(
-            model=_quoted(self.request.model), stem=path.stem.replace(" ", "_"), target=target, dims=dims
-        )
+        stem = Path(self.request.name).stem.replace(" ", "_")
+        fix = hazard["fix"].format(model=_quoted(self.request.name), stem=stem, target=target, dims=dims)
         return hazard | {"fix": fix}
 
 
