@@ -63,6 +63,8 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         "model": str(model),
         "output": str(output),
         "section": sections.plain(section),
+        "target": None if target is None else str(target),
+        "allow_unsupported": request.allow_unsupported,
         "verify": request.verify,
         "seed": request.seed,
         "overwrite": request.overwrite,
@@ -73,7 +75,7 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         "ok": True,
         "model": request.model,
         "output": request.output,
-        "target": None if target is None else str(target),
+        "target": args["target"],
         "section": args["section"],
         **report,
     }

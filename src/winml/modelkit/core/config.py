@@ -47,8 +47,6 @@ class OptimizeSection:
     """Opset to convert to; null keeps the model's."""
     fixed_dims: dict[str, int] = key(sizes, factory=dict)
     """Sizes of symbolic dimensions, written into the model."""
-    refuse: tuple[str, ...] = key(names, ())
-    """Operators that no pass may make: what the target does not take of those its passes could."""
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,7 @@ def resolve(
     for name in sorted(wanted):
         _require_supported(table.BY_NAME[name], checked)
     names = (chosen | wanted) - unwanted
-    rows = [row for row in table.PASSES if row.name in names]
-    makes = {op for row in rows for op in row.produces}
-    return OptimizeSection(passes=tuple(row.name for row in rows), opset=opset, refuse=tuple(refused(checked, makes)))
+    return OptimizeSection(passes=tuple(row.name for row in table.PASSES if row.name in names), opset=opset)
 
 
 def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:

@@ -12,10 +12,12 @@ from typing import Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import ModelkitError, RunFailedError
+from winml.modelkit.core.target import DEVICES, Target
 from winml.modelkit.graph import files
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.stages.optimize import dims, opset, verify
 from winml.modelkit.stages.optimize.apply import Runner
+from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.stages.optimize.table import Pass, available
 from winml.modelkit.stages.optimize.verify import Reference
 from winml.modelkit.stages.optimize.workspace import Version, Workspace
@@ -54,8 +56,8 @@ class Job:
 
     rows: tuple[Pass, ...]
     runner: Runner
-    refuse: frozenset[str]
-    """Operators that no pass may make."""
+    target: Target | None
+    """Whose operators may be made; None when all may."""
     reference: Reference | None
     context: Any
 
@@ -63,7 +65,7 @@ class Job:
 def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
     """Optimize `args["model"]` into `args["output"]` by `args["section"]` and report what was done.
 
-    Besides: `verify` (default true), `seed`, `overwrite`.
+    Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`.
     """
     section = sections.read(OptimizeSection, args["section"], "optimize")
     rows = available(section.passes)
@@ -74,7 +76,8 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
         start = _prepared(workspace, first, section)
         wanted = args.get("verify", True)
         reference = verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims) if wanted else None
-        job = Job(_in_order(rows, section.passes), Runner(workspace), frozenset(section.refuse), reference, context)
+        target = None if args.get("allow_unsupported") else _target(args.get("target"))
+        job = Job(_in_order(rows, section.passes), Runner(workspace), target, reference, context)
         last, outcomes, verification = _optimize(job, start)
         result = source if last is first else files.load(last.path)
         written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
@@ -95,6 +98,13 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
         "verification": verification,
         "warnings": _warnings(outcomes, last, verification),
     }
+
+
+def _target(word: str | None) -> Target | None:
+    if word is None:
+        return None
+    ep, _, device = word.partition("/")
+    return Target(ep, next(known for known in DEVICES if known == (device or ep)))
 
 
 def _in_order(rows: Iterable[Pass], names: tuple[str, ...]) -> tuple[Pass, ...]:
@@ -176,9 +186,9 @@ def _objection(
     job: Job, row: Pass, version: Version, made: Version, compared: tuple[Outcome, ...] | None
 ) -> str | None:
     """Why the work of a pass is not kept, or None."""
-    never = sorted(job.refuse & set(made.ops) - set(version.ops))
+    never = refused(job.target, set(made.ops) - set(version.ops))
     if never:
-        return f"would make {', '.join(never)}, which the target is not known to take"
+        return f"would make {', '.join(never)}, which {job.target} is not known to take"
     if compared is not None and _differs(job, made, (*compared, Outcome(row, True, 0.0))):
         return "would change the outputs of the model"
     return None
