@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError
@@ -23,7 +22,7 @@ def compile_model(args: dict[str, Any], context: object) -> dict[str, Any]:
     if job.share != "alone":
         raise RequestError("a stage of a build compiles one model on its own")
     info = catalog.BY_NAME[job.target.ep]
-    name = Path(args.get("name") or job.model.name).name
+    name = job.model.name
     source = reading.source({"model": str(job.model)}, context)
     refused = ep_refusal(info) or model_refusal(name, source, info, job.target.device)
     if refused is not None:
