@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.errors import RequestError
 
 
 def test_a_section_survives_its_json() -> None:
     section = CompileSection("ort_jit", True, {"soc_model": "60"})
-    assert CompileSection.from_json(section.to_json()) == section
-    assert CompileSection.from_json({}) == CompileSection()
+    assert compile_section_from_json(sections.plain(section)) == section
+    assert compile_section_from_json({}) == CompileSection()
+
+
+def test_the_older_name_of_a_compiler_is_understood() -> None:
+    assert compile_section_from_json({"compiler": "ort_session"}).compiler == "ort_jit"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +26,7 @@ def test_a_section_survives_its_json() -> None:
     [
         ([], "`compile` must be an object"),
         ({"provider_option": {}}, "unknown key `compile.provider_option`"),
-        ({"compiler": 1}, "`compile.compiler` must be text"),
+        ({"compiler": 1}, "`compile.compiler` cannot be 1"),
         ({"embed": "yes"}, "`compile.embed` must be true or false"),
         ({"provider_options": {"soc_model": 60}}, "must map names to text"),
         ({"provider_options": None}, "must map names to text"),
@@ -29,10 +34,10 @@ def test_a_section_survives_its_json() -> None:
 )
 def test_what_does_not_fit_is_named(value: Any, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        CompileSection.from_json(value)
+        compile_section_from_json(value)
 
 
 def test_a_misspelt_key_gets_the_nearest_one() -> None:
     with pytest.raises(RequestError) as caught:
-        CompileSection.from_json({"provider_option": {}})
+        compile_section_from_json({"provider_option": {}})
     assert "`provider_options`" in (caught.value.hint or "")

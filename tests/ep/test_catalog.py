@@ -129,12 +129,12 @@ def test_simulators_are_of_devices_the_ep_drives_on_systems_it_has_a_package_for
 
 @every_ep
 def test_preferred_precisions_are_of_devices_the_ep_drives(info: EPInfo) -> None:
-    assert set(info.quantization) <= set(info.devices)
+    assert set({**info.auto_precision, **info.unquantized}) <= set(info.devices)
 
 
 @every_ep
 def test_an_ep_that_quantizes_by_itself_has_no_preferred_precision(info: EPInfo) -> None:
-    assert not (info.native_quantization and info.quantization)
+    assert not (info.native_quantization and info.auto_precision)
 
 
 @every_ep

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.stages.compile.parity import checked, elsewhere, excused, judged, limits

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog

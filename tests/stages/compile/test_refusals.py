@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.target import Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.stages.compile.refusals import ep_refusal, model_refusal, sharing_refusal

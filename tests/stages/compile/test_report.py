@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.stages.compile.report import model_report, sharing
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import model_zoo
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import WorkerCrashed
 from winml.modelkit.core.target import Target
 from winml.modelkit.stages.compile.stage import CompileStage, Model, Outcome, Settings

@@ -11,7 +11,8 @@ from typing import Any
 
 from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.app.session_notes import simulator_options
+from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.errors import (
     EPUnavailableError,
     ModelkitError,
@@ -105,7 +106,7 @@ def _check_keys(config: Mapping[str, Any]) -> None:
 
 def _section(request: CompileRequest) -> CompileSection:
     """The compile section: what was said on the command line wins over the config."""
-    stored = CompileSection.from_json(request.config.get("compile") or {})
+    stored = compile_section_from_json(request.config.get("compile") or {})
     return replace(
         stored,
         compiler=table.find(request.compiler or stored.compiler).name,
@@ -122,8 +123,9 @@ def _asked(request: CompileRequest) -> TargetRequest:
     return target_request(wanted, request.ep, request.device)
 
 
-def _tools(request: CompileRequest) -> Tools:
-    root = request.qnn_sdk_root or os.environ.get(VARIABLE)
+def sdk_tools(root: str | None = None) -> Tools:
+    """Where the SDK is, from the command line or from the environment."""
+    root = root or os.environ.get(VARIABLE)
     return Tools(Path(root).expanduser().absolute() if root else None)
 
 
@@ -187,34 +189,40 @@ def _libraries(installed: Installed | None, compiler: Compiler, tools: Tools) ->
     return known if len(known) == len(versions) else None
 
 
+def compile_settings(section: CompileSection, target: Target, installed: Installed | None, tools: Tools) -> Settings:
+    """How models are compiled for a target with what is here; raises when the compiler is not."""
+    compiler = table.find(section.compiler)
+    missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
+    if missing is not None:
+        raise UnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
+    return Settings(
+        target=target,
+        section=replace(section, provider_options=options.checked(target, section.provider_options)),
+        libraries=_libraries(installed, compiler, tools),
+        python=None if installed is None else installed.python,
+        distribution=None if installed is None else installed.package.distribution,
+        tools=tools,
+        validate=installed is not None,
+    )
+
+
 def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) -> dict[str, Any]:
     """Compile, deliver what succeeded, and return the JSON object of the contract; see `raise_for`."""
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
     paths = [model_argument(model).path for model in request.models]
-    section, asked, tools = _section(request), _asked(request), _tools(request)
+    section, asked, tools = _section(request), _asked(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:
         raise refused
     target, installed = _resolved(asked, compiler)
-    missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
-    if missing is not None:
-        raise UnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
-    section = replace(section, provider_options=options.checked(target, section.provider_options))
+    settings = replace(
+        compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
+    )
+    settings = replace(settings, validate=request.validate and settings.validate)
     check_free(place.folder, place.names, overwrite=request.overwrite)
     on_event({"event": "target", "target": target})
-    settings = Settings(
-        target=target,
-        section=section,
-        libraries=_libraries(installed, compiler, tools),
-        python=None if installed is None else installed.python,
-        distribution=None if installed is None else installed.package.distribution,
-        tools=tools,
-        validate=request.validate and installed is not None,
-        reuse=request.reuse,
-        timeout_s=request.timeout_s,
-    )
     models = [Model(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
     outcome = CompileStage(settings, cache=cache, on_event=on_event).run(models)
@@ -271,7 +279,7 @@ def _result(settings: Settings, place: _Place, rows: list[dict[str, Any]], outco
     complete, added = options.complete(target, section.provider_options)
     together = [outcome.made[model].report for model in outcome.alone]
     shared = sharing(together, [made.report for made in outcome.alone.values()]) if together else None
-    chosen = targets.simulator_choices(added) if target.simulated else []
+    chosen = simulator_options({"added_options": added}) if target.simulated else []
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -333,7 +341,7 @@ def raise_for(result: dict[str, Any]) -> None:
 
 def list_compilers(request: CompileRequest) -> dict[str, Any]:
     """Which compilers can be used for the selected EP here, and why the others cannot."""
-    asked, tools = _asked(request), _tools(request)
+    asked, tools = _asked(request), sdk_tools(request.qnn_sdk_root)
     info = asked.ep if asked.ep is not None else catalog.BY_NAME[targets.resolve_request(asked).target.ep]
     refused = ep_refusal(info)
     found = candidates(info, this_host())

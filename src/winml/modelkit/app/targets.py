@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from winml.modelkit.core.errors import EPUnavailableError, RunFailedError
-from winml.modelkit.core.target import DEVICES, Device
+from winml.modelkit.core.target import DEVICES, Device, Target
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.discovery import Installed, this_host
 from winml.modelkit.ep.targets import Resolved, TargetRequest
@@ -44,6 +45,23 @@ def resolve_request(asked: TargetRequest) -> Resolved:
     return targets.resolve(asked, this_host(), probe_devices)
 
 
-def simulator_choices(added: dict[str, str]) -> list[str]:
-    """What was decided for a simulated device that the user left open, in words, from the options nobody asked for."""
-    return [f"provider option {k}={v} was chosen for the simulator" for k, v in added.items() if k != "backend_type"]
+@dataclass(frozen=True)
+class Planned:
+    """A target to build for, which need not be here."""
+
+    target: Target
+    here: Resolved | None
+    absent: EPUnavailableError | None
+    """Why it cannot be asked or run on this machine."""
+
+
+def plan(target: str | None, ep: str | None, device: str | None) -> Planned:
+    """The target to build for; only that a named EP or its device is not here is tolerated."""
+    asked = targets.request(target, ep, device)
+    try:
+        here = resolve_request(asked)
+    except EPUnavailableError as error:
+        if asked.ep is None:
+            raise
+        return Planned(Target(asked.ep.name, asked.device or asked.ep.devices[0]), None, error)
+    return Planned(here.target, here, None)

@@ -13,7 +13,7 @@ import numpy as np
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.session import environment
-from winml.modelkit.session.distance import distance as output_distance
+from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.opening import OpenArm, open_arm
 from winml.modelkit.worker import priority
 
@@ -140,4 +140,4 @@ def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
     with np.load(Path(args["base"])) as base, np.load(Path(args["candidate"])) as candidate:
         if sorted(base.files) != sorted(candidate.files):
             raise DataError("the two models have different outputs")
-        return {"outputs": [output_distance(base[name], candidate[name]) for name in sorted(base.files)]}
+        return {"outputs": [distance_of(base[name], candidate[name]) for name in sorted(base.files)]}

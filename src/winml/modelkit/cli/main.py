@@ -12,8 +12,13 @@ from typing import Any
 COMMANDS: dict[str, tuple[str, str]] = {
     "sys": ("winml.modelkit.cli.commands.sys", "Show what this machine has and, for the rest, why not."),
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
+    "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
+    "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
+    "build": ("winml.modelkit.cli.commands.build", "Optimize, quantize and compile a model for a target."),
+    "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
+    "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),

@@ -76,20 +76,17 @@ class PerfProgress:
             self._progress.stop()
 
 
-class _Line:
-    """One line that is written over, on a terminal only."""
+class LineProgress:
+    """One line on a terminal that is written over and goes at the end."""
 
     def __enter__(self) -> Self:
         self._live = is_terminal(sys.stderr)
         return self
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def write(self, text: str) -> None:
         if self._live:
-            sys.stderr.write(f"\r\x1b[K{self._text(event)}")
+            sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
-
-    def _text(self, event: dict[str, Any]) -> str:
-        raise NotImplementedError
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -98,28 +95,90 @@ class _Line:
             sys.stderr.write("\r\x1b[K")
 
 
-class CompareProgress(_Line):
+class CompareProgress(LineProgress):
     """What is being done, and how many rounds it has had."""
 
-    def _text(self, event: dict[str, Any]) -> str:
+    def on_event(self, event: dict[str, Any]) -> None:
+        self.write(self._text(event))
+
+    @staticmethod
+    def _text(event: dict[str, Any]) -> str:
         kind = event["event"]
         if kind == "calibration":
             return f"measuring how much the base varies: A/A round {event['number']}"
         if kind == "round":
             return f"round {event['number']}"
-        words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
+        words = {"build": "building", "probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
         return f"{words[kind]} {event['label']}"
 
 
-class CompileProgress(_Line):
+class CompileProgress(LineProgress):
     """Which model is being compiled or run."""
 
     def on_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "target":
             announce(event["target"])
         else:
-            super().on_event(event)
+            together = " together with the others" if event.get("of", 1) > 1 else ""
+            self.write(f"{event['event']} {event['model']}{together}")
 
-    def _text(self, event: dict[str, Any]) -> str:
-        together = " together with the others" if event.get("of", 1) > 1 else ""
-        return f"{event['event']} {event['model']}{together}"
+
+class StageProgress(LineProgress):
+    """The stage that runs and how far it is; finished stages stay as lines."""
+
+    _stage = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "target":
+            announce(event["target"])
+        elif kind == "stage":
+            self._stage = event["stage"]
+            self.write(f"{self._stage} …")
+        elif kind == "stage-done":
+            self._done(event)
+        else:
+            self.write(f"{self._stage}: {_how_far(event)}")
+
+    def _done(self, event: dict[str, Any]) -> None:
+        if self._live:
+            how = "from the cache" if event["hit"] else f"{event['seconds']:.1f} s"
+            self.write(f"{event['stage']}: {how}\n")
+
+
+def _how_far(event: dict[str, Any]) -> str:
+    """An event of a stage in words: its numbers, and the name of the part it is at."""
+    name = event.get("name") or event.get("pass") or event.get("op") or event["event"]
+    done, total = event.get("done"), event.get("total")
+    return f"{name} {done} of {total}" if done is not None and total is not None else str(name)
+
+
+class EvalProgress(LineProgress):
+    """Which model runs and how many samples it has had."""
+
+    _role = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "target":
+            announce(event["target"])
+        elif kind == "run":
+            self._role = event["role"]
+            self.write(f"opening the {self._role}")
+        else:
+            self.write(f"{self._role}: sample {event.get('done', 0)} of {event['total']}")
+
+
+class AnalyzeProgress(LineProgress):
+    """Which target is being asked; its answer stays as a line while the others are asked."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind, name = event["event"], event.get("name")
+        if kind == "asking":
+            self.write(f"asking {name} ({event['done'] + 1} of {event['total']})")
+        elif kind == "answered":
+            self.write(f"{name}: {event['status']}\n")
+        elif kind == "reading":
+            self.write(f"reading {name}")
+        else:
+            self.write(f"trying pass {_how_far(event)}")

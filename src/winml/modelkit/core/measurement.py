@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any
 
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core import sections
+from winml.modelkit.core.sections import key, optional, sizes, text, whole, words
 from winml.modelkit.core.target import Target
 
 NS_PER_MS = 1_000_000
@@ -16,47 +16,21 @@ NS_PER_MS = 1_000_000
 class SessionSection:
     """How a session is opened; never part of a cache key."""
 
-    threads: int | None = None
-    optimization_level: str = "all"
-    config_entries: dict[str, str] = field(default_factory=dict)
-    ep_options: dict[str, str] = field(default_factory=dict)
-    fixed_dims: dict[str, int] = field(default_factory=dict)
+    threads: int | None = key(optional(whole(1)), None)
+    optimization_level: str = key(text, "all")
+    config_entries: dict[str, str] = key(words, factory=dict)
+    ep_options: dict[str, str] = key(words, factory=dict)
+    fixed_dims: dict[str, int] = key(sizes, factory=dict)
     """Sizes of symbolic dimensions, fixed when the session is opened."""
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "threads": self.threads,
-            "optimization_level": self.optimization_level,
-            "config_entries": dict(self.config_entries),
-            "ep_options": dict(self.ep_options),
-            "fixed_dims": dict(self.fixed_dims),
-        }
-
-
-def _words(value: Any, name: str) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-        raise RequestError(f"`session.{name}` must map names to text but got {value!r}")
-    return dict(value)
+        value: dict[str, Any] = sections.plain(self)
+        return value
 
 
 def section_from_json(value: Any) -> SessionSection:
     """A session section as a build config holds it; an error names the first key that does not fit."""
-    if not isinstance(value, dict):
-        raise RequestError(f"`session` must be an object but got {value!r}")
-    known = [f.name for f in fields(SessionSection)]
-    for key in value:
-        if key not in known:
-            raise RequestError(f"unknown key `session.{key}`", hint=did_you_mean(key, known))
-    threads, level = value.get("threads"), value.get("optimization_level", "all")
-    if threads is not None and (type(threads) is not int or threads < 1):
-        raise RequestError(f"`session.threads` must be at least 1 but got {threads!r}")
-    if not isinstance(level, str):
-        raise RequestError(f"`session.optimization_level` must be text but got {level!r}")
-    dims = value.get("fixed_dims", {})
-    if not isinstance(dims, dict) or not all(type(v) is int and v >= 1 for v in dims.values()):
-        raise RequestError(f"`session.fixed_dims` must map names to numbers from 1 but got {dims!r}")
-    entries = _words(value.get("config_entries", {}), "config_entries")
-    return SessionSection(threads, level, entries, _words(value.get("ep_options", {}), "ep_options"), dict(dims))
+    return sections.read(SessionSection, value, "session")
 
 
 @dataclass(frozen=True)

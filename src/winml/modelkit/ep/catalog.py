@@ -59,6 +59,16 @@ def _choice(*choices: str) -> Option:
 
 
 @dataclass(frozen=True)
+class Int8:
+    """The 8-bit types an EP is fastest with, and the conventions it wants."""
+
+    activation_type: str = "uint8"
+    weight_type: str = "int8"
+    per_channel: bool = True
+    rules: str = "ort"
+
+
+@dataclass(frozen=True)
 class EPInfo:
     """One row of the table."""
 
@@ -88,8 +98,12 @@ class EPInfo:
     simulated_on: dict[Device, tuple[tuple[System, str], ...]] = field(default_factory=dict)
     simulator_options: dict[str, str] = field(default_factory=dict)
     """Options a simulated device needs, set when the user does not, and shown."""
-    quantization: dict[Device, str] = field(default_factory=dict)
-    """Preferred precision per device; a device that is absent stays unquantized."""
+    auto_precision: dict[Device, str] = field(default_factory=dict)
+    """What precision `auto` means per device; a device that is absent stays unquantized."""
+    int8: Int8 = field(default_factory=Int8)
+    """What precision `int8` means."""
+    unquantized: dict[Device, str] = field(default_factory=dict)
+    """Devices that must not be handed a quantized model, with the reason."""
 
 
 _WINDOWS: tuple[System, ...] = ("Windows",)
@@ -230,7 +244,8 @@ TABLE: tuple[EPInfo, ...] = (
         aliases=("mlas",),
         devices=("cpu",),
         packages=(Package("onnxruntime", "onnxruntime", "builtin", ("Linux", "Windows", "Darwin")),),
-        quantization={"cpu": "u8s8"},
+        # uint8 activations with int8 weights: MLAS has no fast kernels for the other pairs.
+        int8=Int8("uint8", "int8", per_channel=True),
     ),
     EPInfo(
         name="qnn",
@@ -256,7 +271,9 @@ TABLE: tuple[EPInfo, ...] = (
         simulated_on={"npu": (("Linux", "x86_64"),)},
         # Without a SoC the simulator cannot finalize float transformers (QNN error 1002); 60 is Snapdragon X Elite.
         simulator_options={"soc_model": "60"},
-        quantization={"npu": "w8a16"},
+        auto_precision={"npu": "w8a16"},
+        int8=Int8("uint8", "uint8", per_channel=False, rules="qnn"),
+        unquantized={"gpu": "a quantized model hangs there (finding gpu-004)"},
     ),
     EPInfo(
         name="openvino",

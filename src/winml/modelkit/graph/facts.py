@@ -145,6 +145,11 @@ def facts(
     )
 
 
+def runtime_values(model: ModelProto) -> tuple[ValueFacts, ...]:
+    """The inputs that a caller must give."""
+    return tuple(_value(value) for value in runtime_inputs(model.graph))
+
+
 def _plain(value: Any) -> Any:
     if hasattr(value, "to_json"):
         return value.to_json()

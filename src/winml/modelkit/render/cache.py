@@ -21,7 +21,8 @@ def _list(result: dict[str, Any]) -> str:
 def _gc(result: dict[str, Any]) -> str:
     verb = "would remove" if result["dry_run"] else "removed"
     return (
-        f"{verb} {result['objects']} objects ({size(result['bytes'])}), {result['entries']} stage results and "
+        f"{verb} {result['objects']} objects ({size(result['bytes'])}), {result['entries']} stage results, "
+        f"{result['builds']} builds and "
         f"{result['temporaries']} left-over files; {size(result['kept_bytes'])} kept"
     )
 

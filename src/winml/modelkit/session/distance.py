@@ -1,17 +1,15 @@
-"""How far two outputs are apart."""
+"""How far two values of one output are apart."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 
-def distance(a: Any, b: Any) -> dict[str, Any]:
-    """Of two outputs; numbers that are not floats (classes, masks) are equal or they are not.
-
-    `relative` is the norm of the difference over the norm of `a`.
-    """
+def distance_of(a: Any, b: Any) -> dict[str, Any]:
+    """How far two outputs are apart; numbers that are not floats (classes, masks) are equal or they are not."""
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return {"same_shape": False, "equal": False, "max_abs": None, "cosine": None, "relative": None}
     if a.dtype.kind not in "fc":
@@ -31,3 +29,8 @@ def distance(a: Any, b: Any) -> dict[str, Any]:
         "cosine": float(x @ y / norms),
         "relative": float(np.linalg.norm(difference)) / size,
     }
+
+
+def sqnr_db(relative: float) -> float:
+    """Signal to quantization noise ratio behind a relative error above zero."""
+    return -20.0 * math.log10(relative)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.session import environment
-from winml.modelkit.session.inputs import Arrays
 from winml.modelkit.session.opening import open_arm
 from winml.modelkit.worker.memory import memory_of
 

@@ -20,10 +20,10 @@ _LEVELS = {
 RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
 
 
-def session_options(section: SessionSection) -> Any:
-    """Options with placement recorded and only warnings and errors in the log."""
+def session_options(section: SessionSection, *, verbose: bool = False) -> Any:
+    """Options with placement recorded and, unless `verbose`, only warnings and errors in the log."""
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 2
+    options.log_severity_level = 0 if verbose else 2
     if section.threads is not None:
         options.intra_op_num_threads = section.threads
         options.inter_op_num_threads = 1

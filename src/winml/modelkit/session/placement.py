@@ -43,6 +43,20 @@ class Placement:
         }
 
 
+@dataclass(frozen=True)
+class AssignedNode:
+    """A node as the runtime saw it when it asked the EPs: after its basic rewrites, with layout nodes an EP asked for."""
+
+    name: str
+    op: str
+    ep: str
+    partition: int | None
+    """Number of the group an EP compiled as one; None on the CPU."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "op": self.op, "ep": self.ep, "partition": self.partition}
+
+
 def _op_name(node: Any) -> str:
     return f"{node.domain}:{node.op_type}" if node.domain not in ("", "ai.onnx") else str(node.op_type)
 
@@ -63,3 +77,12 @@ def read_placement(subgraphs: Iterable[Any], requested: str) -> Placement:
         else:
             partitions[subgraph.ep_name] += 1
     return Placement(requested, dict(nodes), dict(partitions), dict(cpu_ops.most_common()))
+
+
+def read_nodes(subgraphs: Iterable[Any]) -> tuple[AssignedNode, ...]:
+    """Every node behind `get_provider_graph_assignment_info()`."""
+    return tuple(
+        AssignedNode(node.name, _op_name(node), group.ep_name, None if group.ep_name == CPU else number)
+        for number, group in enumerate(subgraphs)
+        for node in group.get_nodes()
+    )

@@ -31,17 +31,19 @@ class Selection:
     """Those among the provider options that nobody asked for by name."""
 
 
-def select(target: Target, section: SessionSection, distribution: str | None = None) -> Selection:
+def select(
+    target: Target, section: SessionSection, distribution: str | None = None, *, verbose: bool = False
+) -> Selection:
     """Bind the target's EP: a plugin through its device, a bundled EP by name.
 
-    `distribution` names the package to take it from where several bring it.
+    `distribution` names the package to take it from where several bring it; `verbose` makes it log everything.
     """
     info = catalog.BY_NAME[target.ep]
     provider_options, added = options.complete(target, section.ep_options)
     found = look_for(info, this_host(), distribution)
     if isinstance(found, Rejected):
         raise unavailable(info, found)
-    prepared = session_options(section)
+    prepared = session_options(section, verbose=verbose)
     providers: list[Any] | None = None
     if info.name == "cpu":
         providers = ["CPUExecutionProvider"]

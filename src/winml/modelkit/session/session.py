@@ -16,9 +16,9 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
+from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.session import failures
-from winml.modelkit.session.inputs import InputSpec
-from winml.modelkit.session.placement import Placement, read_placement
+from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes, read_placement
 from winml.modelkit.session.selection import select
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -38,18 +38,23 @@ class WinMLSession:
         section: SessionSection | None = None,
         strict_ep: bool = False,
         distribution: str | None = None,
+        asking: bool = False,
     ) -> None:
-        """Open `model`; `distribution` names the package to take the EP from where several bring it."""
+        """Open `model`; `distribution` names the package to take the EP from where several bring it.
+
+        `asking` is for those who want to know what the EP says: it logs everything, and may take no node at all.
+        """
         self.path = require_model_file(model)
         self.target = target
         self.section = section or SessionSection()
         self._info = catalog.BY_NAME[target.ep]
+        self._asking = asking
         self._bindings: list[Any] = []
         self._session: Any = self._open(distribution)
         self.placement = self._checked_placement(strict_ep=strict_ep)
 
     def _open(self, distribution: str | None) -> Any:
-        chosen = select(self.target, self.section, distribution)
+        chosen = select(self.target, self.section, distribution, verbose=self._asking)
         self.package = chosen.package
         self.provider_options, self.added_options = chosen.provider_options, chosen.added_options
         """Options the EP was opened with, and those among them that nobody asked for by name."""
@@ -71,7 +76,7 @@ class WinMLSession:
             )
         placement = read_placement(self._session.get_provider_graph_assignment_info(), wanted)
         ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
-        if placement.took_nothing:
+        if placement.took_nothing and not self._asking:
             raise PlacementError(
                 f"`{self.target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
                 hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
@@ -85,6 +90,10 @@ class WinMLSession:
                 details={"placement": placement.to_json()},
             )
         return placement
+
+    def assigned_nodes(self) -> tuple[AssignedNode, ...]:
+        """Every node with the EP it went to."""
+        return read_nodes(self._session.get_provider_graph_assignment_info())
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:

@@ -1,1 +1,1 @@
-"""Stages of a build: each turns one artifact into the next and knows nothing of the others."""
+"""Export, optimize, quantize, compile: each turns one artifact into the next and knows nothing of the others."""

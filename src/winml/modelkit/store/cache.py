@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import Objects
 from winml.modelkit.store.stage_cache import StageCache, StageEntry
 
 GRACE_S = 3600.0
+WORK_GRACE_S = 24 * 3600.0
+"""How long a folder in which a stage works may look untouched before it counts as left behind."""
 _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -27,6 +31,7 @@ class Collected:
     objects: int
     bytes: int
     entries: int
+    builds: int
     temporaries: int
     kept_bytes: int
 
@@ -35,9 +40,29 @@ class Collected:
             "objects": self.objects,
             "bytes": self.bytes,
             "entries": self.entries,
+            "builds": self.builds,
             "temporaries": self.temporaries,
             "kept_bytes": self.kept_bytes,
         }
+
+
+class _Kept(Protocol):
+    """What names objects: a stage result or a build folder of the cache."""
+
+    @property
+    def files(self) -> Mapping[str, str]: ...
+
+    @property
+    def used_at(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class CachedBuild:
+    """A build folder that lies in the cache."""
+
+    folder: Path
+    files: dict[str, str]
+    used_at: float
 
 
 def _modified(path: Path, otherwise: float) -> float:
@@ -55,6 +80,8 @@ class Cache:
         self.root = root or cache_root()
         self.objects = Objects(self.root / "objects")
         self.stages = StageCache(self.root / "stages", self.objects)
+        self.builds = self.root / "builds"
+        """Build folders that nobody gave a place; their files are links to objects."""
         self._pins = self.root / "pins"
 
     def pin(self, name: str, digests: Iterable[str]) -> None:
@@ -106,15 +133,39 @@ class Cache:
         named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
         garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
         stale = [p for p in self.objects.temporaries() if now - _modified(p, now) > GRACE_S]
+        work = [p for p in self._work_folders() if now - _modified(p, now) > WORK_GRACE_S]
+        entries = [e for e in dropped if isinstance(e, StageEntry)]
+        builds = [e.folder for e in dropped if isinstance(e, CachedBuild)]
         if not dry_run:
-            for entry in dropped:
+            for folder in (*builds, *work):
+                shutil.rmtree(folder, ignore_errors=True)
+            for entry in entries:
                 self.stages.remove(entry)
             for item in garbage:
                 self.objects.remove(item.digest)
             for path in stale:
                 path.unlink(missing_ok=True)
         removed = sum(o.bytes for o in garbage)
-        return Collected(len(garbage), removed, len(dropped), len(stale), sum(sizes.values()) - removed)
+        left = sum(sizes.values()) - removed
+        return Collected(len(garbage), removed, len(entries), len(builds), len(stale) + len(work), left)
+
+    def cached_builds(self) -> Iterator[CachedBuild]:
+        """The build folders of the cache; one whose manifest cannot be read names nothing and counts as unused."""
+        for folder in sorted(self.builds.iterdir()) if self.builds.is_dir() else ():
+            if folder.name.startswith(atomic.TEMPORARY):
+                continue
+            manifest = folder / MANIFEST
+            try:
+                listed = json.loads(manifest.read_bytes())["objects"]
+                files = {str(name): digest.checked(value) for name, value in listed.items()}
+                yield CachedBuild(folder, files, manifest.stat().st_mtime)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
+                yield CachedBuild(folder, {}, 0.0)
+
+    def _work_folders(self) -> Iterator[Path]:
+        for folder in (self.root, self.builds):
+            if folder.is_dir():
+                yield from (path for path in folder.glob(f"{atomic.TEMPORARY}*") if path.is_dir())
 
     def _choose(
         self,
@@ -123,13 +174,14 @@ class Cache:
         pinned: frozenset[str],
         max_bytes: int | None,
         older_than_s: float | None,
-    ) -> tuple[list[StageEntry], list[StageEntry]]:
-        """Entries to keep and to drop: by age first, then the least recently used until the size fits."""
-        kept: list[StageEntry] = []
-        dropped: list[StageEntry] = []
+    ) -> tuple[list[_Kept], list[_Kept]]:
+        """What to keep and to drop: by age first, then the least recently used until the size fits."""
+        kept: list[_Kept] = []
+        dropped: list[_Kept] = []
         named = set(pinned)
         total = sum(sizes.get(d, 0) for d in named)
-        for entry in sorted(self.stages, key=lambda e: -e.used_at):
+        every: list[_Kept] = [*self.stages, *self.cached_builds()]
+        for entry in sorted(every, key=lambda e: -e.used_at):
             added = {d: sizes.get(d, 0) for d in entry.files.values() if d not in named}
             old = older_than_s is not None and now - entry.used_at > older_than_s
             full = max_bytes is not None and total + sum(added.values()) > max_bytes

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.catalog import EPInfo
 
@@ -42,7 +43,7 @@ class CompileJob:
             "model": str(self.model),
             "output": str(self.output),
             "target": {"ep": self.target.ep, "device": self.target.device, "simulated": self.target.simulated},
-            "section": self.section.to_json(),
+            "section": sections.plain(self.section),
             "share": self.share,
             "distribution": self.distribution,
             "sdk_root": None if sdk_root is None else str(sdk_root),
@@ -55,7 +56,7 @@ def job_from_json(args: dict[str, Any]) -> CompileJob:
         model=Path(args["model"]),
         output=Path(args["output"]),
         target=Target(**args["target"]),
-        section=CompileSection.from_json(args["section"]),
+        section=compile_section_from_json(args["section"]),
         share=args.get("share", "alone"),
         distribution=args.get("distribution"),
         tools=Tools(None if sdk_root is None else Path(sdk_root)),

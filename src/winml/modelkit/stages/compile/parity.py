@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RunFailedError
 
 Values = Mapping[str, Any]

@@ -11,8 +11,8 @@ import numpy as np
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.session.distance import distance
-from winml.modelkit.session.inputs import Arrays, InputRequest, synthetic
+from winml.modelkit.graph.inputs import Arrays, InputRequest, synthetic
+from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.measure import Context
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.stages.compile import table
@@ -53,7 +53,7 @@ def _compared(got: dict[str, Any], reference: WinMLSession | str, arrays: Arrays
         except ModelkitError as error:
             return {"reason": error.message, "outputs": {}}
     outputs = {
-        name: {**distance(value, got[name]), "float": value.dtype.kind in "fc"}
+        name: {**distance_of(value, got[name]), "float": value.dtype.kind in "fc"}
         for name, value in expected.items()
         if isinstance(value, np.ndarray) and isinstance(got.get(name), np.ndarray)
     }

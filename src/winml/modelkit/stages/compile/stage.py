@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from winml.modelkit.core.compile_section import CompileSection
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from winml.modelkit.core.errors import DataError, ModelkitError, RequestError
-from winml.modelkit.session.inputs import InputRequest, InputSpec, fitting, from_npz, synthetic
+from winml.modelkit.graph.inputs import InputRequest, InputSpec, fitting, from_npz, synthetic
 
 IMAGE = InputSpec("image", "tensor(float)", ("batch", 3, 8, 8))
 IDS = InputSpec("ids", "tensor(int64)", ("batch", "sequence"))

@@ -1,4 +1,4 @@
-"""Inputs for a session: made from the model's shapes with a seed, or read from an .npz file."""
+"""Inputs of a model: made from its shapes with a seed, or read from an .npz file; needs numpy only, never onnx."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,21 @@ _BATCH_NAMES = ("batch", "batch_size", "n", "b", "bs")
 MAX_INPUT_BYTES = 8 * 2**30
 
 
+class Input(Protocol):
+    """What has to be known of an input to make or check its value."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> str:
+        """The numpy name of its type; `str` for text."""
+        ...
+
+    @property
+    def shape(self) -> tuple[Dim, ...]: ...
+
+
 @dataclass(frozen=True)
 class InputSpec:
     """An input as the runtime reports it; a dimension is a number, a symbol, or None when the model is silent."""
@@ -63,15 +78,15 @@ class InputRequest:
     batch_size: int | None = None
     int_ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Lowest and highest value per input; the empty name means every integer input."""
-    seed: int = 0
+    seed: int | tuple[int, ...] = 0
 
 
-def _batch_symbol(spec: InputSpec) -> Dim:
+def _batch_symbol(spec: Input) -> Dim:
     """The leading dimension of an input."""
     return spec.shape[0] if spec.shape else 1
 
 
-def _with_batch(specs: Sequence[InputSpec], asked: InputRequest) -> dict[str, int]:
+def _with_batch(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
     """The values of named dimensions, with the batch size put where the model has its batch."""
     dims = dict(asked.dims)
     if asked.batch_size is None:
@@ -98,7 +113,7 @@ def _size(dim: Dim, first: bool, dims: Mapping[str, int], asked: InputRequest) -
     return dims.get(dim, 1)
 
 
-def _int_range(spec: InputSpec, dtype: np.dtype[Any], asked: InputRequest) -> tuple[int, int]:
+def _int_range(spec: Input, dtype: np.dtype[Any], asked: InputRequest) -> tuple[int, int]:
     low, high = asked.int_ranges.get(spec.name, asked.int_ranges.get("", (0, 1)))
     limits = np.iinfo(dtype)
     if low < limits.min or high > limits.max:
@@ -106,7 +121,7 @@ def _int_range(spec: InputSpec, dtype: np.dtype[Any], asked: InputRequest) -> tu
     return low, high
 
 
-def _fill(spec: InputSpec, shape: tuple[int, ...], asked: InputRequest, rng: np.random.Generator) -> npt.NDArray[Any]:
+def _fill(spec: Input, shape: tuple[int, ...], asked: InputRequest, rng: np.random.Generator) -> npt.NDArray[Any]:
     if spec.dtype == "str":
         return np.full(shape, "text", dtype=object)
     dtype = np.dtype(spec.dtype)
@@ -118,7 +133,7 @@ def _fill(spec: InputSpec, shape: tuple[int, ...], asked: InputRequest, rng: np.
     return rng.integers(low, high, shape, dtype=dtype, endpoint=True)
 
 
-def _check_names(specs: Sequence[InputSpec], asked: InputRequest) -> None:
+def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
     symbols = {d for s in specs for d in s.shape if isinstance(d, str)}
     for name in asked.dims:
         if name not in symbols:
@@ -129,7 +144,7 @@ def _check_names(specs: Sequence[InputSpec], asked: InputRequest) -> None:
             raise RequestError(f"the model has no input `{name}`", hint=did_you_mean(name, names))
 
 
-def synthetic(specs: Sequence[InputSpec], asked: InputRequest) -> Arrays:
+def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     """Inputs of the model's shapes: floats in [0, 1), integers in their range (0 to 1 unless given)."""
     _check_names(specs, asked)
     dims = _with_batch(specs, asked)
@@ -144,7 +159,7 @@ def synthetic(specs: Sequence[InputSpec], asked: InputRequest) -> Arrays:
     return made
 
 
-def from_npz(path: Path, specs: Sequence[InputSpec]) -> Arrays:
+def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
     """The arrays of an .npz file, checked against the model's names, types and shapes."""
     try:
         # numpy leaves a file it opened itself open when it turns out not to be a zip archive
@@ -160,7 +175,7 @@ def from_npz(path: Path, specs: Sequence[InputSpec]) -> Arrays:
     return fitting(arrays, specs, source=str(path))
 
 
-def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[InputSpec], *, source: str) -> Arrays:
+def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, source: str) -> Arrays:
     """The arrays the model takes, each of the right type and shape; an error names the first that is not."""
     symbols: dict[str, int] = {}
     taken: Arrays = {}
@@ -181,7 +196,7 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[InputSpec], 
     return taken
 
 
-def _check_shape(spec: InputSpec, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
+def _check_shape(spec: Input, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
     wanted = f"[{', '.join('?' if d is None else str(d) for d in spec.shape)}]"
     fits = len(shape) == len(spec.shape) and all(
         not isinstance(d, int) or d == n for d, n in zip(spec.shape, shape, strict=True)
@@ -195,7 +210,7 @@ def _check_shape(spec: InputSpec, shape: tuple[int, ...], symbols: dict[str, int
             )
 
 
-def symbol_sizes(specs: Sequence[InputSpec], arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+def symbol_sizes(specs: Sequence[Input], arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
     """The size each symbolic dimension has in these inputs."""
     return {
         dim: size

@@ -1,0 +1,33 @@
+"""Worker operation: open a model on a target to see which nodes its EP takes.
+
+Runs in the environment of the EP, so it imports nothing that needs onnx; the EP's reasons are in the worker's log.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.session import environment
+from winml.modelkit.session.session import WinMLSession
+
+
+def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """`{"nodes", "provider_options", "added_options", "environment"}` of the session that `args` describe."""
+    session = WinMLSession(
+        args["model"],
+        target=Target(args["ep"], args["device"], args["simulated"]),
+        section=SessionSection(**args["session"]),
+        distribution=args.get("distribution"),
+        asking=True,
+    )
+    with session:
+        known = environment.environment(session.target.ep, distribution_version(session.package))
+        return {
+            "nodes": [node.to_json() for node in session.assigned_nodes()],
+            "provider_options": session.provider_options,
+            "added_options": session.added_options,
+            "environment": {"runtime": known["runtime"], "ep": known["ep"]},
+        }

@@ -1,0 +1,152 @@
+"""BuildConfig: what a build does to a model, section by section, with nothing left open.
+
+A section that is null is a stage that is skipped. The session section is how the result is opened; it is in no key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.sections import choice, flag, key, names, number, optional, section, sizes, text, whole, words
+
+SCHEMA = "winml/build-config/1"
+
+RANDOM = "random"
+"""Calibration on random inputs: only when asked for by this word."""
+
+
+@dataclass(frozen=True)
+class DataSection:
+    """Where samples come from and how they become inputs."""
+
+    source: str = key(text)
+    """A file or folder, or `random`."""
+    limit: int | None = key(optional(whole(1)), None)
+    """How many samples to use, chosen with the seed; null uses all."""
+    seed: int = key(whole(0), 0)
+    columns: dict[str, str] = key(words, factory=dict)
+    """Columns of a table by role: `text`, `text_pair`, `label`, `image`, or the name of an input."""
+    processor: str | None = key(optional(text), None)
+    """Folder with the tokenizer or image processor; null looks beside the model."""
+    length: int | None = key(optional(whole(1)), None)
+    """Tokens per text where the model leaves that open; null is the default of `data/text.py`."""
+    digest: str | None = key(optional(text), None)
+    """Content of the data when the config was made; data that changed since is an error."""
+
+
+@dataclass(frozen=True)
+class OptimizeSection:
+    """Which passes run, in this order, and what is fixed before them."""
+
+    passes: tuple[str, ...] = key(names, ())
+    opset: int | None = key(optional(whole(7)), None)
+    """Opset to convert to; null keeps the model's."""
+    fixed_dims: dict[str, int] = key(sizes, factory=dict)
+    """Sizes of symbolic dimensions, written into the model."""
+
+
+@dataclass(frozen=True)
+class QuantizeSection:
+    """How numbers become smaller. Fields that a mode does not use stay at their defaults."""
+
+    mode: str = key(choice("fp16", "dynamic", "static", "weight_only"))
+    activation_type: str | None = key(optional(choice("uint8", "int8", "uint16", "int16")), None)
+    weight_type: str | None = key(optional(choice("int8", "uint8", "int16", "int4", "uint4")), None)
+    per_channel: bool = key(flag, False)
+    symmetric_activations: bool = key(flag, False)
+    symmetric_weights: bool = key(flag, True)
+    reduce_range: bool = key(flag, False)
+    """7-bit weights, for x86 processors without VNNI whose 16-bit sums could saturate."""
+    rules: str = key(choice("ort", "qnn"), "ort")
+    """Whose conventions the QDQ pairs follow."""
+    calibration_method: str = key(choice("minmax", "entropy", "percentile"), "minmax")
+    percentile: float = key(number(50.0, 100.0), 99.99)
+    op_types: tuple[str, ...] | None = key(optional(names), None)
+    """Only these operators; null means all that the mode can quantize."""
+    exclude_op_types: tuple[str, ...] = key(names, ())
+    nodes: tuple[str, ...] | None = key(optional(names), None)
+    exclude_nodes: tuple[str, ...] = key(names, ())
+    block_size: int | None = key(optional(whole(16, 1024)), None)
+    """Weights that share a scale, for `weight_only`."""
+    keep_io_types: bool = key(flag, True)
+    """With `fp16`: inputs and outputs stay float32."""
+    calibration: DataSection | None = key(optional(section(DataSection)), None)
+
+
+def _compiler(value: Any, where: str) -> str:
+    """`ort_session` is what the compiler `ort_jit` was called before."""
+    return str(choice("ort", "ort_jit", "qairt")("ort_jit" if value == "ort_session" else value, where))
+
+
+@dataclass(frozen=True)
+class CompileSection:
+    """How the model becomes an EP context."""
+
+    compiler: str = key(_compiler, "ort")
+    embed: bool = key(flag, False)
+    """Whether the compiled data is inside the ONNX file instead of beside it."""
+    provider_options: dict[str, str] = key(words, factory=dict)
+
+
+def compile_section_from_json(value: Any) -> CompileSection:
+    """A compile section on its own."""
+    return sections.read(CompileSection, value, "compile")
+
+
+@dataclass(frozen=True)
+class EvalSection:
+    """What the model is judged by."""
+
+    task: str = key(text)
+    data: DataSection = key(section(DataSection))
+    min_metric: float | None = key(optional(number(-1e9, 1e9)), None)
+    max_drop: float | None = key(optional(number(0.0, 1e9)), None)
+
+
+def _schema(value: Any, where: str) -> str:
+    if value == SCHEMA:
+        return SCHEMA
+    family = SCHEMA.rpartition("/")[0]
+    if isinstance(value, str) and value.startswith(f"{family}/"):
+        raise RequestError(
+            f"the config says `{value}`; this winml reads {SCHEMA}",
+            hint="it was written by another version of winml; make it again with `winml config`",
+        )
+    raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}", hint="`winml config` writes a config")
+
+
+def _nothing(value: Any, where: str) -> None:
+    if value is not None:
+        raise RequestError(f"`{where}` must be null: an ONNX model is not exported")
+
+
+@dataclass(frozen=True)
+class BuildConfig:
+    """Everything a build needs besides the machine."""
+
+    schema: str = key(_schema)
+    model: str | None = key(optional(text), None)
+    target: str = key(text, "cpu")
+    precision: str = key(text, "fp32")
+    """The word the quantize section was made from."""
+    export: None = key(_nothing, None)
+    optimize: OptimizeSection | None = key(optional(section(OptimizeSection)), None)
+    quantize: QuantizeSection | None = key(optional(section(QuantizeSection)), None)
+    compile: CompileSection | None = key(optional(section(CompileSection)), None)
+    session: SessionSection = key(section(SessionSection), factory=SessionSection)
+    eval: EvalSection | None = key(optional(section(EvalSection)), None)
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = sections.plain(self)
+        return value
+
+
+def config_from_json(value: Any) -> BuildConfig:
+    """The config in a JSON value; an error names the first key that does not fit."""
+    if isinstance(value, dict) and "schema" in value:
+        _schema(value["schema"], "schema")
+    return sections.read(BuildConfig, value, "")

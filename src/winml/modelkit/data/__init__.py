@@ -1,0 +1,1 @@
+"""Calibration and evaluation data: files and folders that become inputs of a model."""

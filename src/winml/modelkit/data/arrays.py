@@ -1,0 +1,54 @@
+"""From one sample's value to the input of a model: type, batch dimension, shape, no NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.graph.inputs import Input
+
+
+def _typed(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
+    """The value in the input's type: wider or narrower numbers of one kind are the same numbers, others are not."""
+    if spec.dtype == "str":
+        if value.dtype.kind not in "UO":
+            raise DataError(f"input `{spec.name}` is text but {where} has {value.dtype}")
+        return value.astype(object)
+    wanted = np.dtype(spec.dtype)
+    whole = {value.dtype.kind, wanted.kind} <= set("iu")
+    if not whole and not np.can_cast(value.dtype, wanted, "same_kind"):
+        raise DataError(f"input `{spec.name}` must be {wanted} but {where} has {value.dtype}")
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise DataError(
+            f"{where} has NaN or infinite values for input `{spec.name}`", hint="remove or repair it in the data"
+        )
+    if whole and value.size:
+        limits = np.iinfo(wanted)
+        if int(value.min()) < limits.min or int(value.max()) > limits.max:
+            raise DataError(f"{where} has values for input `{spec.name}` that do not fit {wanted}")
+    with np.errstate(over="ignore"):
+        typed = value.astype(wanted)
+    if wanted.kind == "f" and not np.isfinite(typed).all():
+        raise DataError(f"{where} has values for input `{spec.name}` that do not fit {wanted}")
+    return typed
+
+
+def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
+    """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample."""
+    typed = _typed(value, spec, where)
+    shaped = typed[np.newaxis] if typed.ndim == len(spec.shape) - 1 else typed
+    fits = shaped.ndim == len(spec.shape) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
+    )
+    if not fits:
+        form = f"[{', '.join('?' if d is None else str(d) for d in spec.shape)}]"
+        raise DataError(
+            f"input `{spec.name}` must have shape {form} but {where} has {list(shaped.shape)}",
+            hint="samples are run one at a time; fix the batch of the model at 1 or leave it open"
+            if spec.shape and isinstance(spec.shape[0], int) and spec.shape[0] > 1
+            else None,
+        )
+    return np.ascontiguousarray(shaped)

@@ -1,0 +1,114 @@
+"""Calibration and evaluation data: one way in, whatever the data is stored as."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.errors import DataError, UnavailableError
+from winml.modelkit.data import folders, npz, synthetic, tables
+from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
+from winml.modelkit.graph.inputs import Input
+from winml.modelkit.store import digest
+
+__all__ = ["Dataset", "Sample", "open_dataset"]
+
+FOLDER = "folder"
+READERS: dict[str, Callable[[Wanted], Found]] = {
+    RANDOM: synthetic.read,
+    FOLDER: folders.read,
+    ".npz": npz.read,
+    ".csv": tables.read,
+    ".tsv": tables.read,
+    ".jsonl": tables.read,
+    ".txt": tables.read,
+}
+"""How samples are found in each kind of source; a file's kind is its ending."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples that are made one at a time, as often as they are asked for."""
+
+    source: str
+    digest: str
+    """Of everything the samples are made of: the data, what was chosen of it, the tokenizer or image processor."""
+    columns: dict[str, str]
+    notes: tuple[str, ...]
+    _count: int
+    _samples: Callable[[], Iterator[Sample]] = field(repr=False)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Sample]:
+        with _readable():
+            yield from self._samples()
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """What the system refuses is a matter of the machine, not of the data."""
+    try:
+        yield
+    except OSError as error:
+        raise UnavailableError(f"{(error.strerror or 'the system refused').lower()}: `{error.filename}`") from error
+
+
+def _kind(source: str) -> str:
+    path = Path(source)
+    if source == RANDOM:
+        return RANDOM
+    if path.is_dir():
+        return FOLDER
+    if path.suffix.lower() not in READERS:
+        known = ", ".join(name for name in READERS if name.startswith("."))
+        raise DataError(f"`{source}` is no data that is known here", hint=f"known: a folder of images, {known}")
+    if not path.is_file():
+        raise DataError(f"data not found: `{source}`")
+    return path.suffix.lower()
+
+
+def _digest(section: DataSection, kind: str, found: Found) -> str:
+    return digest.of_json(
+        {
+            "kind": kind,
+            "content": found.content,
+            "columns": found.columns,
+            "count": found.count,
+            "seed": section.seed,
+            "length": section.length,
+        }
+    )
+
+
+def open_dataset(
+    section: DataSection,
+    inputs: Sequence[Input],
+    *,
+    model_folder: Path | None,
+    labels: bool,
+    pairs: Pairs = "joined",
+) -> Dataset:
+    """The data of a section for a model with these inputs; every sample fits it with batch dimension 1.
+
+    With `labels` every sample has one, as it stands in the data. `model_folder` is where the tokenizer or image
+    processor lies unless the section names another folder.
+    """
+    kind = _kind(section.source)
+    folder = Path(section.processor) if section.processor is not None else model_folder
+    with _readable():
+        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, pairs))
+    if not found.count:
+        raise DataError(f"`{section.source}` has no samples")
+    content = _digest(section, kind, found)
+    if section.digest is not None and section.digest != content:
+        raise DataError(
+            f"`{section.source}` is not the data of the config: its digest is {content}, the config says "
+            f"{section.digest}",
+            hint="restore the data, or make the config again with `winml config`",
+        )
+    return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples)

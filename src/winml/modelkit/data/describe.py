@@ -1,0 +1,44 @@
+"""What a build records about its data before anything runs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data.dataset import open_dataset
+from winml.modelkit.graph import files
+from winml.modelkit.graph.facts import runtime_values
+from winml.modelkit.graph.inputs import Dim
+
+
+@dataclass(frozen=True)
+class _Input:
+    name: str
+    dtype: str
+    shape: tuple[Dim, ...]
+
+
+def _inputs(path: str) -> list[_Input]:
+    found = []
+    for value in runtime_values(files.load(path, weights=False)):
+        if value.shape is None:
+            raise DataError(f"input `{value.name}` has no shape, so that no sample can be checked against it")
+        found.append(_Input(value.name, value.dtype, value.shape))
+    return found
+
+
+def describe(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Worker operation: digest, number and columns of the samples that `data` gives the model at `model`."""
+    section = sections.read(DataSection, args["data"], "data")
+    path = args["model"]
+    dataset = open_dataset(section, _inputs(path), model_folder=Path(path).parent, labels=False)
+    return {
+        "digest": dataset.digest,
+        "samples": len(dataset),
+        "columns": dataset.columns,
+        "notes": list(dataset.notes),
+    }

@@ -1,0 +1,1 @@
+"""Runs the stages of a build, with the cache between them."""

@@ -1,0 +1,62 @@
+"""An artifact: a model file and those that belong to it, known by their digests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.store import digest
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Files by name; `main` is the model, the others are what it names."""
+
+    main: str
+    files: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        return digest.of_files(self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": self.main, "digest": self.digest, "files": dict(self.files)}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The model a build starts from, where its files lie and how they looked when they were hashed."""
+
+    files: Mapping[str, Path]
+    artifact: Artifact
+    _states: Mapping[Path, tuple[int, int]] = field(repr=False)
+
+    @property
+    def path(self) -> Path:
+        return self.files[self.artifact.main]
+
+    def check_unchanged(self) -> None:
+        """Raise when a file was written to since; a stage may then have read something else than its key says."""
+        for path, state in self._states.items():
+            if _state(path) != state:
+                raise DataError(f"`{path}` changed while the model was being built", hint="run the build again")
+
+
+def _state(path: Path) -> tuple[int, int]:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
+
+
+SOURCE_NAME = "model.onnx"
+"""What a source is called in its digest: renaming a model file does not make it another model."""
+
+
+def read_source(path: Path, external: tuple[Path, ...]) -> Source:
+    """Hash a model file and the files that belong to it."""
+    files = {SOURCE_NAME: path} | {file.relative_to(path.parent).as_posix(): file for file in external}
+    states = {file: _state(file) for file in files.values()}
+    digests = {name: digest.of_file(file) for name, file in files.items()}
+    return Source(files, Artifact(SOURCE_NAME, digests), states)

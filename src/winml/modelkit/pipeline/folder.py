@@ -1,0 +1,109 @@
+"""The build folder: made beside its place and renamed into it, so that it is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.store import atomic
+from winml.modelkit.store.objects import Objects
+
+MANIFEST_SCHEMA = "winml/build-manifest/1"
+
+
+@dataclass(frozen=True)
+class Existing:
+    """A build that lies where another one is to go."""
+
+    identity: str | None
+    """What it was built from, as its manifest says."""
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a build folder; None when there is none that we wrote."""
+    try:
+        value = json.loads((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA else None
+
+
+def _present(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def look(folder: Path) -> Existing | None:
+    """The build in a folder, None when the folder is free; raises when it holds anything that is not of a build."""
+    if not folder.exists():
+        if not folder.parent.is_dir():
+            raise RequestError(f"output folder's parent not found: `{folder.parent}`")
+        return None
+    if not folder.is_dir():
+        raise RequestError(f"output `{folder}` is a file", hint="name a folder")
+    present = _present(folder)
+    if not present:
+        return None
+    manifest = _manifest(folder)
+    known = {MANIFEST, *(manifest or {}).get("folder", ())}
+    foreign = sorted(present - known) if manifest is not None else sorted(present)
+    if foreign:
+        listed = ", ".join(f"`{name}`" for name in foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        raise RequestError(
+            f"output folder `{folder}` holds files that are not of a build: {listed}",
+            hint="name a new folder, or move them away",
+        )
+    return Existing((manifest or {}).get("identity"))
+
+
+def check(folder: Path, identity: str, *, overwrite: bool) -> None:
+    """Raise when a build may not go into `folder`: something else is there, and nobody said that it may go."""
+    there = look(folder)
+    if there is not None and there.identity != identity and not overwrite:
+        raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `folder` when the block ends well, and goes when it does not."""
+    staged = atomic.temporary_name(folder.parent)
+    try:
+        try:
+            staged.mkdir(parents=True)
+            yield staged
+            _swap(staged, folder)
+        except OSError as error:
+            raise atomic.refused(error, folder) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _swap(staged: Path, folder: Path) -> None:
+    if not folder.exists():
+        staged.rename(folder)
+        return
+    old = atomic.temporary_name(folder.parent)
+    folder.rename(old)
+    try:
+        staged.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def link_files(objects: Objects, files: Mapping[str, str], folder: Path) -> str:
+    """Make objects appear in a folder; `link`, or `copy` when any of them had to be copied."""
+    ways = {objects.link_out(digest, folder / name) for name, digest in files.items()}
+    return "copy" if "copy" in ways else "link"
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    atomic.write_bytes(path, text.encode())

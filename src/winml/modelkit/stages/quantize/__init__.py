@@ -1,0 +1,1 @@
+"""Quantization: float16, dynamic, static with calibration, and weights alone."""

@@ -1,0 +1,48 @@
+"""Calls into ONNX Runtime's quantizers, which raise whatever comes up on a graph they do not expect."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator
+
+import onnxruntime
+
+from winml.modelkit.core.errors import ModelkitError, RunFailedError
+
+
+@contextlib.contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """Make a module that was not imported yet look as if it were not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]  # what the import system documents for this
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
+# Its package imports torch where that is installed, for a helper of exporters that nobody calls here.
+with _hidden("torch"):
+    from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config as get_qnn_qdq_config
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """Turn any exception of a quantizer into an error that names it; the traceback goes into the details."""
+    try:
+        yield
+    except ModelkitError:
+        raise
+    except Exception as error:
+        first = str(error).strip().splitlines() or [""]
+        raise RunFailedError(
+            f"the quantizer of onnxruntime {onnxruntime.__version__} cannot take this model: "
+            f"{type(error).__name__}: {first[0][:200]}",
+            hint="leave out what it trips over with `--exclude-op-types` or `--exclude-nodes`; a model that was fused "
+            "before is better quantized first",
+            details={"traceback": traceback.format_exc()},
+        ) from error

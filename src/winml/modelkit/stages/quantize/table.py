@@ -1,0 +1,9 @@
+"""What the result of quantizing depends on besides the section, the model and the data; imports nothing."""
+
+from __future__ import annotations
+
+STAGE_VERSION = 1
+"""Raised when the same section gives another model."""
+
+LIBRARIES: tuple[str, ...] = ("numpy", "onnx", "onnxruntime")
+"""Distributions whose versions may change the bytes of a quantized model."""
