@@ -127,7 +127,7 @@ def _draft(trial: TrialLine) -> Finding | str:
     if verdict.get("verdict") not in compare_result.KEPT:
         return f"not kept: {verdict.get('verdict')}"
     gain = verdict.get("gain_pct")
-    if type(gain) not in (int, float) or not math.isfinite(gain):
+    if not isinstance(gain, int | float) or not math.isfinite(gain):
         raise RequestError(f"`verdict.gain_pct` must be a number but got {gain!r}")
     if gain <= GAIN_PCT:
         return f"a gain of {gain:.1f} % is not above {GAIN_PCT:g} %"
