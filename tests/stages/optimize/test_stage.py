@@ -136,6 +136,16 @@ def test_dimensions_are_written_into_the_model(tmp_path: Path, events: Any) -> N
         assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == sizes
 
 
+def test_a_dimension_without_a_name_is_fixed_by_its_place(tmp_path: Path, events: Any) -> None:
+    model = model_zoo.text_model("open (float[?,4] x, float[?,4] y) => (float[?,4] z) { z = Add(x, y) }")
+    report = _optimized(model, tmp_path, events, dims={"x[0]": 2, "y[0]": 2})
+    assert report["verification"]["status"] == "passed"
+    assert {tuple(run["dims"].values()) for run in report["verification"]["runs"]} == {(2, 2)}
+    fixed = files.load(tmp_path / "out.onnx")
+    for value in (*fixed.graph.input, *fixed.graph.output):
+        assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [2, 4]
+
+
 def test_an_unknown_dimension_is_an_error_that_suggests(tmp_path: Path, events: Any) -> None:
     with pytest.raises(RequestError, match="no symbolic dimension `bach`") as caught:
         _optimized(model_zoo.relu(), tmp_path, events, dims={"bach": 2})
