@@ -220,7 +220,21 @@ def test_float16_models_keep_their_types(tmp_path: Path, events: Any) -> None:
     )  # fmt: skip
     report = _optimized(model, tmp_path, events, level="extended")
     assert report["ops_after"] == {"Conv": 1, "Relu": 1}
-    assert any("Casts around the float16 nodes" in warning for warning in report["warnings"])
+    assert report["warnings"] == []
+
+
+def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: Any) -> None:
+    model = pass_zoo.graph(
+        """(float[1,3,8,8] x, float16[4] h) => (float[1,4,8,8] y, float16[4] z) {
+          c = Conv<pads = [1,1,1,1]>(x, w, b)  y = Relu(c)  z = Softplus(h) }""",
+        **pass_zoo.CONV_WEIGHTS,
+    )  # fmt: skip
+    report = _optimized(model, tmp_path, events, level="extended")
+    assert not report["changed"]
+    assert report["warnings"] == [
+        "left out conv_activation_fusion: ONNX Runtime would leave Casts around the float16 nodes that its CPU "
+        "provider lacks"
+    ]
 
 
 def test_the_blocked_layout_comes_with_a_warning(tmp_path: Path, events: Any) -> None:

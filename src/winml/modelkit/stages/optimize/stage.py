@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import OptimizeSection
-from winml.modelkit.core.errors import ModelkitError, RunFailedError
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.graph import files
@@ -189,7 +189,7 @@ def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] |
         made = job.runner.apply(row, version)
         failure = None if made is None else _objection(job, row, version, made, compared)
         note = job.runner.why_not(row, version) if made is None else None
-    except ModelkitError as error:
+    except (RunFailedError, ModelFileError) as error:
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
