@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,19 @@ def test_a_pass_that_fails_leaves_the_model_as_it_was(
     report = _optimized(pass_zoo.FIRES["unfuse_bias_gelu"], tmp_path, events, enable=("unfuse_bias_gelu",))
     assert not report["changed"]
     assert report["warnings"] == ["left out unfuse_bias_gelu: KeyError: 'no such thing'"]
+
+
+def test_a_pass_that_fails_on_a_full_disk_is_not_left_out(
+    tmp_path: Path, events: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(model: Any) -> bool:
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
+        raise ValueError("truncated")
+
+    monkeypatch.setattr(unfuse_bias_gelu, "rewrite", cut_off)
+    with pytest.raises(UnavailableError, match="no space left on the disk"):
+        _optimized(pass_zoo.FIRES["unfuse_bias_gelu"], tmp_path, events, enable=("unfuse_bias_gelu",))
+    assert not (tmp_path / "out.onnx").exists()
 
 
 def test_a_model_the_runtime_cannot_read_keeps_the_passes_of_others(tmp_path: Path, events: Any) -> None:

@@ -190,6 +190,7 @@ def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] |
         failure = None if made is None else _objection(job, row, version, made, compared)
         note = job.runner.why_not(row, version) if made is None else None
     except (RunFailedError, ModelFileError) as error:
+        job.runner.workspace.require_space()  # a result without the passes that found no room is not the one asked for
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
