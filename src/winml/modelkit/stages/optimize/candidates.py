@@ -39,6 +39,7 @@ def _candidate(runner: apply.Runner, row: Pass, version: Version) -> dict[str, A
         before = runner.prepared(row, version)
         made = runner.alone(row, version)
     except (RunFailedError, ModelFileError) as error:
+        runner.workspace.require_space()
         note = error.message
     status = "failed" if note else "no change" if made is None else "changes"
     change = {} if made is None else _difference(before.ops, made.ops)
