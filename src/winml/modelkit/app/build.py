@@ -23,6 +23,7 @@ from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
 from winml.modelkit.stages.compile.stage import Settings
+from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -55,6 +56,8 @@ class _Plan:
     source: Source
     identity: str
     folder: Path
+    doubts: tuple[str, ...]
+    """What speaks against the quantize section on the target."""
 
     @property
     def config(self) -> BuildConfig:
@@ -134,7 +137,12 @@ def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
-    return _Plan(made, source, identity, folder)
+    return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _doubts(made: MadeConfig) -> tuple[str, ...]:
+    section = made.config.quantize
+    return () if section is None else tuple(advice.check(section, made.planned.target))
 
 
 def _calibration(section: QuantizeSection | None) -> str | None:
@@ -203,7 +211,7 @@ def _deliver(
         "analysis": None if analysis is None else build_analysis.counts(analysis),
         "files_by": how,
         "seconds": seconds,
-        "notes": list(plan.made.notes),
+        "notes": [*plan.made.notes, *_told(pipeline, "notes")],
         "warnings": warnings,
     }
 
@@ -257,8 +265,13 @@ def _skipped(config: BuildConfig, stage: str) -> bool:
     return getattr(config, stage) is None
 
 
+def _told(pipeline: Pipeline, kind: str) -> list[str]:
+    """The `notes` or `warnings` of every stage."""
+    return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
+
+
 def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
-    found = [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get("warnings", ())]
+    found = [*plan.doubts, *_told(pipeline, "warnings")]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")
