@@ -1,47 +1,62 @@
-"""A log-additive model of what levels are worth, from the trials so far."""
+"""What choices are expected to be worth, from the trials so far.
+
+The log of a speed-up is a sum over the levels of a choice plus a smaller sum over pairs of them, all unknown and normal:
+two choices have in common what their common levels and pairs are worth. That is a Gaussian process with a kernel that
+counts, and with pairs worth nothing it is the log-additive ridge model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 
 from winml.modelkit.search.space import Choice
 
-RIDGE = 1e-3
-"""Rounds vary by about 1 % and levels change a time by about 30 %: the square of their ratio."""
-
-Option = tuple[str, str]
-
-
-def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """The solution of a positive definite system by elimination."""
-    size = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for pivot in range(size):
-        for below in range(pivot + 1, size):
-            factor = rows[below][pivot] / rows[pivot][pivot]
-            if factor:
-                rows[below] = [b - factor * p for b, p in zip(rows[below], rows[pivot], strict=True)]
-    solution = [0.0] * size
-    for index in reversed(range(size)):
-        known = sum(rows[index][later] * solution[later] for later in range(index + 1, size))
-        solution[index] = (rows[index][size] - known) / rows[index][index]
-    return solution
+LEVEL_SD = 0.3
+"""How much levels change the log of a time."""
+PAIR_SD = 0.05
+"""How much two levels together differ from the sum of both."""
+ROUND_SD = 0.01
+"""How much the score of a trial varies."""
 
 
-def fitted(scores: Sequence[tuple[Choice, float]]) -> Mapping[Option, float]:
-    """What each level adds to the log of the speed-up, by ridge regression; the baseline is zero by definition."""
-    options = sorted({option for choice, _ in scores for option in choice})
-    place = {option: index for index, option in enumerate(options)}
-    matrix = [[RIDGE if row == column else 0.0 for column in range(len(options))] for row in range(len(options))]
-    right = [0.0] * len(options)
-    for choice, score in scores:
-        present = [place[option] for option in choice]
-        for row in present:
-            right[row] += score
-            for column in present:
-                matrix[row][column] += 1.0
-    return dict(zip(options, _solved(matrix, right), strict=True))
+def _kernel(a: Choice, b: Choice) -> float:
+    common = len(set(a) & set(b))
+    return LEVEL_SD**2 * common + PAIR_SD**2 * common * (common - 1) / 2
 
 
-def predicted(worth: Mapping[Option, float], choice: Iterable[Option]) -> float:
-    return sum(worth.get(option, 0.0) for option in choice)
+def _cholesky(matrix: list[list[float]]) -> list[list[float]]:
+    lower: list[list[float]] = []
+    for row in matrix[: len(matrix)]:
+        done: list[float] = []
+        for column in range(len(lower) + 1):
+            rest = row[column] - sum(x * y for x, y in zip(done, (lower + [done])[column], strict=False))
+            done.append(math.sqrt(rest) if column == len(lower) else rest / lower[column][column])
+        lower.append(done)
+    return lower
+
+
+def _forward(lower: list[list[float]], right: Sequence[float]) -> list[float]:
+    solved: list[float] = []
+    for row, value in zip(lower, right, strict=True):
+        solved.append((value - sum(x * y for x, y in zip(row, solved, strict=False))) / row[len(solved)])
+    return solved
+
+
+class Model:
+    """The expectation after some trials; the baseline is zero by definition."""
+
+    def __init__(self, scores: Sequence[tuple[Choice, float]]) -> None:
+        self._choices = [choice for choice, _ in scores if choice]
+        values = [score for choice, score in scores if choice]
+        matrix = [[_kernel(a, b) for b in self._choices] for a in self._choices]
+        for index, row in enumerate(matrix):
+            row[index] += ROUND_SD**2
+        self._lower = _cholesky(matrix)
+        self._weights = _forward(self._lower, values)
+
+    def expected(self, choice: Choice) -> tuple[float, float]:
+        """Mean and standard deviation of the log speed-up of a choice."""
+        reach = _forward(self._lower, [_kernel(choice, other) for other in self._choices])
+        mean = sum(x * y for x, y in zip(reach, self._weights, strict=True))
+        return mean, math.sqrt(max(0.0, _kernel(choice, choice) - sum(x * x for x in reach)))

@@ -58,19 +58,29 @@ def advantage(rival: Trial, leader: Trial, yardstick: Yardstick, rivals: int) ->
 def next_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: int, max_rounds: int) -> Trial | None:
     """Whose round would tell most: of the leader and the rival that could be best, the one with fewer rounds.
 
-    None when no rival can be better by more than the tolerance, or all that could have had their rounds.
+    None when no rival can be better by more than the tolerance, the leader has its verdict against the baseline, or
+    all that matter have had their rounds.
     """
     ranked = runners(trials)[:field_size]
-    if len(ranked) < 2:
+    if not ranked:
         return None
     leader, rivals = ranked[0], ranked[1:]
-    open_: list[tuple[float, Runner]] = []
+    closest = _closest(leader, rivals, yardstick, max_rounds)
+    if closest is not None:
+        return min((leader, closest), key=lambda runner: runner.rounds).trial
+    return leader.trial if leader.rounds < max_rounds and _undecided(leader.trial, yardstick) else None
+
+
+def _undecided(trial: Trial, yardstick: Yardstick) -> bool:
+    return trial.series is not None and yardstick.verdict(trial.series).verdict == "INCONCLUSIVE"
+
+
+def _closest(leader: Runner, rivals: Sequence[Runner], yardstick: Yardstick, max_rounds: int) -> Runner | None:
+    """The rival that could be better than the leader by most, and by more than the tolerance."""
+    found: list[tuple[float, Runner]] = []
     for rival in rivals:
         bounds = advantage(rival.trial, leader.trial, yardstick, len(rivals))
         upper = math.inf if bounds is None else bounds[1]
         if upper > TOLERANCE and min(rival.rounds, leader.rounds) < max_rounds:
-            open_.append((upper, rival))
-    if not open_:
-        return None
-    closest = max(open_, key=lambda pair: pair[0])[1]
-    return min((leader, closest), key=lambda runner: runner.rounds).trial
+            found.append((upper, rival))
+    return max(found, key=lambda pair: pair[0])[1] if found else None

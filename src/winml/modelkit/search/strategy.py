@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from winml.modelkit.core.knob import DEFAULT
 from winml.modelkit.core.verdict import gain_pct
 from winml.modelkit.search import model, race
 from winml.modelkit.search.space import Choice, Space
@@ -21,10 +22,12 @@ RACE_ALL = 20
 PREDICTED_TRIES = 8
 FIELD = 8
 """How many of many trials are raced."""
-MIN_WORTH = math.log(0.99)
-"""A prediction this far behind the leader is not worth a build."""
+MIN_WORTH = math.log(1.001)
+"""A choice that could not beat the leader by this is not worth a build."""
 SUSPECT_COST = 0.05
 """What a pair of levels costs in a prediction when it was only seen in trials that failed."""
+HOPE = 1.0
+"""How many standard deviations above its expectation a choice is judged by: what is unknown may be good."""
 LOOKED_AT = 400
 """How many of the best predictions are looked through for one that was not tried."""
 CONFIRMED_AT_MOST = 3
@@ -272,28 +275,36 @@ def _suspects(state: State) -> set[frozenset[Option]]:
 
 
 def _next_predicted(state: State, plan: Plan) -> Try | None:
-    """The choice that the model likes best of those that were not tried, while it is worth a build."""
+    """The choice that could be best by the model, of those that were not tried, while it is worth a build."""
     asked_for = sum(trial.option is None for trial in state.trials[1:])
-    if asked_for >= plan.predicted_tries:
-        return None
-    worth = model.fitted(list(_scores(state)))
-    best = _best_untried(state, plan, worth)
     ranked = race.runners(state.trials)
-    if best is None or not ranked or best[0] < ranked[0].score + MIN_WORTH:
+    if asked_for >= plan.predicted_tries or not ranked:
         return None
-    return Try(best[1])
+    best = max(_predictions(state, plan), key=lambda pair: (pair[0], -len(pair[1])), default=None)
+    return Try(best[1]) if best is not None and best[0] > ranked[0].score + MIN_WORTH else None
 
 
-def _best_untried(state: State, plan: Plan, worth: Mapping[Option, float]) -> tuple[float, Choice] | None:
-    tried, dead, suspects = _tried(state), _dead(state), _suspects(state)
-    never_worked = {option for option in plan.space.options() if option not in worth}
-    found: list[tuple[float, Choice]] = []
-    for choice in itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT):
-        if choice in tried or dead.intersection(choice) or never_worked.intersection(choice):
-            continue
-        cost = SUSPECT_COST * sum(pair <= set(choice) for pair in suspects)
-        found.append((model.predicted(worth, choice) - cost, choice))
-    return max(found, key=lambda pair: (pair[0], -len(pair[1])), default=None)
+def _predictions(state: State, plan: Plan) -> Iterator[tuple[float, Choice]]:
+    """Choices that were not tried and are not known to fail, with what they may well be worth."""
+    expectation = model.Model(list(_scores(state)))
+    works = {option for trial in state.trials if trial.works for option in trial.choice}
+    worth = {option: expectation.expected((option,))[0] for option in works}
+    tried, suspects = _tried(state), _suspects(state)
+    likely = itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT)
+    for choice in dict.fromkeys((*likely, *_neighbours(state, plan, works))):
+        if choice not in tried and works.issuperset(choice):
+            mean, deviation = expectation.expected(choice)
+            cost = SUSPECT_COST * sum(pair <= set(choice) for pair in suspects)
+            yield mean + HOPE * deviation - cost, choice
+
+
+def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice]:
+    """Choices one level away from the leaders."""
+    for context in _contexts(state)[:FIELD]:
+        for knob, _ in context:
+            yield plan.space.with_level(context, knob, DEFAULT)
+        for option in works:
+            yield plan.space.with_level(context, *option)
 
 
 def _next_round(state: State, plan: Plan) -> More | None:
