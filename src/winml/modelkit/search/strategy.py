@@ -19,7 +19,7 @@ from winml.modelkit.search.trial import Trial, Yardstick
 
 RACE_ALL = 20
 """Up to this many choices are all tried."""
-PREDICTED_TRIES = 8
+PREDICTED_TRIES = 10
 FIELD = 8
 """How many of many trials are raced."""
 MIN_WORTH = math.log(1.001)
@@ -265,13 +265,18 @@ def _dead(state: State) -> set[Option]:
     return {option for option in blamed if blamed.count(option) > 1} - works
 
 
-def _suspects(state: State) -> set[frozenset[Option]]:
-    """Pairs of levels that were together only in trials that did not work."""
+Pair = frozenset[Option]
 
-    def pairs(trials: Iterator[Trial]) -> set[frozenset[Option]]:
-        return {frozenset(pair) for trial in trials for pair in itertools.combinations(trial.choice, 2)}
 
-    return pairs(t for t in state.trials if not t.works) - pairs(t for t in state.trials if t.works)
+def _pairs(choice: Choice) -> set[Pair]:
+    return {frozenset(pair) for pair in itertools.combinations(choice, 2)}
+
+
+def _suspects(state: State) -> tuple[set[Pair], set[Pair]]:
+    """Pairs of levels that were together only in trials that did not work; and those that alone explain one."""
+    innocent = {pair for trial in state.trials if trial.works for pair in _pairs(trial.choice)}
+    left = [_pairs(trial.choice) - innocent for trial in state.trials if not trial.works]
+    return set().union(*left), {pair for pairs in left if len(pairs) == 1 for pair in pairs}
 
 
 def _next_predicted(state: State, plan: Plan) -> Try | None:
@@ -289,12 +294,13 @@ def _predictions(state: State, plan: Plan) -> Iterator[tuple[float, Choice]]:
     expectation = model.Model(list(_scores(state)))
     works = {option for trial in state.trials if trial.works for option in trial.choice}
     worth = {option: expectation.expected((option,))[0] for option in works}
-    tried, suspects = _tried(state), _suspects(state)
+    tried, (suspects, guilty) = _tried(state), _suspects(state)
     likely = itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT)
     for choice in dict.fromkeys((*likely, *_neighbours(state, plan, works))):
-        if choice not in tried and works.issuperset(choice):
+        pairs = _pairs(choice)
+        if choice not in tried and works.issuperset(choice) and not guilty & pairs:
             mean, deviation = expectation.expected(choice)
-            cost = SUSPECT_COST * sum(pair <= set(choice) for pair in suspects)
+            cost = SUSPECT_COST * len(suspects & pairs)
             yield mean + HOPE * deviation - cost, choice
 
 
