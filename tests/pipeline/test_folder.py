@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.pipeline import folder as folders
 
@@ -14,7 +15,7 @@ def built(folder: Path, identity: str = "a", *, files: tuple[str, ...] = ("model
         for name in files:
             (staged / name).write_text("content")
         manifest = {"schema": folders.MANIFEST_SCHEMA, "identity": identity, "folder": list(files)}
-        folders.write_json(staged / folders.MANIFEST, manifest)
+        folders.write_json(staged / MANIFEST, manifest)
     return folder
 
 
@@ -64,7 +65,7 @@ def test_files_that_are_not_of_a_build_are_never_replaced(tmp_path: Path, overwr
 
 def test_a_folder_without_our_manifest_is_foreign_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_text("somebody's")
-    (tmp_path / folders.MANIFEST).write_text(json.dumps({"schema": "other/1", "folder": ["model.onnx"]}))
+    (tmp_path / MANIFEST).write_text(json.dumps({"schema": "other/1", "folder": ["model.onnx"]}))
     with pytest.raises(RequestError, match="not of a build"):
         folders.check(tmp_path, "a", overwrite=True)
 

@@ -5,8 +5,9 @@ import os
 import time
 from pathlib import Path
 
+from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.store import atomic
-from winml.modelkit.store.cache import BUILD_MANIFEST, WORK_GRACE_S, Cache
+from winml.modelkit.store.cache import WORK_GRACE_S, Cache
 
 WEEK_S = 7 * 24 * 3600.0
 
@@ -16,7 +17,7 @@ def cached_build(cache: Cache, name: str, content: bytes, *, age_s: float = 0.0)
     stored = cache.objects.put_bytes(content)
     folder = cache.builds / name
     cache.objects.link_out(stored, folder / "model.onnx")
-    manifest = folder / BUILD_MANIFEST
+    manifest = folder / MANIFEST
     manifest.write_text(json.dumps({"objects": {"model.onnx": stored}}))
     os.utime(manifest, (time.time() - age_s, time.time() - age_s))
     return folder
@@ -52,7 +53,7 @@ def test_the_oldest_builds_go_first_when_the_cache_is_too_large(tmp_path: Path) 
 def test_a_build_whose_manifest_is_gone_names_nothing_and_goes_by_age(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     folder = cached_build(cache, "a", b"model")
-    (folder / BUILD_MANIFEST).unlink()
+    (folder / MANIFEST).unlink()
     assert cache.collect(older_than_s=WEEK_S).builds == 1
 
 

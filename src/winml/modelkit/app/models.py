@@ -6,12 +6,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.model_file import require_model_file
-
-MODEL = "model.onnx"
-CONFIG = "build_config.json"
 
 
 @dataclass(frozen=True)

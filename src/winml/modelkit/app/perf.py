@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
 from winml.modelkit.core.errors import Interrupted
@@ -98,30 +99,17 @@ def _batch(run: PerfRun, request: PerfRequest) -> int | None:
 
 def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
     placements = [r["placement"] for r in run.reports]
-    found = []
-    if placements[0]["fallback"]:
-        ops = ", ".join(f"{op} x{n}" for op, n in placements[0]["cpu_ops"].items())
-        found.append(f"{sum(placements[0]['cpu_ops'].values())} nodes run on the CPU instead of `{target}`: {ops}")
+    found = left_on_cpu(target, placements[0])
     if any(p != placements[0] for p in placements):
         found.append("placement differed between sessions")
     return found
 
 
-def _fixed_dims(target: Target, report: dict[str, Any]) -> list[str]:
-    fixed = ", ".join(f"{name}={size}" for name, size in report["fixed_dims"].items())
-    return [f"symbolic dimensions were fixed for {target}: {fixed}"] if fixed else []
-
-
-def _simulator_options(report: dict[str, Any]) -> list[str]:
-    chosen = {k: v for k, v in report["added_options"].items() if k != "backend_type"}
-    return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
-
-
 def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any]:
     first = run.reports[0]
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
-    doubts = [SIMULATED, *_simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
-    warnings = [*_placement_warnings(target, run), *_fixed_dims(target, first), *doubts]
+    doubts = [SIMULATED, *simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
+    warnings = [*_placement_warnings(target, run), *fixed_dims(target, first), *doubts]
     return {
         "model": request.model,
         **target.to_json(),

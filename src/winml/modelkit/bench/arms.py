@@ -13,6 +13,7 @@ import numpy as np
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.session import environment
+from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.opening import OpenArm, open_arm
 from winml.modelkit.worker import priority
 
@@ -134,32 +135,9 @@ def _signature(specs: Any) -> list[dict[str, Any]]:
     return [{"name": s.name, "type": s.type, "rank": len(s.shape)} for s in specs]
 
 
-def _one_distance(a: Any, b: Any) -> dict[str, Any]:
-    """How far two outputs are apart; numbers that are not floats (classes, masks) are equal or they are not."""
-    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
-        return {"same_shape": False, "equal": False, "max_abs": None, "cosine": None, "relative": None}
-    if a.dtype.kind not in "fc":
-        same = float((a == b).mean()) if a.size else 1.0
-        return {"same_shape": True, "equal": same == 1.0, "max_abs": None, "cosine": same, "relative": 1.0 - same}
-    if np.array_equal(a, b, equal_nan=True):
-        return {"same_shape": True, "equal": True, "max_abs": 0.0, "cosine": 1.0, "relative": 0.0}
-    x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
-    size, norms = float(np.linalg.norm(x)), float(np.linalg.norm(x) * np.linalg.norm(y))
-    if not (np.isfinite(x).all() and np.isfinite(y).all()) or norms == 0:
-        return {"same_shape": True, "equal": False, "max_abs": None, "cosine": None, "relative": None}
-    difference = x - y
-    return {
-        "same_shape": True,
-        "equal": False,
-        "max_abs": float(np.abs(difference).max()),
-        "cosine": float(x @ y / norms),
-        "relative": float(np.linalg.norm(difference)) / size,
-    }
-
-
 def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
     """How far the saved outputs of two arms are apart, output by output."""
     with np.load(Path(args["base"])) as base, np.load(Path(args["candidate"])) as candidate:
         if sorted(base.files) != sorted(candidate.files):
             raise DataError("the two models have different outputs")
-        return {"outputs": [_one_distance(base[name], candidate[name]) for name in sorted(base.files)]}
+        return {"outputs": [distance_of(base[name], candidate[name]) for name in sorted(base.files)]}

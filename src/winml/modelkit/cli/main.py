@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
+    "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }

@@ -140,3 +140,20 @@ def _how_far(event: dict[str, Any]) -> str:
     name = event.get("name") or event.get("pass") or event.get("op") or event["event"]
     done, total = event.get("done"), event.get("total")
     return f"{name} {done} of {total}" if done is not None and total is not None else str(name)
+
+
+class EvalProgress(LineProgress):
+    """Which model runs and how many samples it has had."""
+
+    _role = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "target":
+            target = event["target"]
+            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+        elif kind == "run":
+            self._role = event["role"]
+            self.write(f"opening the {self._role}")
+        else:
+            self.write(f"{self._role}: sample {event.get('done', 0)} of {event['total']}")

@@ -16,7 +16,7 @@ from winml.modelkit.store import atomic
 def _has_samples(details: dict[str, Any]) -> bool:
     """Whether a failed command has measured something worth keeping."""
     rounds = details.get("unfinished_rounds") or details.get("measurement", {}).get("rounds")
-    return bool(rounds or details.get("candidates"))
+    return bool(rounds or details.get("candidates") or details.get("samples"))
 
 
 class ResultFile:

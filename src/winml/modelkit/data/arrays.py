@@ -18,13 +18,14 @@ def _typed(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]
             raise DataError(f"input `{spec.name}` is text but {where} has {value.dtype}")
         return value.astype(object)
     wanted = np.dtype(spec.dtype)
-    if not np.can_cast(value.dtype, wanted, "same_kind"):
+    whole = {value.dtype.kind, wanted.kind} <= set("iu")
+    if not whole and not np.can_cast(value.dtype, wanted, "same_kind"):
         raise DataError(f"input `{spec.name}` must be {wanted} but {where} has {value.dtype}")
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         raise DataError(
             f"{where} has NaN or infinite values for input `{spec.name}`", hint="remove or repair it in the data"
         )
-    if wanted.kind in "iu" and value.size:
+    if whole and value.size:
         limits = np.iinfo(wanted)
         if int(value.min()) < limits.min or int(value.max()) > limits.max:
             raise DataError(f"{where} has values for input `{spec.name}` that do not fit {wanted}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data import npz, synthetic
+from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
@@ -18,7 +18,12 @@ __all__ = ["Dataset", "Sample", "open_dataset"]
 FOLDER = "folder"
 READERS: dict[str, Callable[[Wanted], Found]] = {
     RANDOM: synthetic.read,
+    FOLDER: folders.read,
     ".npz": npz.read,
+    ".csv": tables.read,
+    ".tsv": tables.read,
+    ".jsonl": tables.read,
+    ".txt": tables.read,
 }
 """How samples are found in each kind of source; a file's kind is its ending."""
 

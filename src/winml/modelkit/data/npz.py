@@ -146,7 +146,7 @@ def read(wanted: Wanted) -> Found:
                     {spec.name: as_input(values[run[spec.name].name], spec, where) for spec in wanted.inputs}
                     for run in runs
                 ]
-                yield Sample(made[0], values[label.name].tolist() if label else None, tuple(made[1:]))
+                yield Sample(made[0], values[label.name].tolist() if label else None, tuple(made[1:]), where=where)
 
     columns = {spec.name: runs[0][spec.name].name for spec in wanted.inputs}
     if label:

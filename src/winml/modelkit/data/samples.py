@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +28,11 @@ class Sample:
     context: str | None = None
     spans: tuple[Spans, ...] = ()
     """With a context: one entry per run."""
+    where: str = "a sample"
+    """How to name it in errors."""
+
+    def labelled(self, label: Any, where: str) -> Sample:
+        return replace(self, label=label, where=where)
 
 
 @dataclass(frozen=True)

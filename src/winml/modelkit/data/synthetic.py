@@ -22,7 +22,7 @@ def read(wanted: Wanted) -> Found:
 
     def samples() -> Iterator[Sample]:
         for index in range(count):
-            yield Sample(synthetic(wanted.inputs, InputRequest(seed=(seed, index))))
+            yield Sample(synthetic(wanted.inputs, InputRequest(seed=(seed, index))), where=f"random sample {index}")
 
-    shapes = {spec.name: [spec.dtype, *spec.shape] for spec in wanted.inputs}
-    return Found(count, samples, {RANDOM: digest.of_json(shapes)})
+    # The shapes are the model's, which has a digest of its own, and a stage before may have fixed some of them.
+    return Found(count, samples, {RANDOM: digest.of_json([seed, count])})

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
 
-MODEL = "model.onnx"
-CONFIG = "build_config.json"
-MANIFEST = "build_manifest.json"
-ANALYSIS = "analyze_result.json"
 MANIFEST_SCHEMA = "winml/build-manifest/1"
 
 

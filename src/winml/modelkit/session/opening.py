@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, from_np
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")
+Values = Callable[[Sequence[InputSpec]], Arrays]
+"""Makes the inputs of a model."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
     return synthetic(specs, _request(asked))
 
 
-def _fixed(args: dict[str, Any]) -> tuple[dict[str, int], Arrays | None]:
+def _fixed(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays | None]:
     """Sizes for the symbolic dimensions of a model that goes to an NPU, and the inputs they come from.
 
     NPUs compile for fixed shapes: what depends on a symbolic dimension would stay on the CPU. The model is opened on
@@ -53,13 +55,18 @@ def _fixed(args: dict[str, Any]) -> tuple[dict[str, int], Arrays | None]:
         specs = plain.inputs
     if not any(isinstance(dim, str) for spec in specs for dim in spec.shape):
         return {}, None
-    arrays = _arrays(specs, args["inputs"])
+    arrays = values(specs)
     return symbol_sizes(specs, arrays), arrays
 
 
 def open_arm(args: dict[str, Any]) -> OpenArm:
     """Open what `args` describe: model, target, session section and inputs, as JSON carries them."""
-    fixed_dims, arrays = _fixed(args)
+    return open_with(args, lambda specs: _arrays(specs, args["inputs"]))
+
+
+def open_with(args: dict[str, Any], values: Values) -> OpenArm:
+    """Open what `args` describe, to be run with inputs that are made here."""
+    fixed_dims, arrays = _fixed(args, values)
     opened_at = time.perf_counter_ns()
     session = WinMLSession(
         args["model"],
@@ -70,7 +77,7 @@ def open_arm(args: dict[str, Any]) -> OpenArm:
     )
     open_ns = time.perf_counter_ns() - opened_at
     try:
-        return OpenArm(session, arrays or _arrays(session.inputs, args["inputs"]), open_ns)
+        return OpenArm(session, arrays or values(session.inputs), open_ns)
     except BaseException:
         session.close()
         raise

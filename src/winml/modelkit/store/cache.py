@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.store import atomic, digest
@@ -20,7 +21,6 @@ from winml.modelkit.store.stage_cache import StageCache, StageEntry
 GRACE_S = 3600.0
 WORK_GRACE_S = 24 * 3600.0
 """How long a folder in which a stage works may look untouched before it counts as left behind."""
-BUILD_MANIFEST = "build_manifest.json"
 _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -154,7 +154,7 @@ class Cache:
         for folder in sorted(self.builds.iterdir()) if self.builds.is_dir() else ():
             if folder.name.startswith(atomic.TEMPORARY):
                 continue
-            manifest = folder / BUILD_MANIFEST
+            manifest = folder / MANIFEST
             try:
                 listed = json.loads(manifest.read_bytes())["objects"]
                 files = {str(name): digest.checked(value) for name, value in listed.items()}

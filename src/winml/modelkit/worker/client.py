@@ -168,6 +168,10 @@ class Worker:
     def _last_words(self) -> Message:
         return {"log": self.log_tail(), "memory": self._memory}
 
+    def log(self) -> str:
+        """Everything the process and its native libraries logged so far."""
+        return self._log_path.read_text("utf-8", "replace")
+
     def log_tail(self, lines: int = 20) -> list[str]:
         """The last lines the process and its native libraries logged, without colours."""
         try:

@@ -1,0 +1,219 @@
+"""`winml eval`: how right a model is on its target, alone or against a reference."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app import targets
+from winml.modelkit.app.evaluate_result import Judging, raise_for, result_of
+from winml.modelkit.app.models import ModelArgument, model_argument
+from winml.modelkit.core import sections
+from winml.modelkit.core.build_folder import CONFIG
+from winml.modelkit.core.config import DataSection, EvalSection
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import options
+from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.worker.client import Worker
+
+PRELOAD = ("winml.modelkit.evaluate.run",)
+CPU = "cpu"
+_STOP_WAIT_S = 5.0
+_DISTANCE_TIMEOUT_S = 600.0
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """Everything the user decided."""
+
+    model: str
+    data: DataSection | None = None
+    task: str | None = None
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    reference: str | None = None
+    reference_target: str | None = None
+    judging: Judging = field(default_factory=Judging)
+    output: str | None = None
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    strict_ep: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """A model on its target, and what came of running it."""
+
+    model: str
+    target: Target
+    report: dict[str, Any]
+    saved: Path | None
+
+
+def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
+    request = _completed(request)
+    model = model_argument(request.model)
+    resolved = targets.resolve(request.target, request.ep, request.device)
+    on_event({"event": "target", "target": resolved.target})
+    with tempfile.TemporaryDirectory(prefix="winml-eval-") as folder:
+        runs = _Runs(request, model, Path(folder), on_event)
+        candidate = runs.candidate(resolved)
+        stopped = candidate.report["stopped"]
+        reference = None if stopped or not runs.compares else runs.reference(resolved, candidate.report["task"])
+        stopped = stopped or (reference is not None and reference.report["stopped"])
+        if stopped and not candidate.report["predictions"]:
+            raise Interrupted("interrupted")
+        distance = None if reference is None else _distance(candidate, reference)
+    result = result_of(request.judging, candidate, reference, distance, runs.warnings)
+    if stopped:
+        raise Interrupted("interrupted; what was evaluated is in the result", details=result)
+    raise_for(result)
+    return result
+
+
+def _built(model: str) -> EvalSection | None:
+    """The eval section of a build folder."""
+    path = Path(model) / CONFIG
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RequestError(f"`{path}` is not a build config: {error}") from error
+    given = value.get("eval") if isinstance(value, dict) else None
+    return None if given is None else sections.read(EvalSection, given, "eval")
+
+
+def _completed(request: EvalRequest) -> EvalRequest:
+    """The request with what the build of the model says where the user said nothing, checked as far as it goes."""
+    built, judging = _built(request.model), request.judging
+    if built is not None and request.data is None:
+        request = replace(
+            request,
+            data=built.data,
+            task=request.task or built.task,
+            judging=replace(
+                judging,
+                min_metric=built.min_metric if judging.min_metric is None else judging.min_metric,
+                max_drop=built.max_drop if judging.max_drop is None else judging.max_drop,
+            ),
+        )
+    if request.data is None:
+        raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
+    if request.judging.max_drop is not None and request.reference is None and request.reference_target is None:
+        raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
+    return request
+
+
+class _Runs:
+    """Runs of one evaluation, each in a process of its own."""
+
+    def __init__(self, request: EvalRequest, model: ModelArgument, folder: Path, on_event: OnEvent) -> None:
+        self._request = request
+        self._model = model
+        self._folder = folder
+        self._on_event = on_event
+        self.compares = request.reference is not None or request.reference_target is not None
+        self.warnings: list[str] = []
+
+    def candidate(self, resolved: Resolved) -> Side:
+        request = self._request
+        given = {**self._model.section.ep_options, **request.ep_options}
+        args = {**self._arguments(self._model, resolved, given), "task": request.task, "strict_ep": request.strict_ep}
+        return self._run("candidate", request.model, args, resolved)
+
+    def reference(self, resolved: Resolved, task: str) -> Side:
+        """The reference on the target it was named with, else on the candidate's, else on the CPU, which is told."""
+        asked = self._request.reference_target
+        if asked is not None:
+            return self._reference(targets.resolve(asked, None, None), task, same=False)
+        try:
+            return self._reference(resolved, task, same=True)
+        except RunFailedError as error:
+            if resolved.target.ep == CPU:
+                raise
+            self.warnings.append(f"the reference runs on cpu, because it does not run on {resolved.target}: {error}")
+        return self._reference(targets.resolve(CPU, None, None), task, same=False)
+
+    def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
+        """Options of the EP go along to the same target; on another one they would mean nothing."""
+        name = self._request.reference or self._request.model
+        model = model_argument(name)
+        given = {**model.section.ep_options, **self._request.ep_options} if same else {}
+        args = {**self._arguments(model, resolved, given), "task": task, "strict_ep": False}
+        return self._run("reference", name, args, resolved)
+
+    def _run(self, role: str, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
+        saved = self._folder / role if self.compares else None
+        self._on_event({"event": "run", "role": role})
+        with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
+            what = f"running `{Path(args['model']).name}` on {resolved.target}"
+            report = self._report(worker, {**args, "save": saved and str(saved)}, what)
+        return Side(name, resolved.target, report, saved)
+
+    def _report(self, worker: Worker, args: dict[str, Any], what: str) -> dict[str, Any]:
+        """What the run gave; after Ctrl-C what it has so far, marked as stopped."""
+        try:
+            report: dict[str, Any] = worker.call(
+                "evaluate.run", args, timeout_s=self._request.timeout_s, on_event=self._on_event, what=what
+            )
+        except KeyboardInterrupt:
+            try:
+                report = worker.stop(timeout_s=_STOP_WAIT_S)
+            except ModelkitError as error:
+                # A sample that takes longer than a user waits after Ctrl-C takes the others with it.
+                raise Interrupted("interrupted", details=error.details) from error
+            report["stopped"] = True
+        return report
+
+    def _arguments(self, model: ModelArgument, resolved: Resolved, ep_options: dict[str, str]) -> dict[str, Any]:
+        request, target = self._request, resolved.target
+        threads = request.threads if request.threads is not None else model.section.threads
+        given = options.checked(target, options.with_threads(target, ep_options, threads))
+        return {
+            "model": str(model.path.absolute()),
+            "ep": target.ep,
+            "device": target.device,
+            "simulated": target.simulated,
+            "session": replace(model.section, threads=threads, ep_options=given).to_json(),
+            "distribution": resolved.installed.package.distribution,
+            "data": sections.plain(_absolute(request.data)),
+            "folder": str(self._model.path.absolute().parent),
+            "metric": request.judging.metric,
+            "limits": request.judging.limits,
+            "output": request.output,
+            "reference": self.compares,
+        }
+
+
+def _absolute(data: DataSection | None) -> DataSection:
+    """The section as a process in another folder finds it."""
+    assert data is not None  # a request is complete before anything runs
+    processor = None if data.processor is None else str(Path(data.processor).absolute())
+    # A word that is no path, such as `random`, has no such file.
+    source = str(Path(data.source).absolute()) if Path(data.source).exists() else data.source
+    return replace(data, source=source, processor=processor)
+
+
+def _distance(candidate: Side, reference: Side) -> dict[str, Any]:
+    """How far the outputs are apart over the samples that both have."""
+    sides = {
+        role: {"path": str(side.saved), "outputs": side.report["outputs"]}
+        for role, side in (("candidate", candidate), ("reference", reference))
+    }
+    count = min(len(side.report["predictions"]) for side in (candidate, reference))
+    with Worker() as worker:
+        found: dict[str, Any] = worker.call(
+            "evaluate.distance", {**sides, "samples": count}, timeout_s=_DISTANCE_TIMEOUT_S, what="comparing outputs"
+        )
+    return found

@@ -1,0 +1,139 @@
+"""`winml eval`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_options,
+    target_options,
+)
+
+_AT_LEAST_1 = click.IntRange(min=1)
+
+
+@click.command(
+    "eval",
+    help="Measure how right a model is on the target itself, with the interval of each metric; with a reference also "
+    "by how much it dropped and how far the outputs are apart. Limits are shares: 0.01 is one point.",
+    epilog=examples(
+        "winml eval --sample",
+        "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --task image-classification --max-drop 0.01",
+        "winml eval -m model.onnx --data photos/ --task image-classification --limit 1000 --target qnn/npu",
+        "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
+        "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@click.option("--data", metavar="DATA", help="File (.npz .csv .tsv .jsonl .txt), folder of images, or `random`.")
+@click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says).")
+@click.option("--reference", metavar="MODEL", help="Model to hold it against.")
+@click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
+@target_options
+@click.option("--limit", type=_AT_LEAST_1, metavar="N", help="Use N samples, chosen with the seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="ROLE=NAME",
+    help="Column for text, text_pair, image, label or an input.",
+)
+@click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json.")
+@click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text where the model leaves it open.")
+@click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
+@click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
+@click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
+@click.option(
+    "--max-drop", type=click.FloatRange(0, 1, max_open=True), metavar="X", help="Exit 5 when it dropped by more than X."
+)
+@click.option(
+    "--judge",
+    type=click.Choice(["interval", "value"]),
+    default="interval",
+    show_default=True,
+    help="Hold the whole interval against the limit, or the value alone.",
+)
+@click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
+@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Seconds a model may take (default: no end).",
+)
+@output_options
+@json_option
+def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.evaluate import evaluate
+    from winml.modelkit.cli.progress import EvalProgress
+    from winml.modelkit.cli.results import ResultFile
+
+    request = _request(chosen_model(model, sample), sample, given)
+    result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
+    with result_file.keeping("eval", _show), EvalProgress() as progress:
+        result = evaluate(request, progress.on_event)
+    if as_json:
+        console.data_json(result)
+    else:
+        _show(result)
+    result_file.write(result)
+
+
+def _show(result: dict[str, Any]) -> None:
+    from winml.modelkit.render.evaluate import evaluate_text
+
+    console.data(evaluate_text(result))
+    for note in result["notes"]:
+        console.say("note", note)
+    for warning in result["warnings"]:
+        console.say("warning", warning)
+
+
+def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.evaluate import EvalRequest
+    from winml.modelkit.app.evaluate_result import Judging
+    from winml.modelkit.ep.options import parse_pairs
+
+    return EvalRequest(
+        model=model,
+        data=_data(sample, given),
+        task=given["task"] or ("image-classification" if sample and given["data"] is None else None),
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        reference=given["reference"],
+        reference_target=given["reference_target"],
+        judging=Judging(given["metric"], given["min_metric"], given["max_drop"], given["judge"]),
+        output=given["output_name"],
+        threads=given["threads"],
+        ep_options=parse_pairs(given["ep_options"]),
+        strict_ep=given["strict_ep"],
+        timeout_s=given["timeout"],
+    )
+
+
+def _data(sample: bool, given: dict[str, Any]) -> Any:
+    """The data section; None leaves it to the build of the model."""
+    from winml.modelkit import sample as sample_files
+    from winml.modelkit.core.config import DataSection
+    from winml.modelkit.ep.options import parse_pairs
+
+    source = given["data"] or (str(sample_files.TEST) if sample else None)
+    chosen = {name: given[name] for name in ("limit", "processor", "length") if given[name] is not None}
+    columns = parse_pairs(given["columns"], option="--column", example="text=sentence")
+    if source is None:
+        if chosen or columns:
+            raise click.UsageError("`--limit`, `--column`, `--processor` and `--length` need `--data`")
+        return None
+    return DataSection(source, seed=given["seed"], columns=columns, **chosen)

@@ -1,0 +1,6 @@
+"""What the files of a build folder are called."""
+
+MODEL = "model.onnx"
+CONFIG = "build_config.json"
+MANIFEST = "build_manifest.json"
+ANALYSIS = "analyze_result.json"

@@ -1,0 +1,57 @@
+"""Images in a folder, or in one folder per class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data.images import image_encoder
+from winml.modelkit.data.samples import Found, Sample, Wanted
+from winml.modelkit.data.selection import chosen, stratified
+from winml.modelkit.store import digest
+
+ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+
+
+def _files(folder: Path) -> tuple[list[Path], int]:
+    """Images below a folder in one order on every machine, and how many other files there are."""
+    found = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")]
+    images = [p for p in found if p.suffix.lower() in ENDINGS]
+    return sorted(images, key=lambda p: p.relative_to(folder).as_posix()), len(found) - len(images)
+
+
+def _class(folder: Path, image: Path) -> str:
+    parts = image.relative_to(folder).parts
+    if len(parts) < 2:
+        raise DataError(
+            f"`{image.name}` lies directly in `{folder}`, so it has no class",
+            hint="put images into one folder per class, named as the model names its classes or by their number",
+        )
+    return parts[0]
+
+
+def read(wanted: Wanted) -> Found:
+    """Samples from image files; with labels, the name of the folder they lie in."""
+    folder, section = wanted.path, wanted.section
+    images, others = _files(folder)
+    if not images:
+        raise DataError(f"`{folder}` has no images", hint=f"known endings: {', '.join(sorted(ENDINGS))}")
+    classes = [_class(folder, image) for image in images] if wanted.labels else []
+    encoder = image_encoder(wanted)
+    indices = (
+        stratified(classes, section.limit, section.seed)
+        if wanted.labels
+        else chosen(len(images), section.limit, section.seed)
+    )
+
+    def samples() -> Iterator[Sample]:
+        for index in indices:
+            where = f"`{images[index]}`"
+            made = encoder.encode(images[index].read_bytes(), where)
+            yield Sample(made, classes[index] if classes else None, where=where)
+
+    used = [images[index] for index in indices]
+    content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}
+    notes = (f"{others} files of `{folder}` are no images by their ending and are left out",) if others else ()
+    return Found(len(indices), samples, {**content, **encoder.files}, notes=notes)

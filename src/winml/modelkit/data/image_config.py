@@ -1,0 +1,184 @@
+"""The steps that a preprocessor_config.json, as Hugging Face writes it, asks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data import processor
+
+CONFIG = "preprocessor_config.json"
+HINT = (
+    f"put the model's {CONFIG} beside it or name its folder with `--processor DIR`; a short one says "
+    '{"size": {"height": 224, "width": 224}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}'
+)
+_KINDS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
+_BILINEAR, _BICUBIC, _LAST_FILTER = 2, 3, 5
+_HALF = (0.5, 0.5, 0.5)
+_CLIP_MEAN, _CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+_WARP_FROM = 384
+"""ConvNext squeezes images of this size and above instead of cropping them."""
+
+_KNOWN = frozenset(
+    {"do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb"}
+    | {"size", "crop_size", "crop_pct", "resample", "rescale_factor", "image_mean", "image_std"}
+)
+_SWITCHES = ("do_", "rescale_offset")
+"""Keys that begin like this ask for a step."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of processors does where its config is silent."""
+
+    size: Any
+    square: bool
+    """Whether a size that is one number means both edges rather than the shortest."""
+    crop_size: Any = None
+    crop_pct: float | None = None
+    resample: int = _BILINEAR
+    mean: tuple[float, ...] = _HALF
+    std: tuple[float, ...] = _HALF
+
+
+FAMILIES: dict[str, Family] = {
+    "ViT": Family(224, True),
+    "DeiT": Family(256, True, crop_size=224, resample=_BICUBIC),
+    "Siglip": Family(224, True, resample=_BICUBIC),
+    "ConvNext": Family(384, False, crop_pct=224 / 256),
+    "CLIP": Family(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "Bit": Family(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "MobileNetV1": Family(256, False, crop_size=224),
+    "MobileNetV2": Family(256, False, crop_size=224),
+}
+"""Processors whose steps are the ones below, by the first part of their name."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What happens to an image, in this order."""
+
+    resize: int | tuple[int, int] | None
+    """Size of the shortest edge, or height and width."""
+    resample: int
+    crop: tuple[int, int] | None
+    scale: float | None
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+
+
+class _Config:
+    """A preprocessor_config.json whose values are checked as they are read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._values = processor.read_object(path)
+        self._refuse_unknown_steps()
+
+    def _refuse_unknown_steps(self) -> None:
+        for key, value in self._values.items():
+            if key.startswith(_SWITCHES) and value and key not in _KNOWN:
+                raise DataError(f"`{self._path}` asks for `{key}`, which is not known here", hint=f"known: {_steps()}")
+
+    def wrong(self, key: str, must: str) -> DataError:
+        return DataError(f"`{key}` of `{self._path}` must {must} but is {self._values[key]!r}")
+
+    def family(self) -> Family:
+        """The family its type belongs to; a config without a type is one of the plain kind."""
+        named = self._values.get("image_processor_type") or self._values.get("feature_extractor_type")
+        if named is None:
+            if not isinstance(self._values.get("size"), dict):
+                raise DataError(f"`{self._path}` has neither an `image_processor_type` nor a `size` in full", hint=HINT)
+            return FAMILIES["ViT"]
+        stem = str(named)
+        for kind in _KINDS:
+            stem = stem.removesuffix(kind)
+        if stem not in FAMILIES:
+            raise DataError(
+                f"`{self._path}` is for `{named}`, which is not known here", hint=did_you_mean(stem, FAMILIES)
+            )
+        return FAMILIES[stem]
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self._values.get(key, default)
+        if not isinstance(value, bool | None):
+            raise self.wrong(key, "be true or false")
+        return default if value is None else value
+
+    def number(self, key: str, default: float) -> float:
+        value = self._values.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+            raise self.wrong(key, "be a number above 0")
+        return value
+
+    def resample(self, default: int) -> int:
+        """Pillow's number of a filter."""
+        value = self._values.get("resample")
+        if value is not None and (type(value) is not int or not 0 <= value <= _LAST_FILTER):
+            raise self.wrong("resample", f"be a whole number from 0 to {_LAST_FILTER}")
+        return default if value is None else value
+
+    def numbers(self, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        value = self._values.get(key)
+        if value is None:
+            return default
+        found = value if isinstance(value, list) else [value] * len(default)
+        if not found or not all(isinstance(v, int | float) and math.isfinite(v) for v in found):
+            raise self.wrong(key, "be a list of numbers")
+        return tuple(float(v) for v in found)
+
+    def size(self, key: str, default: Any, *, square: bool) -> int | tuple[int, int]:
+        """Height and width, or the size of the shortest edge."""
+        value = self._values.get(key)
+        value = default if value is None else value
+        edges = [value, value] if isinstance(value, int) else value
+        if isinstance(value, dict):
+            edges = [value[name] for name in ("height", "width", "shortest_edge") if name in value]
+            square = "height" in value
+            if len(value) != len(edges) or len(edges) != (2 if square else 1):
+                raise self.wrong(key, "hold `height` and `width`, or `shortest_edge`")
+        if not isinstance(edges, list) or not edges or not all(type(e) is int and 0 < e < 1 << 15 for e in edges):
+            raise self.wrong(key, "be a size in pixels")
+        if len(edges) == 2 and (square or not isinstance(value, int)):
+            return edges[0], edges[1]
+        return int(edges[0])
+
+
+def _steps() -> str:
+    return ", ".join(sorted(k for k in _KNOWN if k.startswith("do_")))
+
+
+def read_steps(path: Path) -> Steps:
+    """The steps a preprocessor_config.json asks for."""
+    config = _Config(path)
+    family = config.family()
+    resize: int | tuple[int, int] | None = None
+    crop: tuple[int, int] | None = None
+    if config.flag("do_resize", True):
+        resize = config.size("size", family.size, square=family.square)
+    if family.crop_pct is not None:
+        if isinstance(resize, int):
+            resize, crop = _by_share(resize, config.number("crop_pct", family.crop_pct))
+    elif config.flag("do_center_crop", family.crop_size is not None):
+        asked = config.size("crop_size", family.crop_size or family.size, square=True)
+        crop = (asked, asked) if isinstance(asked, int) else asked
+    normalize = config.flag("do_normalize", True)
+    return Steps(
+        resize=resize,
+        resample=config.resample(family.resample),
+        crop=crop,
+        scale=config.number("rescale_factor", 1 / 255) if config.flag("do_rescale", True) else None,
+        mean=config.numbers("image_mean", family.mean) if normalize else None,
+        std=config.numbers("image_std", family.std) if normalize else None,
+    )
+
+
+def _by_share(edge: int, share: float) -> tuple[int | tuple[int, int], tuple[int, int] | None]:
+    """What ConvNext does: a larger image of which a share is kept; large ones are squeezed instead."""
+    return ((edge, edge), None) if edge >= _WARP_FROM else (int(edge / share), (edge, edge))

@@ -1,0 +1,154 @@
+"""Texts as a model takes them, by the tokenizer.json beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data import processor
+from winml.modelkit.data.arrays import as_input
+from winml.modelkit.data.extras import extra
+from winml.modelkit.data.samples import Pairs, Spans, Wanted
+from winml.modelkit.graph.inputs import Arrays, Input
+from winml.modelkit.store import digest
+
+TOKENIZER = "tokenizer.json"
+SETTINGS = "tokenizer_config.json"
+DEFAULT_LENGTH: dict[Pairs, int] = {"joined": 128, "apart": 128, "question": 384}
+"""Tokens per run where neither the model nor the user says how many."""
+STRIDE = 128
+"""Tokens that two windows of a long context share."""
+
+FIELDS: dict[str, str] = {
+    "input_ids": "ids",
+    "attention_mask": "attention_mask",
+    "input_mask": "attention_mask",
+    "token_type_ids": "type_ids",
+    "segment_ids": "type_ids",
+}
+"""Input of a model -> what the tokenizer calls it."""
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """Texts to token inputs of one length."""
+
+    tokenizer: Any
+    inputs: tuple[Input, ...]
+    files: dict[str, str]
+    note: str | None
+
+    def _arrays(self, encoding: Any, where: str) -> Arrays:
+        return {i.name: as_input(np.asarray(getattr(encoding, FIELDS[i.name])), i, where) for i in self.inputs}
+
+    def _encoded(self, texts: Sequence[str], where: str) -> Any:
+        try:
+            return self.tokenizer.encode(*texts)
+        except Exception as error:  # the tokenizer raises nothing narrower
+            raise DataError(f"{where} cannot be tokenized: {error}") from error
+
+    def encode(self, texts: Sequence[str], where: str) -> Arrays:
+        """One run for one text, or for two that belong together."""
+        return self._arrays(self._encoded(texts, where), where)
+
+    def windows(self, question: str, context: str, where: str) -> tuple[tuple[Arrays, ...], tuple[Spans, ...]]:
+        """As many runs as the context is long, and where their tokens lie in it."""
+        first = self._encoded((question, context), where)
+        encodings = [first, *first.overflowing]
+        return tuple(self._arrays(e, where) for e in encodings), tuple(map(_spans, encodings))
+
+
+def _spans(encoding: Any) -> Spans:
+    return tuple(
+        span if part == 1 else None for span, part in zip(encoding.offsets, encoding.sequence_ids, strict=True)
+    )
+
+
+def _pad_token(tokenizer: Any, settings: dict[str, Any], path: Path) -> str:
+    """The token that fills up short texts."""
+    if tokenizer.padding:
+        return str(tokenizer.padding["pad_token"])
+    token = settings.get("pad_token")
+    token = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(token, str) or tokenizer.token_to_id(token) is None:
+        raise DataError(f"the tokenizer in `{path.parent}` has no padding token", hint=f"add `pad_token` to {SETTINGS}")
+    return token
+
+
+def _ids(inputs: tuple[Input, ...]) -> Input:
+    """The input that takes token ids; an error when the model wants anything that texts do not give."""
+    for spec in inputs:
+        if spec.name not in FIELDS or len(spec.shape) != 2:
+            raise DataError(
+                f"texts cannot give input `{spec.name}` {list(spec.shape)}",
+                hint=f"from texts come, as [batch, sequence]: {', '.join(FIELDS)}",
+            )
+    return inputs[0]
+
+
+def _length(wanted: Wanted, spec: Input, longest: int | None) -> tuple[int, str | None]:
+    """Tokens per run, and what to say when that was decided here."""
+    fixed, asked = spec.shape[1], wanted.section.length
+    if isinstance(fixed, int):
+        if asked not in (None, fixed):
+            raise DataError(f"the model takes {fixed} tokens, so a text cannot have {asked}")
+        return fixed, None
+    if asked is not None:
+        return asked, None
+    length = min(DEFAULT_LENGTH[wanted.pairs], longest or DEFAULT_LENGTH[wanted.pairs])
+    return (
+        length,
+        f"texts have {length} tokens, longer ones are cut and shorter ones filled up: the model leaves it open",
+    )
+
+
+def _longest(settings: dict[str, Any]) -> int | None:
+    """The most tokens the model was made for; transformers writes a huge number for unknown."""
+    value = settings.get("model_max_length")
+    return int(value) if isinstance(value, int | float) and 0 < value < 1 << 20 else None
+
+
+def _loaded(path: Path) -> Any:
+    tokenizers = extra("tokenizers", name="text", what="reading texts")
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the tokenizer raises nothing narrower
+        raise DataError(f"`{path}` is not a tokenizer: {error}") from error
+
+
+def text_encoder(wanted: Wanted) -> TextEncoder:
+    """The encoder for a model, by the tokenizer beside it."""
+    inputs = tuple(wanted.inputs)
+    path = processor.find(wanted.folder, TOKENIZER)
+    if path is None:
+        where = f" in `{wanted.folder}`" if wanted.folder else ""
+        raise DataError(
+            f"texts need the model's tokenizer, but there is no {TOKENIZER}{where}",
+            hint=f"put {TOKENIZER} beside the model or name its folder with `--processor DIR`",
+        )
+    beside = processor.find(wanted.folder, SETTINGS)
+    settings = processor.read_object(beside) if beside else {}
+    tokenizer = _loaded(path)
+    length, note = _length(wanted, _ids(inputs), _longest(settings))
+    _prepare(tokenizer, wanted.pairs, length, _pad_token(tokenizer, settings, path), settings)
+    files = {p.name: digest.of_file(p) for p in (path, beside) if p is not None}
+    return TextEncoder(tokenizer, inputs, files, note)
+
+
+def _prepare(tokenizer: Any, pairs: Pairs, length: int, pad: str, settings: dict[str, Any]) -> None:
+    most = min(length, _longest(settings) or length)
+    if pairs == "question":
+        tokenizer.enable_truncation(most, stride=min(STRIDE, most // 4), strategy="only_second")
+    else:
+        tokenizer.enable_truncation(most)
+    tokenizer.enable_padding(
+        direction=str(settings.get("padding_side", "right")),
+        pad_id=tokenizer.token_to_id(pad),
+        pad_token=pad,
+        length=length,
+    )

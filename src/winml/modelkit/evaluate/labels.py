@@ -1,0 +1,59 @@
+"""What a label in the data means to a model: the number of one of its classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data import processor
+
+CONFIG = "config.json"
+
+
+@dataclass(frozen=True)
+class ClassNames:
+    """The names a model gives its classes; empty when it gives none."""
+
+    numbers: dict[str, int]
+
+    def number(self, label: Any, classes: int, where: str) -> int:
+        """The class behind a label: a name of the model's, or a number of it."""
+        found = self._number(label, where)
+        if not 0 <= found < classes:
+            raise DataError(
+                f"label {found} of {where} is out of range: the model has {classes} classes, 0 to {classes - 1}"
+            )
+        return found
+
+    def _number(self, label: Any, where: str) -> int:
+        if isinstance(label, bool) or not isinstance(label, int | str):
+            raise DataError(f"the label of {where} must be a class or its number but is {label!r:.80}")
+        if isinstance(label, int):
+            return label
+        if label in self.numbers:
+            return self.numbers[label]
+        if label.isascii() and label.isdigit():
+            return int(label)
+        hint = (
+            did_you_mean(label, self.numbers)
+            if self.numbers
+            else f"names need `id2label` in the model's {CONFIG}; say where that is with `--processor DIR`"
+        )
+        raise DataError(f"the model has no class `{label}`, the label of {where}", hint=hint)
+
+
+def class_names(folder: Path | None) -> ClassNames:
+    """The `id2label` of the config.json beside a model."""
+    path = processor.find(folder, CONFIG)
+    names = processor.read_object(path).get("id2label") if path else None
+    if names is None:
+        return ClassNames({})
+    if not isinstance(names, dict) or not all(k.isdigit() and isinstance(v, str) for k, v in names.items()):
+        raise DataError(f"`id2label` of `{path}` must map numbers to names")
+    numbers: dict[str, int] = {}
+    for number, name in sorted(names.items(), key=lambda item: int(item[0])):
+        numbers.setdefault(name, int(number))  # ImageNet has two classes called `crane`
+    return ClassNames(numbers)

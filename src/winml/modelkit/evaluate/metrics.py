@@ -1,0 +1,127 @@
+"""From scores of single samples to metrics with intervals, without numpy: stored scores can be judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from winml.modelkit.core.intervals import (
+    bootstrap_interval,
+    correlation_difference_interval,
+    correlation_interval,
+    paired_share_interval,
+    pearson,
+    spearman,
+    wilson_interval,
+)
+from winml.modelkit.core.statistics import mean
+
+LEVEL = 0.95
+GOLD = "gold"
+"""The series a correlation is taken with."""
+MIN_PAIRS = 4
+"""Pairs that an interval of a correlation needs."""
+
+Kind = Literal["share", "mean", "pearson", "spearman"]
+Series = Mapping[str, Sequence[float]]
+"""Numbers per sample by name; a share has 0 and 1."""
+Limits = tuple[float, float]
+
+_CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | None]] = {
+    "pearson": pearson,
+    "spearman": spearman,
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number about a model: which series it is made of, and how."""
+
+    name: str
+    kind: Kind
+    series: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"name": self.name, "kind": self.kind, "series": self.series}
+
+
+def _answer(
+    value: float | None, limits: Limits | None, count: int, method: str, reason: str | None = None
+) -> dict[str, Any]:
+    interval = None if limits is None else {"low": limits[0], "high": limits[1], "level": LEVEL}
+    return {"value": value, "interval": interval, "n": count, "method": method, "reason": reason}
+
+
+def _constant(values: Sequence[float]) -> bool:
+    return len(set(values)) == 1
+
+
+def share(values: Sequence[float]) -> dict[str, Any]:
+    """The share of samples with 1, with Wilson's interval."""
+    value = mean(values)
+    return _answer(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
+
+
+def _mean(values: Sequence[float]) -> dict[str, Any]:
+    """The mean of numbers from 0 to 1; where all are equal the bootstrap sees no spread and Wilson's is taken."""
+    value = mean(values)
+    if _constant(values):
+        return _answer(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
+    return _answer(value, bootstrap_interval(values, level=LEVEL), len(values), "bootstrap")
+
+
+def _correlation(metric: Metric, series: Series) -> dict[str, Any]:
+    values, gold = series[metric.series], series[GOLD]
+    method, by_rank = f"fisher-{metric.kind}", metric.kind == "spearman"
+    value = _CORRELATIONS[metric.kind](values, gold)
+    if value is None:
+        return _answer(None, None, len(values), method, "one side is the same for all samples")
+    if len(values) < MIN_PAIRS:
+        return _answer(value, None, len(values), method, f"an interval needs at least {MIN_PAIRS} samples")
+    limits = correlation_interval(value, len(values), by_rank=by_rank, level=LEVEL)
+    return _answer(value, limits, len(values), method)
+
+
+def summary(metric: Metric, series: Series) -> dict[str, Any]:
+    """Value, interval, number of samples and the method of the interval."""
+    if metric.kind == "share":
+        return share(series[metric.series])
+    return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
+
+
+def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
+    differences = [r - c for r, c in zip(reference, candidate, strict=True)]
+    count, value = len(differences), mean(differences)
+    if _constant(differences):
+        # No spread to resample: as much as a kind of sample could differ that was not met in `count`.
+        unseen = wilson_interval(0.0, count, level=LEVEL)[1]
+        return _answer(value, (value - unseen, value + unseen), count, "wilson")
+    return _answer(value, bootstrap_interval(differences, level=LEVEL), count, "paired-bootstrap")
+
+
+def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+    correlate, count = _CORRELATIONS[metric.kind], len(candidate[metric.series])
+    first = correlate(reference[metric.series], reference[GOLD])
+    second = correlate(candidate[metric.series], candidate[GOLD])
+    between = correlate(reference[metric.series], candidate[metric.series])
+    if first is None or second is None or between is None:
+        return _answer(None, None, count, "zou", "one side is the same for all samples")
+    if count < MIN_PAIRS:
+        return _answer(first - second, None, count, "zou", f"an interval needs at least {MIN_PAIRS} samples")
+    limits = correlation_difference_interval(
+        first, second, between, count, by_rank=metric.kind == "spearman", level=LEVEL
+    )
+    return _answer(first - second, limits, count, "zou")
+
+
+def drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+    """How much lower the metric is than the reference's on the same samples, pair by pair."""
+    if metric.kind in _CORRELATIONS:
+        return _correlation_drop(metric, reference, candidate)
+    first, second = reference[metric.series], candidate[metric.series]
+    if metric.kind == "mean":
+        return _mean_drop(first, second)
+    right = [bool(v) for v in first], [bool(v) for v in second]
+    limits = paired_share_interval(*right, level=LEVEL)
+    return _answer(mean(first) - mean(second), limits, len(first), "newcombe-paired")

@@ -1,0 +1,39 @@
+"""Which operators an EP takes, for when it is not here to be asked.
+
+The tables in `data/` say where each answer is from: asked (`scripts/ask_operators.py`), or documented with the page.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True)
+class OperatorTable:
+    """What is known of one EP on one kind of device."""
+
+    source: dict[str, Any]
+    operators: dict[str, dict[str, Any]]
+
+
+@cache
+def table(ep: str, device: str) -> OperatorTable | None:
+    """The table of an EP on a device, or None when there is none."""
+    path = DATA / (f"{ep}.json" if ep == device else f"{ep}_{device}.json")
+    if not path.is_file():
+        return None
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    return OperatorTable(stored["source"], stored["operators"])
+
+
+def taken(ep: str, device: str, op: str) -> bool | None:
+    """Whether the EP takes the operator (`Conv`, `com.microsoft:FusedConv`) in some form; None when that is unknown."""
+    known = table(ep, device)
+    entry = None if known is None else known.operators.get(op)
+    return None if entry is None else bool(entry["taken"])

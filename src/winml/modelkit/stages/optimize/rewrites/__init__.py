@@ -1,0 +1,1 @@
+"""Rewrites that no library has, one module each: `rewrite(model)` changes the graph in place."""

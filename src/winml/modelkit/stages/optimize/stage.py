@@ -1,0 +1,212 @@
+"""Worker operation `stages.optimize`: fixes dimensions, converts the opset, runs the passes, compares outputs."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import OptimizeSection
+from winml.modelkit.core.errors import ModelkitError, RunFailedError
+from winml.modelkit.core.target import DEVICES, Target
+from winml.modelkit.graph import files
+from winml.modelkit.graph.fingerprint import fingerprint
+from winml.modelkit.stages.optimize import dims, opset, verify
+from winml.modelkit.stages.optimize.apply import Runner
+from winml.modelkit.stages.optimize.support import refused
+from winml.modelkit.stages.optimize.table import Pass, available
+from winml.modelkit.stages.optimize.verify import Reference
+from winml.modelkit.stages.optimize.workspace import Version, Workspace
+from winml.modelkit.stages.optimize.workspace import opset as opset_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one pass."""
+
+    row: Pass
+    changed: bool
+    seconds: float
+    failure: str | None = None
+    """Why what it did was not kept."""
+    note: str | None = None
+
+    @property
+    def status(self) -> str:
+        return "changed" if self.changed else "left out" if self.failure else "no change"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.row.name,
+            "kind": self.row.kind,
+            "status": self.status,
+            "changed": self.changed,
+            "seconds": round(self.seconds, 4),
+            "note": self.failure or self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Job:
+    """What does not change while passes run."""
+
+    rows: tuple[Pass, ...]
+    runner: Runner
+    target: Target | None
+    """Whose operators may be made; None when all may."""
+    reference: Reference | None
+    context: Any
+
+
+def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Optimize `args["model"]` into `args["output"]` by `args["section"]` and report what was done.
+
+    Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`.
+    """
+    section = sections.read(OptimizeSection, args["section"], "optimize")
+    rows = available(section.passes)
+    source = files.load(args["model"])
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
+        workspace = Workspace(Path(folder))
+        first = workspace.open(source)
+        start = _prepared(workspace, first, section)
+        wanted = args.get("verify", True)
+        reference = verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims) if wanted else None
+        target = None if args.get("allow_unsupported") else _target(args.get("target"))
+        job = Job(_in_order(rows, section.passes), Runner(workspace), target, reference, context)
+        last, outcomes, verification = _optimize(job, start)
+        result = source if last is first else files.load(last.path)
+        written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
+    before, after = fingerprint(source), fingerprint(result)
+    return {
+        "changed": before != after,
+        "fingerprint_before": before,
+        "fingerprint_after": after,
+        "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
+        "passes": [outcome.to_json() for outcome in outcomes],
+        "nodes_before": sum(first.ops.values()),
+        "nodes_after": sum(last.ops.values()),
+        "ops_before": first.ops,
+        "ops_after": last.ops,
+        "opset_before": opset_of(first.model),
+        "opset_after": opset_of(last.model),
+        "fixed_dims": section.fixed_dims,
+        "verification": verification,
+        "warnings": _warnings(outcomes, last, verification),
+    }
+
+
+def _target(word: str | None) -> Target | None:
+    if word is None:
+        return None
+    ep, _, device = word.partition("/")
+    return Target(ep, next(known for known in DEVICES if known == (device or ep)))
+
+
+def _in_order(rows: Iterable[Pass], names: tuple[str, ...]) -> tuple[Pass, ...]:
+    """The passes in the order of the section."""
+    by_name = {row.name: row for row in rows}
+    return tuple(by_name[name] for name in names)
+
+
+def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
+    """The version with its dimensions fixed and in its new opset; itself when neither is asked for."""
+    model = dims.fix(version.model, section.fixed_dims) if section.fixed_dims else version.model
+    model = opset.convert(model, section.opset) if section.opset is not None else model
+    return version if model is version.model else workspace.write(model)
+
+
+def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], dict[str, Any]]:
+    """The last version, what became of each pass, and the comparison of outputs.
+
+    Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
+    """
+    last, outcomes = _passes(job, start, careful=False)
+    if job.reference is None:
+        return last, outcomes, {"status": "not asked for", "reason": None, "max_abs": None, "max_rel": None,
+                                "tolerance": None, "runs": []}  # fmt: skip
+    if not _differs(job, last, outcomes):
+        return last, outcomes, _verification(job, last, outcomes)
+    if _differs(job, start, ()):
+        raise RunFailedError(
+            "the outputs of the model change by its new opset or dimensions alone",
+            hint="leave `--opset` and `--dim` out",
+            details={"verification": _verification(job, start, ())},
+        )
+    last, outcomes = _passes(job, start, careful=True)
+    return last, outcomes, _verification(job, last, outcomes)
+
+
+def _verification(job: Job, version: Version, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    assert job.reference is not None
+    approximate = any(outcome.changed and outcome.row.approximate for outcome in outcomes)
+    tolerance = verify.APPROXIMATION if approximate else verify.ROUNDING
+    return verify.compare(job.reference, version.path, tolerance=tolerance)
+
+
+def _differs(job: Job, version: Version, outcomes: Iterable[Outcome]) -> bool:
+    try:
+        return bool(_verification(job, version, outcomes)["status"] == "failed")
+    except ModelkitError:
+        return True  # a model that the runtime refuses
+
+
+def _passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[Outcome, ...]]:
+    """Run every pass once, in order; with `careful` outputs are compared after each that changed something."""
+    version = start
+    outcomes: tuple[Outcome, ...] = ()
+    for row in job.rows:
+        job.context.event("pass", **{"pass": row.name, "done": len(outcomes), "total": len(job.rows)})
+        version, outcome = _pass(job, row, version, outcomes if careful else None)
+        outcomes = (*outcomes, outcome)
+    return version, outcomes
+
+
+def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] | None) -> tuple[Version, Outcome]:
+    """The version after one pass; the one before it when the pass fails, does nothing or makes what it must not."""
+    started = time.perf_counter()
+    made, failure, note = None, None, None
+    try:
+        made = job.runner.apply(row, version)
+        failure = None if made is None else _objection(job, row, version, made, compared)
+        note = job.runner.why_not(row, version) if made is None else None
+    except ModelkitError as error:
+        failure = error.message
+    seconds = time.perf_counter() - started
+    if made is None or failure is not None:
+        return version, Outcome(row, False, seconds, failure, note)
+    return made, Outcome(row, True, seconds)
+
+
+def _objection(
+    job: Job, row: Pass, version: Version, made: Version, compared: tuple[Outcome, ...] | None
+) -> str | None:
+    """Why the work of a pass is not kept, or None."""
+    never = refused(job.target, set(made.ops) - set(version.ops))
+    if never:
+        return f"would make {', '.join(never)}, which {job.target} is not known to take"
+    if compared is not None and _differs(job, made, (*compared, Outcome(row, True, 0.0))):
+        return "would change the outputs of the model"
+    return None
+
+
+def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: dict[str, Any]) -> list[str]:
+    found = []
+    by_reason: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            by_reason.setdefault(outcome.failure, []).append(outcome.row.name)
+    for reason, names in by_reason.items():
+        found.append(f"left out {', '.join(names)}: {reason}")
+    approximate = [outcome.row.name for outcome in outcomes if outcome.changed and outcome.row.approximate]
+    if approximate:
+        found.append(f"results are approximations: {', '.join(approximate)}")
+    if any(op.startswith("com.microsoft.nchwc:") for op in last.ops):
+        found.append("the blocked layout (nchwc) runs only on processors like this one")
+    if verification["status"] == "not run":
+        found.append(f"outputs were not compared: {verification['reason']}")
+    return found

@@ -1,0 +1,21 @@
+"""Which operators a pass may make for a target; imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from winml.modelkit.core.target import Target
+from winml.modelkit.knowledge import operators
+
+
+def refused(target: Target | None, ops: Iterable[str]) -> list[str]:
+    """The operators among `ops` that must not be made for a target.
+
+    Without a target nothing is refused. ONNX Runtime's CPU provider runs whatever ONNX Runtime makes. Of another EP
+    an operator must be known to be taken; where nothing is known of the EP, operators of ONNX itself pass.
+    """
+    if target is None or target.ep == "cpu":
+        return []
+    if operators.table(target.ep, target.device) is None:
+        return sorted(op for op in ops if ":" in op)
+    return sorted(op for op in ops if operators.taken(target.ep, target.device, op) is not True)

@@ -1,0 +1,255 @@
+"""Makes a model ready for the quantizers of ONNX Runtime, which trip over much that is valid ONNX.
+
+They confuse nodes without names, wait for ever on a bias that is also read as a value, miss weights in Constant nodes,
+and believe stale types. Nothing here changes what the model computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx.checker
+import onnx.inliner
+import onnx.shape_inference
+import onnx.version_converter
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.graph import files, walk
+from winml.modelkit.graph.quantization import quantization_of
+
+FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
+
+_REFUSALS = (
+    onnx.version_converter.ConvertError,
+    onnx.checker.ValidationError,
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+)
+"""What onnx raises for a model it cannot convert or inline; the last two for its assertions and models past 2 GB."""
+
+_BIAS_INDEX = {
+    "BatchNormalization": 2,
+    "Conv": 2,
+    "ConvTranspose": 2,
+    "Gemm": 2,
+    "InstanceNormalization": 2,
+    "LayerNormalization": 2,
+}
+_WEIGHT_INDEX = {"Conv": 1, "ConvTranspose": 1, "MatMul": 1}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model that can be quantized, and what was done to get there."""
+
+    model: ModelProto
+    notes: tuple[str, ...]
+    contrib_pairs: bool = False
+    """Its opset has no 16-bit and 4-bit pairs, so those of ONNX Runtime's own domain are written."""
+
+    @property
+    def opset(self) -> int:
+        return _opset(self.model)
+
+
+def load(path: Path) -> ModelProto:
+    """The model at `path`; an error when it cannot be quantized at all."""
+    model = files.load(path)
+    kind = quantization_of(model).kind
+    if kind != "none":
+        raise RequestError(
+            f"`{path.name}` is quantized already ({kind})", hint="start from the float model; quantizing twice adds up"
+        )
+    for node in walk.nodes(model):
+        if node.op_type == "EPContext":
+            raise RequestError(f"`{path.name}` is compiled already", hint="start from the model it was compiled from")
+        if node.domain not in walk.ONNX_DOMAINS and any(walk.subgraphs(node)):
+            raise RequestError(
+                f"`{path.name}` has {walk.op_key(node)}, an operator of ONNX Runtime that holds graphs; quantizers "
+                "cannot rewrite it",
+                hint="quantize the graphs before they are put into that operator",
+            )
+    return model
+
+
+def prepare(model: ModelProto, *, opset: int, contrib_from: int | None = None) -> Prepared:
+    """The model with at least `opset`, every node named, every weight where a quantizer finds it.
+
+    With `contrib_from` a model that cannot be converted may stay below `opset`, if it has that opset at least.
+    """
+    notes: list[str] = []
+    model = _inlined(model, notes)
+    model, contrib_pairs = _raised(model, opset, contrib_from, notes)
+    del model.graph.value_info[:]  # a fused model's may be stale; the runtime is asked instead
+    _lift_constants(model.graph)
+    _fix_default_inputs(model.graph, notes)
+    _name_nodes(model)
+    _part_initializers(model)
+    return Prepared(model, tuple(notes), contrib_pairs)
+
+
+def captured(model: ModelProto) -> set[str]:
+    """Names of outer values that are read inside the bodies of If, Loop and Scan."""
+    return {name for node in model.graph.node for name in _read_inside(node)}
+
+
+def _read_inside(node: NodeProto) -> Iterator[str]:
+    for graph in walk.subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from (name for name in inner.input if name)
+            yield from _read_inside(inner)
+
+
+def reads(node: NodeProto) -> set[str]:
+    """Every value a node needs, inside its bodies too."""
+    return {name for name in node.input if name}.union(_read_inside(node))
+
+
+def _opset(model: ModelProto) -> int:
+    return max((entry.version for entry in model.opset_import if walk.domain_of(entry.domain) == ""), default=1)
+
+
+def _inlined(model: ModelProto, notes: list[str]) -> ModelProto:
+    if not model.functions:
+        return model
+    try:
+        inlined: ModelProto = onnx.inliner.inline_local_functions(model)
+    except _REFUSALS as error:
+        raise RequestError(f"the model's functions cannot be inlined: {_short(error)}") from error
+    notes.append(f"{len(model.functions)} local functions were inlined")
+    return inlined
+
+
+def _raised(model: ModelProto, opset: int, contrib_from: int | None, notes: list[str]) -> tuple[ModelProto, bool]:
+    """The model with an opset that has the operators a quantizer writes, and whether it has to do without them."""
+    present = _opset(model)
+    if present >= opset:
+        return model, False
+    try:
+        raised: ModelProto = onnx.version_converter.convert_version(model, opset)
+    except _REFUSALS as error:
+        if contrib_from is None or present < contrib_from:
+            raise RequestError(
+                f"quantizing needs opset {opset}; the model has {present} and cannot be converted: {_short(error)}",
+                hint="export the model again with a newer opset",
+            ) from error
+        notes.append(
+            f"opset {present} cannot be converted to {opset} ({_short(error)}); QuantizeLinear and DequantizeLinear "
+            "are written in the domain com.microsoft"
+        )
+        return model, True
+    raised.ir_version = max(raised.ir_version, helper.find_min_ir_version_for(list(raised.opset_import), True))
+    notes.append(f"converted from opset {present} to {opset}")
+    return raised, False
+
+
+def _short(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1][:200] if lines else type(error).__name__
+
+
+def _constant(node: NodeProto) -> TensorProto | None:
+    """The float tensor of a Constant node."""
+    if node.op_type != "Constant" or walk.domain_of(node.domain):
+        return None
+    for attribute in node.attribute:
+        if attribute.name == "value" and attribute.t.data_type in FLOATS:
+            tensor: TensorProto = attribute.t
+            return tensor
+    return None
+
+
+def _lift_constants(graph: GraphProto) -> None:
+    """Make the float tensors of Constant nodes initializers; quantizers see weights nowhere else."""
+    outputs = {value.name for value in graph.output}
+    kept = []
+    for node in graph.node:
+        tensor = _constant(node)
+        if tensor is None or node.output[0] in outputs:
+            kept.append(node)
+        else:
+            lifted = graph.initializer.add()
+            lifted.CopyFrom(tensor)
+            lifted.name = node.output[0]
+    if len(kept) < len(graph.node):
+        _replace_nodes(graph, kept)
+
+
+def _replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _fix_default_inputs(graph: GraphProto, notes: list[str]) -> None:
+    """Take initializers out of the inputs: a weight that a caller may replace cannot be quantized."""
+    weights = {tensor.name for tensor in graph.initializer}
+    optional = [value for value in graph.input if value.name in weights]
+    for value in optional:
+        graph.input.remove(value)
+    if optional:
+        notes.append(f"{len(optional)} inputs with a default value became constants")
+
+
+def _name_nodes(model: ModelProto) -> None:
+    """Give every node a name of its own, the same one in every run."""
+    used: set[str] = {node.name for node in walk.nodes(model)}
+    seen: set[str] = set()
+    for number, node in enumerate(walk.nodes(model)):
+        if not node.name or node.name in seen:
+            node.name = _free(f"{node.op_type}_{number}", used)
+        seen.add(node.name)
+
+
+def _free(name: str, used: set[str]) -> str:
+    """`name`, or with a number after it when that is taken; taken from now on."""
+    free, number = name, 0
+    while free in used:
+        number += 1
+        free = f"{name}_{number}"
+    used.add(free)
+    return free
+
+
+def _role(node: NodeProto, index: int) -> tuple[str, ...]:
+    """How a quantizer treats an input: uses with the same role may share one quantized tensor."""
+    if _BIAS_INDEX.get(node.op_type) == index:
+        return ("bias", node.name)  # its scale comes from the other inputs of this very node
+    if node.op_type == "Gemm" and index == 1:
+        return ("weight", node.name)  # a quantizer may transpose it, for every node that has it
+    if _WEIGHT_INDEX.get(node.op_type) == index:
+        return ("weight", node.op_type)
+    return ("value",)
+
+
+def _part_initializers(model: ModelProto) -> None:
+    """Give every role of a shared float initializer a copy of its own."""
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOATS}
+    inside = captured(model) | {value.name for value in graph.output}
+    names: dict[tuple[str, tuple[str, ...]], str] = {}
+    # What a body reads keeps its name and stays as it is.
+    taken = {name: True for name in weights if name in inside}
+    used = {name for node in walk.nodes(model) for name in (*node.input, *node.output)} | set(weights)
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name not in weights:
+                continue
+            key = name, _role(node, index)
+            if key not in names:
+                names[key] = _free(name, used) if taken.get(name) else name
+                taken[name] = True
+                if names[key] != name:
+                    _copy_initializer(graph, weights[name], names[key])
+            node.input[index] = names[key]
+
+
+def _copy_initializer(graph: GraphProto, tensor: TensorProto, name: str) -> None:
+    copy = graph.initializer.add()
+    copy.CopyFrom(tensor)
+    copy.name = name

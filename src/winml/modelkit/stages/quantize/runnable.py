@@ -1,0 +1,44 @@
+"""A model that is saved once and opened as often as needed, each time with other nodes and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto, ValueInfoProto
+
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.graph import files
+from winml.modelkit.session.session import WinMLSession
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+
+CPU = Target("cpu", "cpu")
+
+
+class Runnable:
+    """The weights stay in one file of a folder; every opened variant is a small file beside it."""
+
+    def __init__(self, model: ModelProto, folder: Path) -> None:
+        self._folder = folder
+        path = folder / "model.onnx"
+        files.save(model, path, external_data="always")
+        self._structure = files.load(path, weights=False)
+        self._count = 0
+
+    def open(self, outputs: Sequence[str], *, nodes: Sequence[NodeProto] = (), level: str = "disable") -> WinMLSession:
+        """A session on the CPU that gives `outputs`, which may be any values of the graph or of the added nodes."""
+        variant = ModelProto()
+        variant.CopyFrom(self._structure)
+        variant.graph.node.extend(nodes)
+        declared = {value.name: value for value in self._structure.graph.output}
+        del variant.graph.output[:]
+        # The runtime finds out the type of an output that is declared without one.
+        variant.graph.output.extend(declared.get(name, ValueInfoProto(name=name)) for name in outputs)
+        self._count += 1
+        path = self._folder / f"variant_{self._count}.onnx"
+        path.write_bytes(variant.SerializeToString())
+        return WinMLSession(path, target=CPU, section=SessionSection(optimization_level=level))

@@ -1,0 +1,212 @@
+"""Worker operation: a model, quantized as a section says, and the report of what became of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from onnx import ModelProto
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.errors import Interrupted, RequestError
+from winml.modelkit.data.dataset import Dataset, open_dataset
+from winml.modelkit.graph import files
+from winml.modelkit.graph.inputs import Arrays
+from winml.modelkit.stages.quantize import dynamic, fidelity, float16, static, weight_only
+from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
+from winml.modelkit.stages.quantize.finish import finish, producer_of
+from winml.modelkit.stages.quantize.library import guarded
+from winml.modelkit.stages.quantize.prepare import load, prepare
+from winml.modelkit.stages.quantize.runnable import Runnable
+from winml.modelkit.stages.quantize.select import Selection, operators, summary
+from winml.modelkit.stages.quantize.types import ask_types
+
+if TYPE_CHECKING:
+    from winml.modelkit.worker.program import Context
+
+POOR_COSINE = 0.99
+
+
+class Mode(Protocol):
+    """A way to quantize that needs no data; its module is one."""
+
+    OPSET: int
+    """What the model must have at least."""
+
+    def check(self, section: QuantizeSection) -> None: ...
+
+    def choose(self, model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection: ...
+
+    def quantize(
+        self, model: ModelProto, section: QuantizeSection, selection: Selection
+    ) -> tuple[ModelProto, Selection]: ...
+
+
+WITHOUT_DATA: dict[str, Mode] = {"fp16": float16, "dynamic": dynamic, "weight_only": weight_only}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be done, and where."""
+
+    path: Path
+    output: Path
+    section: QuantizeSection
+    model_folder: Path
+    work: Path
+    """A folder that goes with the worker."""
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A quantized model and how it came about."""
+
+    model: ModelProto
+    notes: tuple[str, ...]
+    nodes: dict[str, Any]
+    calibration: dict[str, Any] | None
+    dataset: Dataset
+    """Inputs to compare the two models on."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.nodes["quantized"])
+
+
+def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Quantize `model` into `output` as `section` says; nothing is written unless all went well."""
+    section = sections.read(QuantizeSection, args["section"], "quantize")
+    path = Path(args["model"])
+    with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd()) as folder:
+        job = _Job(
+            path=path,
+            output=Path(args["output"]),
+            section=section,
+            model_folder=Path(args.get("model_folder") or path.parent),
+            work=Path(folder),
+            progress=_progress(context),
+        )
+        outcome = _quantized(job)
+        context.event("progress", step="writing", done=0, total=1)
+        written = files.save(outcome.model if outcome.changed else files.load(path), job.output, overwrite=True)
+        context.event("progress", step="comparing", done=0, total=1)
+        compared = fidelity.measure(path, job.output, _inputs(outcome.dataset), source=outcome.dataset.source)
+    return {
+        "changed": outcome.changed,
+        "mode": section.mode,
+        "nodes": outcome.nodes,
+        "calibration": outcome.calibration,
+        "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
+        "fidelity": compared,
+        "notes": list(outcome.notes),
+        "warnings": _warnings(outcome, compared),
+    }
+
+
+def _size(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)
+
+
+def _progress(context: Context) -> Progress:
+    """Tells the caller of every sample, and stops between two of them when the caller wants that."""
+
+    def tell(done: int, total: int) -> None:
+        if context.stop.is_set():
+            raise Interrupted("calibration was interrupted")
+        context.event("progress", step="calibrating", done=done, total=total)
+
+    return tell
+
+
+def _quantized(job: _Job) -> _Outcome:
+    if job.section.mode == "static":
+        return _static(job)
+    if job.section.calibration is not None:
+        raise RequestError(f"mode `{job.section.mode}` takes no calibration data")
+    return _without_data(job, WITHOUT_DATA[job.section.mode])
+
+
+def _without_data(job: _Job, mode: Mode) -> _Outcome:
+    mode.check(job.section)
+    prepared = prepare(load(job.path), opset=mode.OPSET)
+    values = ask_types(prepared.model, Runnable(prepared.model, job.work))
+    ops, producer = operators(prepared.model), producer_of(prepared.model)
+    chosen = mode.choose(prepared.model, job.section, values.types)
+    with guarded():
+        model, done = mode.quantize(prepared.model, job.section, chosen)
+    finish(model, producer)
+    random = open_dataset(
+        DataSection(RANDOM, limit=fidelity.SAMPLES), values.inputs, model_folder=job.model_folder, labels=False
+    )
+    return _Outcome(model, prepared.notes, summary(ops, done), None, random)
+
+
+def _static(job: _Job) -> _Outcome:
+    section = job.section
+    static.check(section)
+    if section.calibration is None:
+        raise RequestError(
+            "static quantization needs calibration data",
+            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+        )
+    opset, contrib_from = static.needs(section)
+    prepared = prepare(load(job.path), opset=opset, contrib_from=contrib_from)
+    runnable = Runnable(prepared.model, job.work)
+    values = ask_types(prepared.model, runnable)
+    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
+    ops, producer = operators(prepared.model), producer_of(prepared.model)
+    chosen = static.choose(prepared.model, section)
+    tensors = static.tensors_to_calibrate(prepared.model, chosen, values.types)
+    outputs = [value.name for value in prepared.model.graph.output]
+    calibration = calibrate(runnable, tensors, outputs, dataset, section, job.progress)
+    chosen = chosen.without(static.without_range(prepared.model, calibration.endless))
+    with guarded():
+        model, done = static.quantize(prepared, section, chosen, calibration, values.types)
+    finish(model, producer)
+    facts = {
+        "source": dataset.source,
+        "digest": dataset.digest,
+        "samples": len(dataset),
+        "runs": calibration.runs,
+        "seed": section.calibration.seed,
+        "method": section.calibration_method,
+        "tensors": len(calibration.ranges),
+    }
+    return _Outcome(model, (*prepared.notes, *dataset.notes), summary(ops, done), facts, dataset)
+
+
+def _inputs(dataset: Dataset) -> Iterator[Arrays]:
+    for sample in dataset:
+        yield sample.inputs
+
+
+def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
+    found = []
+    if not outcome.changed:
+        found.append("no change: nothing in the model could be quantized; the output is the model as it was")
+    fused = [entry for entry in outcome.nodes["left"] if _is_fused(entry["op"])]
+    if fused:
+        listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
+        found.append(f"operators that were fused before cannot be quantized and stay in float: {listed}")
+    apart = outcome.nodes["quantized"].get("BatchNormalization")
+    if apart:
+        found.append(f"{apart} BatchNormalization nodes are quantized by themselves; `winml optimize` folds them first")
+    if compared["status"] == "unknown":
+        found.append(f"the outputs were not compared with the original's: {compared['reason']}")
+    poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
+    found += [_poor(entry) for entry in poor]
+    return found
+
+
+def _is_fused(op: str) -> bool:
+    return ":" in op and any(word in op for word in ("Conv", "MatMul", "Gemm", "Attention"))
+
+
+def _poor(entry: dict[str, Any]) -> str:
+    cosine = "is all zero" if entry["cosine"] is None else f"keeps a cosine of only {entry['cosine']:.3f}"
+    return f"output `{entry['name']}` {cosine}; try `-p w8a16`, `--method percentile`, or leave out operators"

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import data_zoo
+from data_zoo import IDS
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data.samples import Wanted
+from winml.modelkit.data.text import text_encoder
+from winml.modelkit.graph.inputs import InputSpec
+
+
+def specs(*names: str, length: Any = "sequence", kind: str = "int64") -> tuple[InputSpec, ...]:
+    return tuple(InputSpec(name, f"tensor({kind})", ("batch", length)) for name in names)
+
+
+def wanted(folder: Path | None, inputs: tuple[InputSpec, ...], pairs: Any = "joined", **section: Any) -> Wanted:
+    return Wanted(DataSection("x.txt", **section), Path("x.txt"), inputs, folder, labels=False, pairs=pairs)
+
+
+def test_a_text_is_filled_up_to_the_length_of_the_model(tmp_path: Path) -> None:
+    inputs = specs("input_ids", "attention_mask", "token_type_ids", length=6, kind="int32")
+    made = text_encoder(wanted(data_zoo.tokenizer(tmp_path), inputs)).encode(["Good film"], "it")
+    assert made["input_ids"].tolist() == [[IDS["[CLS]"], IDS["good"], IDS["film"], IDS["[SEP]"], 0, 0]]
+    assert made["attention_mask"].tolist() == [[1, 1, 1, 1, 0, 0]]
+    assert made["token_type_ids"].tolist() == [[0] * 6]
+    assert {a.dtype for a in made.values()} == {np.dtype("int32")}
+
+
+def test_a_long_text_is_cut_and_keeps_its_end_token(tmp_path: Path) -> None:
+    encoder = text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", length=4)))
+    assert encoder.encode(["bad " * 50], "it")["input_ids"].tolist() == [[2, IDS["bad"], IDS["bad"], 3]]
+
+
+def test_a_pair_is_told_apart_by_its_types(tmp_path: Path) -> None:
+    encoder = text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", "token_type_ids", length=8)))
+    assert encoder.encode(["good film", "dull"], "it")["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 0, 0]]
+
+
+def test_the_side_of_the_padding_is_the_tokenizers(tmp_path: Path) -> None:
+    folder = data_zoo.tokenizer(tmp_path, padding_side="left")
+    assert text_encoder(wanted(folder, specs("input_ids", length=5))).encode(["bad"], "it")["input_ids"][0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked", "length", "noted"),
+    [({}, None, 128, True), ({"model_max_length": 64}, None, 64, True), ({}, 20, 20, False),
+     ({"model_max_length": 10**30}, None, 128, True)],
+)  # fmt: skip
+def test_an_open_length_has_a_default_that_is_told(
+    settings: dict[str, Any], asked: int | None, length: int, noted: bool, tmp_path: Path
+) -> None:
+    encoder = text_encoder(wanted(data_zoo.tokenizer(tmp_path, **settings), specs("input_ids"), length=asked))
+    assert encoder.encode(["bad"], "it")["input_ids"].shape == (1, length)
+    assert (encoder.note is not None) == noted
+
+
+def test_no_more_tokens_than_the_model_knows_positions(tmp_path: Path) -> None:
+    folder = data_zoo.tokenizer(tmp_path, model_max_length=4)
+    made = text_encoder(wanted(folder, specs("attention_mask", length=6))).encode(["bad " * 9], "it")
+    assert made["attention_mask"].tolist() == [[1, 1, 1, 1, 0, 0]]
+
+
+def test_a_long_context_becomes_windows_that_cover_it(tmp_path: Path) -> None:
+    folder = data_zoo.tokenizer(tmp_path)
+    encoder = text_encoder(wanted(folder, specs("input_ids", length=12), "question"))
+    context = "ada wrote it . " * 6
+    runs, spans = encoder.windows("who wrote it", context, "it")
+    assert len(runs) == len(spans) > 2
+    assert {run["input_ids"].shape for run in runs} == {(1, 12)}
+    words = {context[span[0] : span[1]] for window in spans for span in window if span}
+    assert words == {"ada", "wrote", "it", "."}
+    assert max(span[1] for window in spans for span in window if span) == len(context.rstrip())
+
+
+def test_a_question_that_leaves_no_room_is_an_error(tmp_path: Path) -> None:
+    encoder = text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", length=8), "question"))
+    with pytest.raises(DataError, match="sample 3 cannot be tokenized"):
+        encoder.windows("who wrote it " * 5, "ada did", "sample 3")
+
+
+def test_texts_give_only_token_inputs(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot give input `pixel_values`"):
+        text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("pixel_values")))
+    with pytest.raises(DataError, match="takes 6 tokens, so a text cannot have 9"):
+        text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", length=6), length=9))
+
+
+def test_a_missing_or_broken_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no tokenizer\.json") as caught:
+        text_encoder(wanted(tmp_path, specs("input_ids")))
+    assert "--processor" in (caught.value.hint or "")
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match="is not a tokenizer"):
+        text_encoder(wanted(tmp_path, specs("input_ids")))
+
+
+def test_a_tokenizer_without_a_padding_token_is_refused(tmp_path: Path) -> None:
+    folder = data_zoo.tokenizer(tmp_path)
+    (folder / "tokenizer_config.json").write_text(json.dumps({"pad_token": None}), encoding="utf-8")
+    with pytest.raises(DataError, match="no padding token"):
+        text_encoder(wanted(folder, specs("input_ids")))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"pad_token": {"content": "[PAD]"}}), encoding="utf-8")
+    assert text_encoder(wanted(folder, specs("input_ids"))).tokenizer.padding["pad_id"] == 0
