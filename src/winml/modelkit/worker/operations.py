@@ -16,6 +16,7 @@ OPERATIONS: dict[str, str] = {
     "data.describe": "winml.modelkit.data.describe:describe",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "graph.source": "winml.modelkit.graph.source:source",
+    "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
 }
