@@ -124,7 +124,9 @@ def main() -> None:
             for strategy, run in strategies.items():
                 if strategy == "all of them" and space == "5184 configs":
                     continue
-                found = [run(random_world(levels, seed, spread=spread, strong=strong), seed) for seed in range(given.worlds)]
+                found = [
+                    run(random_world(levels, seed, spread=spread, strong=strong), seed) for seed in range(given.worlds)
+                ]
                 rows.append(_row(space, name, strategy, found))
                 print(_text(rows[-1]), flush=True)
     if given.output:

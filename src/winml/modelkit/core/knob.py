@@ -16,9 +16,9 @@ class Level:
 
     name: str
     sets: Mapping[str, Any] = field(default_factory=dict)
-    """Config keys, with dots into sections, and their values."""
+    """Config keys, with dots into sections, and their values; an object is merged into the one that is there."""
     adds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Config keys of lists, and what is appended to them."""
+    """Config keys of lists, and what is added to them."""
     needs: tuple[str, ...] = ()
     """What must be at hand: `data`."""
 
@@ -32,6 +32,8 @@ class Knob:
     """Without the default."""
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Config keys and the values with which the knob has an effect; with others it stays at its default."""
+    prior: float = 0.0
+    """How much it usually matters: knobs that matter more are tried first."""
 
     def level(self, name: str) -> Level:
         return Level(DEFAULT) if name == DEFAULT else next(level for level in self.levels if level.name == name)

@@ -1,8 +1,8 @@
 """What choices are expected to be worth, from the trials so far.
 
-The log of a speed-up is a sum over the levels of a choice plus a smaller sum over pairs of them, all unknown and normal:
-two choices have in common what their common levels and pairs are worth. That is a Gaussian process with a kernel that
-counts, and with pairs worth nothing it is the log-additive ridge model.
+The log of a speed-up is a sum over the levels of a choice plus a smaller sum over pairs of them, all unknown and
+normal: two choices have in common what their common levels and pairs are worth. That is a Gaussian process with a
+kernel that counts; with pairs worth nothing it is log-additive ridge regression.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ def _kernel(a: Choice, b: Choice) -> float:
 
 
 def _cholesky(matrix: list[list[float]]) -> list[list[float]]:
+    """The lower triangle whose square a positive definite matrix is."""
     lower: list[list[float]] = []
-    for row in matrix[: len(matrix)]:
-        done: list[float] = []
-        for column in range(len(lower) + 1):
-            rest = row[column] - sum(x * y for x, y in zip(done, (lower + [done])[column], strict=False))
-            done.append(math.sqrt(rest) if column == len(lower) else rest / lower[column][column])
-        lower.append(done)
+    for size, row in enumerate(matrix):
+        done = _forward(lower, row[:size])
+        lower.append([*done, math.sqrt(row[size] - sum(x * x for x in done))])
     return lower
 
 
 def _forward(lower: list[list[float]], right: Sequence[float]) -> list[float]:
+    """The solution of a lower triangular system."""
     solved: list[float] = []
     for row, value in zip(lower, right, strict=True):
         solved.append((value - sum(x * y for x, y in zip(row, solved, strict=False))) / row[len(solved)])

@@ -6,7 +6,7 @@ import copy
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,10 +40,11 @@ def _parent(config: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
 def _write(config: dict[str, Any], level: Level) -> None:
     for key, value in level.sets.items():
         section, name = _parent(config, key)
-        section[name] = copy.deepcopy(value)
+        there = section.get(name)
+        section[name] = {**there, **value} if isinstance(there, dict) and isinstance(value, dict) else value
     for key, values in level.adds.items():
         section, name = _parent(config, key)
-        section[name] = [*(section.get(name) or ()), *values]
+        section[name] = list(dict.fromkeys((*(section.get(name) or ()), *values)))
 
 
 def label(choice: Choice) -> str:
@@ -90,6 +91,14 @@ class Space:
         for knob in self.knobs:
             for level in knob.levels:
                 yield knob.name, level.name
+
+    def alone(self, option: tuple[str, str]) -> Choice:
+        """The smallest choice in which a level has an effect; empty when there is none."""
+        for other in ((), *((o,) for o in self.options() if o[0] != option[0])):
+            choice = self.with_level(other, *option)
+            if option in choice:
+                return choice
+        return ()
 
     def count(self, *, limit: int) -> int:
         """How many different choices there are, counted no further than `limit`."""
@@ -168,8 +177,3 @@ def _check(space: Space, name: str, levels: Any) -> None:
     for level in sections.names(levels, f"knobs.{name}"):
         if level not in names:
             raise RequestError(f"knob `{name}` has no level `{level}`", hint=did_you_mean(level, names))
-
-
-def listed(name: str, levels: Sequence[Level]) -> Knob:
-    """A knob whose levels are whole hypotheses of a list."""
-    return Knob(name, tuple(levels))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from winml.modelkit.core.knob import DEFAULT
@@ -76,6 +76,9 @@ class Plan:
     space: Space
     yardstick: Yardstick
     priority: Callable[[Option], float] = lambda option: 0.0
+    """What is tried first."""
+    allowed: Callable[[Choice, State], bool] = lambda choice, state: True
+    """What may be tried at all, given what happened."""
     limits: Limits = Limits()
     rounds: int = 3
     """Rounds of a first look."""
@@ -185,7 +188,11 @@ def _tried(state: State) -> set[Choice]:
 def _next_of_all(state: State, plan: Plan) -> Try | None:
     """The most promising choice that was not tried; a level that failed in two contexts is left."""
     tried, dead = _tried(state), _dead(state)
-    left = [c for c in plan.space.choices() if c not in tried and not dead.intersection(c)]
+    left = [
+        choice
+        for choice in plan.space.choices()
+        if choice not in tried and not dead.intersection(choice) and plan.allowed(choice, state)
+    ]
     if not left:
         return None
     return Try(max(left, key=lambda choice: (sum(plan.priority(option) for option in choice), -len(choice))))
@@ -213,14 +220,18 @@ def _next_screened(state: State, plan: Plan) -> Try | None:
     """The first level that no trial had yet, in the best context in which it has an effect."""
     seen = {option for trial in state.trials for option in trial.choice}
     seen |= {trial.option for trial in state.trials if trial.option is not None}
-    contexts, tried = _contexts(state), _tried(state)
     options = sorted(plan.space.options(), key=lambda option: -plan.priority(option))
+    unseen = (option for option in options if option not in seen)
+    return _first_in(_contexts(state), unseen, state, plan)
+
+
+def _first_in(contexts: Sequence[Choice], options: Iterable[Option], state: State, plan: Plan) -> Try | None:
+    """The first level that has an effect in one of the contexts and may be tried there."""
+    tried = _tried(state)
     for option in options:
-        if option in seen:
-            continue
         for context in contexts:
             choice = plan.space.with_level(context, *option)
-            if option in choice and choice not in tried:
+            if option in choice and choice not in tried and plan.allowed(choice, state):
                 return Try(choice, option)
     return None
 
@@ -228,17 +239,14 @@ def _next_screened(state: State, plan: Plan) -> Try | None:
 def _next_retried(state: State, plan: Plan) -> Try | None:
     """A level that failed once and never worked, in the context that differs most from the one it failed in."""
     works = {option for trial in state.trials if trial.works for option in trial.choice}
-    failures = _failures(state)
-    tried = _tried(state)
-    for option, trials in failures.items():
+    for option, trials in _failures(state).items():
         if option in works or len(trials) > 1:
             continue
         failed = set(trials[0].choice)
         contexts = sorted(_contexts(state), key=lambda context: -len(failed.symmetric_difference(context)))
-        for context in contexts:
-            choice = plan.space.with_level(context, *option)
-            if option in choice and choice not in tried:
-                return Try(choice, option)
+        again = _first_in(contexts, (option,), state, plan)
+        if again is not None:
+            return again
     return None
 
 
@@ -298,7 +306,7 @@ def _predictions(state: State, plan: Plan) -> Iterator[tuple[float, Choice]]:
     likely = itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT)
     for choice in dict.fromkeys((*likely, *_neighbours(state, plan, works))):
         pairs = _pairs(choice)
-        if choice not in tried and works.issuperset(choice) and not guilty & pairs:
+        if choice not in tried and works.issuperset(choice) and not guilty & pairs and plan.allowed(choice, state):
             mean, deviation = expectation.expected(choice)
             cost = SUSPECT_COST * len(suspects & pairs)
             yield mean + HOPE * deviation - cost, choice
