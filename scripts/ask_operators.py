@@ -312,7 +312,7 @@ class Asker:
         self._path.write_bytes(model.SerializeToString())
         if self._worker is None or not self._worker.alive:
             self.close()
-            self._worker, self._read = Worker(), 0
+            self._worker, self._read = Worker(python=self.resolved.installed.python), 0
         resolved = self.resolved
         args = {
             "model": str(self._path),

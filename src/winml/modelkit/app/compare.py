@@ -74,19 +74,35 @@ class Known:
     fingerprint: str | None
 
 
-def _specs(request: CompareRequest) -> list[ArmSpec]:
+def _specs(request: CompareRequest, on_event: OnEvent) -> list[ArmSpec]:
     """One arm per model, or one per target when a single model is compared over several."""
     arms = [(m, t) for t in request.targets for m in request.models]
     if len(arms) < 2:
         raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
-    specs = [_spec(request, model, target) for model, target in arms]
+    built = {model: _built(model, on_event) for model in request.models}
+    specs = [_spec(request, model, built[model], target) for model, target in arms]
     return specs if len(request.targets) > 1 else _labelled(specs)
 
 
-def _spec(request: CompareRequest, model: str, target: str | None) -> ArmSpec:
-    argument = model_argument(model)
+def _built(model: str, on_event: OnEvent) -> tuple[str, str | None]:
+    """What to open for an arm and the target it names; a config is built first, in the cache."""
+    if not model.endswith(".json"):
+        return model, None
+    on_event({"event": "build", "label": model})
+    # Stages bring modules that a comparison of finished models does not need.
+    from winml.modelkit.app.build import BuildRequest, build
+
+    result = build(BuildRequest(config=model, analyze=False), lambda event: None)
+    return result["folder"], result["target"]
+
+
+def _spec(request: CompareRequest, model: str, built: tuple[str, str | None], target: str | None) -> ArmSpec:
+    path, own_target = built
+    argument = model_argument(path)
+    if request.ep is None and request.device is None:
+        target = target or own_target
     resolved = targets.resolve(target, request.ep, request.device)
     if resolved.target.simulated:
         raise UnavailableError(
@@ -464,7 +480,7 @@ def _doubts(compared: Compared) -> list[str]:
 
 def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
     """Compare and return the JSON object of the contract; the gate and failures are raised with it as details."""
-    specs = _specs(request)
+    specs = _specs(request, on_event)
     with tempfile.TemporaryDirectory(prefix="winml-compare-") as folder:
         result = Comparison(request, specs, Path(folder), on_event).run()
     compare_result.raise_for(result)

@@ -12,6 +12,9 @@ from typing import Any
 COMMANDS: dict[str, tuple[str, str]] = {
     "sys": ("winml.modelkit.cli.commands.sys", "Show what this machine has and, for the rest, why not."),
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
+    "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
+    "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
+    "build": ("winml.modelkit.cli.commands.build", "Optimize, quantize and compile a model for a target."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),

@@ -107,7 +107,7 @@ class CompareProgress(LineProgress):
             return f"measuring how much the base varies: A/A round {event['number']}"
         if kind == "round":
             return f"round {event['number']}"
-        words = {"probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
+        words = {"build": "building", "probe": "trying the base", "candidate": "trying", "confirmation": "confirming"}
         return f"{words[kind]} {event['label']}"
 
 
@@ -157,3 +157,18 @@ class EvalProgress(LineProgress):
             self.write(f"opening the {self._role}")
         else:
             self.write(f"{self._role}: sample {event.get('done', 0)} of {event['total']}")
+
+
+class AnalyzeProgress(LineProgress):
+    """Which target is being asked; its answer stays as a line while the others are asked."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind, name = event["event"], event.get("name")
+        if kind == "asking":
+            self.write(f"asking {name} ({event['done'] + 1} of {event['total']})")
+        elif kind == "answered":
+            self.write(f"{name}: {event['status']}\n")
+        elif kind == "reading":
+            self.write(f"reading {name}")
+        else:
+            self.write(f"trying pass {_how_far(event)}")

@@ -32,8 +32,13 @@ def table(ep: str, device: str) -> OperatorTable | None:
     return OperatorTable(stored["source"], stored["operators"])
 
 
+def entry(ep: str, device: str, op: str) -> dict[str, Any] | None:
+    """What the table has on an operator: `taken`, how many models of each form were, and the reason why not all."""
+    known = table(ep, device)
+    return None if known is None else known.operators.get(op)
+
+
 def taken(ep: str, device: str, op: str) -> bool | None:
     """Whether the EP takes the operator (`Conv`, `com.microsoft:FusedConv`) in some form; None when that is unknown."""
-    known = table(ep, device)
-    entry = None if known is None else known.operators.get(op)
-    return None if entry is None else bool(entry["taken"])
+    found = entry(ep, device, op)
+    return None if found is None else bool(found["taken"])

@@ -24,4 +24,5 @@ OPERATIONS: dict[str, str] = {
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.optimize": "winml.modelkit.stages.optimize.stage:run",
+    "stages.quantize": "winml.modelkit.stages.quantize.stage:run",
 }

@@ -14,10 +14,11 @@ from winml.modelkit.cli.options import HELP, examples, input_options, json_optio
 @click.command(
     "compare",
     help="Tell whether each CANDIDATE is faster than BASE and by how much, at a known error rate: both are measured "
-    "interleaved in fresh processes until the answer is clear. An arm is a model file or a build folder.",
+    "interleaved in fresh processes until the answer is clear. An arm is a model file, a build folder or a config.",
     epilog=examples(
         "winml compare fp32.onnx int8.onnx",
         "winml compare old/ new/ --fail-if-slower 3",
+        "winml compare fp32.json int8.json",
         "winml compare model.onnx --targets cpu,openvino/cpu",
         "winml compare base.onnx a.onnx b.onnx c.onnx --json -o compare.json",
         "winml compare --from compare.json",

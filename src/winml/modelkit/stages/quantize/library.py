@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Iterator
 
 import onnxruntime
 
 from winml.modelkit.core.errors import ModelkitError, RunFailedError
+
+
+@contextlib.contextmanager
+def _hidden(module: str) -> Iterator[None]:
+    """Make a module that was not imported yet look as if it were not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]  # what the import system documents for this
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
+# Its package imports torch where that is installed, for a helper of exporters that nobody calls here.
+with _hidden("torch"):
+    from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config as get_qnn_qdq_config
 
 
 @contextlib.contextmanager

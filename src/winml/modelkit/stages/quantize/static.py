@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 from onnxruntime.quantization import QuantType
 from onnxruntime.quantization.calibrate import CalibrationMethod, TensorData, TensorsData
-from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.graph import walk
 from winml.modelkit.stages.quantize.calibrate import Calibration
+from winml.modelkit.stages.quantize.library import get_qnn_qdq_config
 from winml.modelkit.stages.quantize.prepare import FLOATS, Prepared, captured
 from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
 from winml.modelkit.stages.quantize.thresholds import Range
@@ -33,6 +34,9 @@ WIDE_OPSET = 21
 """From here on ONNX has pairs of 16-bit and 4-bit types."""
 PAIRS_OPSET = 13
 """From here on pairs have an axis."""
+FUSED = "it was fused before, and no quantizer takes it apart"
+_PRODUCTS = ("Attention", "Conv", "Gemm", "MatMul")
+"""What the names of fused operators that multiply have in common."""
 _QNN_LEFT = ("Cast",)
 _NUMPY = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
 
@@ -64,10 +68,11 @@ def check(section: QuantizeSection) -> None:
 def choose(model: ModelProto, section: QuantizeSection) -> Selection:
     """The nodes to quantize; those that a removed activation would tear from a body are left."""
     if section.rules == "qnn":
-        able = {node.op_type for node in model.graph.node}.difference(_QNN_LEFT)
+        able = {node.op_type for node in model.graph.node if not any(walk.subgraphs(node))}.difference(_QNN_LEFT)
     else:
         able = {*QLinearOpsRegistry, *QDQRegistry}
-    selection = select(model, section, able, bodies=False)
+    fused = dict.fromkeys((node.op_type for node in model.graph.node if _is_fused(node)), FUSED)
+    selection = select(model, section, able - fused.keys(), bodies=False, unable=fused)
     inside = captured(model)
     torn = {
         node.name: "its input is read inside the body of an If, Loop or Scan too"
@@ -75,6 +80,10 @@ def choose(model: ModelProto, section: QuantizeSection) -> Selection:
         if node.op_type in ("Relu", "Clip") and node.input[0] in inside
     }
     return selection.without(torn)
+
+
+def _is_fused(node: NodeProto) -> bool:
+    return node.domain == "com.microsoft" and any(word in node.op_type for word in _PRODUCTS)
 
 
 def tensors_to_calibrate(model: ModelProto, selection: Selection, types: Mapping[str, int]) -> list[str]:

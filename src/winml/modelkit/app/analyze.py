@@ -1,0 +1,270 @@
+"""`winml analyze`: which nodes a target takes and why not the others, by asking it where it is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.analysis import answer
+from winml.modelkit.analysis.reasons import Reason, read_reasons
+from winml.modelkit.app import targets
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.targets import Planned
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    EPUnavailableError,
+    ModelkitError,
+    RequestError,
+    RunFailedError,
+    SessionError,
+    WorkerCrashed,
+    WorkerTimeout,
+    from_json,
+)
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, options
+from winml.modelkit.knowledge import operators
+from winml.modelkit.stages.optimize.support import refused
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/analyze/1"
+DEFAULT_TIMEOUT_S = 300.0
+PRELOAD = ("winml.modelkit.analysis.prepare",)
+ASK_PRELOAD = ("winml.modelkit.analysis.ask",)
+
+OnEvent = Callable[[dict[str, Any]], None]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class AnalyzeRequest:
+    """Everything the user decided."""
+
+    model: str
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    all_targets: bool = False
+    """Every EP of the table on each of its devices."""
+    dims: dict[str, int] = field(default_factory=dict)
+    ep_options: dict[str, str] = field(default_factory=dict)
+    fusions: bool = True
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
+    """Ask every target that is here, look up the others, and return the JSON object of the contract."""
+    argument = model_argument(request.model)
+    planned = _planned(request)
+    with Worker(preload=PRELOAD) as worker:
+        on_event({"event": "reading", "name": argument.path.name})
+        args = {
+            "path": str(argument.path),
+            "dims": request.dims,
+            "targets": [(p.target.ep, p.target.device) for p in planned],
+        }
+        prepared = worker.call(
+            "analysis.prepare", args, timeout_s=request.timeout_s, what=f"reading `{argument.path.name}`"
+        )
+        asker = _Asker(prepared, argument.section, request)
+        answered = []
+        for number, plan in enumerate(planned):
+            on_event({"event": "asking", "name": str(plan.target), "done": number, "total": len(planned)})
+            answered.append(asker.about(plan))
+            on_event({"event": "answered", "name": str(plan.target), "status": answered[-1]["status"]})
+        wanted = [plan.target for plan in planned]
+        fusions = None if _no_fusions(request, prepared) else _fusions(worker, argument.path, wanted, request, on_event)
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": request.model,
+        "facts": prepared["facts"],
+        "supported": all(target["status"] == "supported" for target in answered),
+        "targets": answered,
+        "fusions": fusions,
+    }
+
+
+def check(result: Json) -> None:
+    """Raise when a target does not support the whole model, with the result as details.
+
+    A crash or a timeout is the command's own failure when nobody else could be asked.
+    """
+    if result["supported"]:
+        return
+    answered = result["targets"]
+    broken = [target["error"] for target in answered if target["status"] == "failed"]
+    if len(broken) == len(answered):
+        error = broken[0]
+        raise _error_class(error)(error["message"], hint=error["hint"], details=result)
+    unknown = [f"`{t['target']}`" for t in answered if t["status"] == "unknown"]
+    words = [f"`{t['target']}` {_short(t)}" for t in answered if t["status"] not in ("supported", "unknown")]
+    words += [f"unknown on {', '.join(unknown)}"] if unknown else []
+    raise CheckFailed(f"not fully supported: {'; '.join(words)}", details=result)
+
+
+def _error_class(error: Json) -> type[ModelkitError]:
+    return type(from_json(error))
+
+
+def _short(target: Json) -> str:
+    if target["status"] in ("refused", "failed"):
+        return str(target["status"])
+    numbers = [f"{target['counts'][s]} {s}" for s in answer.STATUSES[1:] if target["counts"][s]]
+    return f"({', '.join(numbers)})"
+
+
+def _planned(request: AnalyzeRequest) -> list[Planned]:
+    if not request.all_targets:
+        return [targets.plan(request.target, request.ep, request.device)]
+    if request.target or request.ep or request.device:
+        raise RequestError("`--all` cannot be combined with `--target`, `--ep` or `--device`")
+    if request.ep_options:
+        raise RequestError("`--ep-options` needs one target", hint="name it with `--target EP/DEVICE`")
+    every = [Target(info.name, device) for info in catalog.TABLE for device in info.devices]
+    return [targets.plan(f"{target.ep}/{target.device}", None, None) for target in every]
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Asks targets about one prepared model."""
+
+    prepared: Json
+    section: SessionSection
+    request: AnalyzeRequest
+
+    def about(self, plan: Planned) -> Json:
+        """What is said of the model on one target; a failure of the EP is an answer."""
+        if plan.here is None:
+            assert plan.absent is not None
+            return self._from_table(plan.target, plan.absent)
+        fixed_dims = self.prepared["axes"] if plan.target.device == "npu" else {}
+        section = self._section(plan.target, fixed_dims)
+        with Worker(preload=ASK_PRELOAD, python=plan.here.installed.python) as worker:
+            try:
+                said = self._ask(worker, plan, section)
+            except (SessionError, WorkerCrashed, WorkerTimeout) as error:
+                return self._failed(plan.target, error, read_reasons(worker.log()), section)
+            except EPUnavailableError as error:
+                return self._from_table(plan.target, error)
+            return self._asked(plan.target, said, read_reasons(worker.log()), section)
+
+    def _section(self, target: Target, fixed_dims: dict[str, int]) -> SessionSection:
+        given = options.checked(target, {**self.section.ep_options, **self.request.ep_options})
+        return replace(self.section, ep_options=given, fixed_dims={**fixed_dims, **self.section.fixed_dims})
+
+    def _ask(self, worker: Worker, plan: Planned, section: SessionSection) -> Json:
+        assert plan.here is not None
+        args = {
+            "model": self.prepared["asked"],
+            "ep": plan.target.ep,
+            "device": plan.target.device,
+            "simulated": plan.target.simulated,
+            "distribution": plan.here.installed.package.distribution,
+            "session": section.to_json(),
+        }
+        said: Json = worker.call(
+            "analysis.ask", args, timeout_s=self.request.timeout_s, what=f"opening the model on {plan.target}"
+        )
+        return said
+
+    def _asked(self, target: Target, said: Json, reasons: list[Reason], section: SessionSection) -> Json:
+        ep = catalog.BY_NAME[target.ep].full_name
+        names = frozenset(name for name, _ in self.prepared["nodes"])
+        placed = answer.placed_nodes(said["nodes"], reasons)
+        nodes = [node for node in placed if not answer.is_added(node, names)]
+        ops = answer.asked_ops(nodes, ep)
+        source = {
+            "kind": "asked",
+            **said["environment"],
+            "provider_options": said["provider_options"],
+            "added_options": said["added_options"],
+            "fixed_dims": section.fixed_dims,
+        }
+        return self._result(target, answer.verdict(ops), source, ops) | {
+            "placement": answer.placement(placed, target, names),
+            "left": answer.left_nodes(nodes, ep),
+            "gone": answer.gone(self.prepared["nodes"], placed),
+        }
+
+    def _from_table(self, target: Target, absent: EPUnavailableError) -> Json:
+        ops = answer.table_ops(self.prepared["facts"]["ops"], target)
+        known = operators.table(target.ep, target.device)
+        source = {"kind": "table" if known else "none", "table": known.source if known else None}
+        return self._result(target, answer.verdict(ops), source, ops) | {"absent": absent.message}
+
+    def _failed(self, target: Target, error: RunFailedError, reasons: list[Reason], section: SessionSection) -> Json:
+        ops = answer.unknown_ops(self.prepared["facts"]["ops"], reasons)
+        status = "refused" if isinstance(error, SessionError) else "failed"
+        source = {"kind": "asked", "fixed_dims": section.fixed_dims}
+        return self._result(target, status, source, ops) | {"error": self._without_copy(error)}
+
+    def _without_copy(self, error: RunFailedError) -> Json:
+        """The error with the user's file in place of the copy that was asked about."""
+        value = error.to_json()
+        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.model)}
+
+    def _result(self, target: Target, status: str, source: Json, ops: Sequence[answer.OpAnswer]) -> Json:
+        return {
+            **target.to_json(),
+            "status": status,
+            "source": source,
+            "counts": answer.counts(ops),
+            "ops": [op.to_json() for op in ops],
+            "placement": None,
+            "left": [],
+            "gone": {},
+            "hazards": [self._hazard(hazard, target) for hazard in self._hazards(target, ops)],
+            "absent": None,
+            "error": None,
+        }
+
+    def _hazards(self, target: Target, ops: Sequence[answer.OpAnswer]) -> list[Json]:
+        """The hazards of the tables but those about operators that the EP itself says it takes."""
+        supported = {op.op for op in ops if op.status == "supported"}
+        found: list[Json] = self.prepared["hazards"][f"{target.ep}/{target.device}"]
+        return [hazard for hazard in found if not hazard["ops"] or not supported.issuperset(hazard["ops"])]
+
+    def _hazard(self, hazard: Json, target: Target) -> Json:
+        if hazard["fix"] is None:
+            return hazard
+        dims = " ".join(f"--dim {name}={size}" for name, size in self.prepared["axes"].items())
+        path = Path(self.request.model)
+        fix = hazard["fix"].format(
+            model=_quoted(self.request.model), stem=path.stem.replace(" ", "_"), target=target, dims=dims
+        )
+        return hazard | {"fix": fix}
+
+
+def _quoted(path: str) -> str:
+    return f'"{path}"' if " " in path else path
+
+
+def _no_fusions(request: AnalyzeRequest, prepared: Json) -> bool:
+    return not request.fusions or bool(prepared["facts"]["compiled_for"])
+
+
+def _fusions(worker: Worker, path: Path, wanted: Sequence[Target], request: AnalyzeRequest, on_event: OnEvent) -> Json:
+    """The passes of `winml optimize` that would change the model, found by running each one alone."""
+    try:
+        found = worker.call(
+            "optimize.candidates",
+            {"model": str(path), "passes": None},
+            timeout_s=request.timeout_s,
+            on_event=on_event,
+            what="trying the optimizer's passes",
+        )
+    except RunFailedError as error:
+        return {"tried": 0, "passes": [], "error": error.to_json()}
+    passes = [_fusion(row, wanted) for row in found["passes"] if row["status"] != "no change"]
+    return {"tried": len(found["passes"]), "passes": passes, "error": None}
+
+
+def _fusion(row: Json, wanted: Sequence[Target]) -> Json:
+    """A pass with the targets that refuse what it makes."""
+    made = [op for op, count in row["ops_delta"].items() if count > 0]
+    kept = ("name", "what", "status", "note", "after", "nodes_delta", "ops_delta", "seconds")
+    return {key: row[key] for key in kept} | {"not_for": [str(t) for t in wanted if refused(t, made)]}

@@ -1,0 +1,254 @@
+"""`winml build`: from a model to the artifact for a target, stage by stage through the cache."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.app import build_analysis, targets
+from winml.modelkit.app import config as configs
+from winml.modelkit.app.config import ConfigRequest, MadeConfig
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.core import sections
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
+from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
+from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.pipeline import folder as folders
+from winml.modelkit.pipeline.artifact import Source, read_source
+from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
+from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
+from winml.modelkit.store import digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/build/1"
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Everything the user decided."""
+
+    config: ConfigRequest | str
+    """Words to make a config from, or the path of one."""
+    model: str | None = None
+    """The model for a config that was given as a file; None takes the one it names."""
+    output: str | None = None
+    """The build folder; None puts it into the cache."""
+    overwrite: bool = False
+    rebuild: bool = False
+    analyze: bool = True
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is built, from what, for where."""
+
+    made: MadeConfig
+    source: Source
+    identity: str
+    folder: Path
+
+    @property
+    def config(self) -> BuildConfig:
+        return self.made.config
+
+
+def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Build and return the JSON object of the contract."""
+    started = time.monotonic()
+    cache = Cache()
+    with Worker(preload=configs.PRELOAD) as worker:
+        made = _made(request, worker)
+        source = _source(made.config, worker)
+    plan = _plan(request, made, source, cache)
+    on_event({"event": "target", "target": made.planned.target})
+    pipeline = Pipeline(
+        source,
+        cache=cache,
+        start=Worker,
+        on_event=on_event,
+        rebuild=request.rebuild,
+        timeout_s=request.timeout_s,
+    )
+    try:
+        analysis = _run_stages(pipeline, request, plan, cache)
+    except ModelkitError as error:
+        error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
+        raise
+    return _deliver(plan, pipeline, analysis, cache, time.monotonic() - started)
+
+
+def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
+    if isinstance(request.config, ConfigRequest):
+        return configs.make(request.config, worker)
+    config = configs.load(request.config)
+    planned = targets.plan(config.target, None, None)
+    if config.compile is not None and planned.absent is not None:
+        raise planned.absent
+    model = request.model or config.model
+    if model is None:
+        raise RequestError("the config names no model", hint="name one with `-m FILE`")
+    notes = () if planned.absent is None else (configs.absent_note(planned.absent),)
+    return MadeConfig(replace(config, model=str(model_argument(model).path)), planned, notes)
+
+
+def _source(config: BuildConfig, worker: Worker) -> Source:
+    assert config.model is not None
+    path = Path(config.model)
+    answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
+    return read_source(path, tuple(Path(file) for file in answer["files"]))
+
+
+def _identity(config: BuildConfig, source: Source) -> str:
+    """What a build's result depends on: the model's content and the sections, not where anything lies."""
+    value = config.to_json() | {"model": source.artifact.digest}
+    if value["quantize"] is not None:
+        value["quantize"] |= {"calibration": _calibration(config.quantize)}
+    return digest.of_json(value)
+
+
+def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
+    identity = _identity(made.config, source)
+    if request.output is None:
+        name = f"{Path(made.config.model or '').stem}-{identity.removeprefix(digest.PREFIX)[:16]}"
+        folder = cache.builds / name
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    else:
+        folder = Path(request.output).absolute()
+    folders.check(folder, identity, overwrite=request.overwrite)
+    return _Plan(made, source, identity, folder)
+
+
+def _calibration(section: QuantizeSection | None) -> str | None:
+    return None if section is None or section.calibration is None else section.calibration.digest
+
+
+def _libraries(stage: StageInfo) -> dict[str, str]:
+    return {name: version(name) for name in stage.libraries}
+
+
+def _steps(plan: _Plan) -> list[Step]:
+    config = plan.config
+    found: list[Step] = []
+    if config.optimize is not None:
+        found.append(Step(OPTIMIZE, sections.plain(config.optimize), _libraries(OPTIMIZE)))
+    if config.quantize is not None:
+        whole = sections.plain(config.quantize)
+        # Where the data lies is not what the result depends on; its digest is.
+        section = {name: value for name, value in whole.items() if name != "calibration"}
+        arguments = {"section": whole, "model_folder": str(plan.source.path.parent)}
+        found.append(
+            Step(QUANTIZE, section, _libraries(QUANTIZE), arguments, calibration=_calibration(config.quantize))
+        )
+    return found
+
+
+def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> dict[str, Any] | None:
+    """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
+    analysis: dict[str, Any] | None = None
+    for step in _steps(plan):
+        if step.stage is not OPTIMIZE and analysis is None and request.analyze:
+            analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+        pipeline.run(step)
+    if analysis is None and request.analyze:
+        analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+    return analysis
+
+
+def _deliver(
+    plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, cache: Cache, seconds: float
+) -> dict[str, Any]:
+    warnings = _warnings(plan, pipeline, analysis)
+    with folders.writing(plan.folder) as staged:
+        how = _link(plan, pipeline, cache, staged)
+        if analysis is not None:
+            folders.write_json(staged / ANALYSIS, analysis)
+        folders.write_json(staged / CONFIG, plan.config.to_json())
+        names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
+        manifest = _manifest(plan, pipeline, analysis, seconds) | {
+            "files_by": how,
+            "folder": names,
+            "objects": _objects(pipeline),
+            "warnings": warnings,
+        }
+        folders.write_json(staged / MANIFEST, manifest)
+    model = plan.folder / MODEL
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": plan.config.model,
+        **plan.made.planned.target.to_json(),
+        "precision": plan.config.precision,
+        "folder": str(plan.folder),
+        "artifact": {"path": str(model), "digest": pipeline.artifact.digest, "bytes": model.stat().st_size},
+        "stages": [_short(run) for run in pipeline.runs],
+        "analysis": None if analysis is None else build_analysis.counts(analysis),
+        "files_by": how,
+        "seconds": seconds,
+        "notes": list(plan.made.notes),
+        "warnings": warnings,
+    }
+
+
+def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> str:
+    """Fill the folder: every stage's files, and the last model once more as `model.onnx`."""
+    if not pipeline.runs:
+        for name, file in plan.source.files.items():
+            cache.objects.link_out(cache.objects.put_file(file), staged / name)
+        plan.source.check_unchanged()
+    ways = [folders.link_files(cache.objects, run.artifact.files, staged) for run in pipeline.runs]
+    last = pipeline.artifact
+    ways.append(folders.link_files(cache.objects, {MODEL: last.files[last.main]}, staged))
+    return "copy" if "copy" in ways else "link"
+
+
+def _objects(pipeline: Pipeline) -> dict[str, str]:
+    """The files of the folder that are objects of the store."""
+    last = pipeline.artifact
+    named = {name: value for run in pipeline.runs for name, value in run.artifact.files.items()}
+    return {**last.files, **named, MODEL: last.files[last.main]}
+
+
+def _short(run: StageRun) -> dict[str, Any]:
+    value = run.to_json()
+    return {name: value[name] for name in ("stage", "cache", "reason", "file", "digest", "seconds")} | {
+        "changes": [{"part": c.part, "before": c.before, "now": c.now} for c in run.explanation.changes]
+    }
+
+
+def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+    section = plan.config.quantize
+    data = None if section is None else section.calibration
+    return {
+        "schema": folders.MANIFEST_SCHEMA,
+        "winml": __version__,
+        "identity": plan.identity,
+        **plan.made.planned.target.to_json(),
+        "precision": plan.config.precision,
+        "source": {"path": str(plan.source.path), **plan.source.artifact.to_json()},
+        "artifact": {"file": MODEL, "digest": pipeline.artifact.digest},
+        "stages": [run.to_json() for run in pipeline.runs],
+        "skipped": [name for name in ("export", "optimize", "quantize", "compile") if _skipped(plan.config, name)],
+        "calibration": None if data is None else sections.plain(data),
+        "placement": build_analysis.placement(analysis),
+        "seconds": seconds,
+    }
+
+
+def _skipped(config: BuildConfig, stage: str) -> bool:
+    return getattr(config, stage) is None
+
+
+def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
+    found = [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get("warnings", ())]
+    section = plan.config.quantize
+    if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
+        found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")
+    return found + build_analysis.warnings(analysis)

@@ -1,0 +1,188 @@
+"""`winml config`: from a few words to a config that leaves nothing open."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app import targets
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.targets import Planned
+from winml.modelkit.core.config import (
+    RANDOM,
+    SCHEMA,
+    BuildConfig,
+    CompileSection,
+    DataSection,
+    OptimizeSection,
+    QuantizeSection,
+    config_from_json,
+)
+from winml.modelkit.core.errors import EPUnavailableError, RequestError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.ep import catalog, options, precision
+from winml.modelkit.stages.optimize import resolve as optimize
+from winml.modelkit.worker.client import Worker
+
+RESULT = "winml/config/1"
+PRELOAD = ("winml.modelkit.graph.source",)
+
+
+@dataclass(frozen=True)
+class ConfigRequest:
+    """Everything the user decided."""
+
+    model: str
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    precision: str = precision.AUTO
+    data: DataSection | None = None
+    """Calibration data; the digest is found out."""
+    optimize: bool = True
+    level: str | None = None
+    enable: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    opset: int | None = None
+    dims: dict[str, int] = field(default_factory=dict)
+    compile: bool = False
+    compiler: str = "ort"
+    embed: bool = False
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MadeConfig:
+    """A config, the target it is for, and what was decided for the user."""
+
+    config: BuildConfig
+    planned: Planned
+    notes: tuple[str, ...]
+
+
+def absent_note(absent: EPUnavailableError) -> str:
+    return f"{absent.message}; the build goes on without it, and nothing is asked of it"
+
+
+def make(request: ConfigRequest, worker: Worker) -> MadeConfig:
+    """The config for a request; the worker is asked about the model and the data."""
+    model = model_argument(request.model)
+    planned = targets.plan(request.target, request.ep, request.device)
+    notes = [] if planned.absent is None else [absent_note(planned.absent)]
+    word = precision.resolve(planned.target, request.precision)
+    if request.precision.strip().casefold() == precision.AUTO:
+        notes.append(f"precision auto is {word} on {planned.target}")
+    dims, dim_notes = _fixed_dims(request, planned, model.path, worker)
+    quantize = _quantize(request, planned, word, model.path, worker)
+    section, optimize_notes = _optimize(request, planned, dims)
+    config = BuildConfig(
+        schema=SCHEMA,
+        model=str(model.path),
+        target=str(planned.target),
+        precision=word,
+        optimize=section,
+        quantize=quantize,
+        compile=_compile(request, planned),
+        session=SessionSection(threads=request.threads, ep_options=options.checked(planned.target, request.ep_options)),
+    )
+    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes))
+
+
+def _optimize(
+    request: ConfigRequest, planned: Planned, dims: dict[str, int]
+) -> tuple[OptimizeSection | None, tuple[str, ...]]:
+    if request.optimize:
+        section = optimize.resolve(
+            level=request.level,
+            enable=request.enable,
+            disable=request.disable,
+            target=planned.target,
+            opset=request.opset,
+        )
+        return replace(section, fixed_dims=dims), ()
+    for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", request.opset)):
+        if given:
+            raise RequestError(f"`{option}` and `--no-optimize` exclude each other")
+    return (OptimizeSection(fixed_dims=dims), ("no pass runs; dimensions are fixed",)) if dims else (None, ())
+
+
+def _fixed_dims(
+    request: ConfigRequest, planned: Planned, model: Path, worker: Worker
+) -> tuple[dict[str, int], list[str]]:
+    """Sizes for symbolic dimensions: what the user gave, and 1 for the others where the device needs fixed shapes."""
+    npu = planned.target.device == "npu"
+    if not npu and not request.dims:
+        return {}, []
+    symbols = worker.call("graph.source", {"path": str(model)}, what="reading the model")["symbols"]
+    for name in request.dims:
+        if name not in symbols:
+            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols))
+    chosen = {name: 1 for name in symbols if name not in request.dims} if npu else {}
+    notes = [f"dimension {name} is fixed at 1 for {planned.target}; set it with `--dim {name}=N`" for name in chosen]
+    return {**chosen, **request.dims}, notes
+
+
+def _quantize(
+    request: ConfigRequest, planned: Planned, word: str, model: Path, worker: Worker
+) -> QuantizeSection | None:
+    section = precision.quantize_section(planned.target, word)
+    if section is None or section.mode != "static":
+        return section
+    if request.data is None:
+        raise RequestError(
+            f"precision `{word}` needs calibration data",
+            hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
+            "`--calibration random` makes some up, at the cost of accuracy",
+        )
+    return replace(section, calibration=described(request.data, model, worker))
+
+
+def described(data: DataSection, model: Path, worker: Worker) -> DataSection:
+    """The data with its digest, and its path such that it means the same from any folder."""
+    if data.source != RANDOM:
+        data = replace(data, source=str(Path(data.source).absolute()))
+    if data.processor is not None:
+        data = replace(data, processor=str(Path(data.processor).absolute()))
+    args = {"model": str(model), "data": vars(data)}
+    return replace(data, digest=worker.call("data.describe", args, what="reading the data")["digest"])
+
+
+def _compile(request: ConfigRequest, planned: Planned) -> CompileSection | None:
+    if not request.compile:
+        return None
+    if planned.absent is not None:
+        raise planned.absent
+    if not catalog.BY_NAME[planned.target.ep].can_compile:
+        able = ", ".join(f"`{info.name}`" for info in catalog.TABLE if info.can_compile)
+        raise RequestError(f"execution provider `{planned.target.ep}` cannot compile models", hint=f"these can: {able}")
+    return CompileSection(
+        compiler=request.compiler,
+        embed=request.embed,
+        provider_options=options.checked(planned.target, request.ep_options),
+    )
+
+
+def load(path: str) -> BuildConfig:
+    """The config in a file."""
+    file = Path(path)
+    if not file.is_file():
+        raise RequestError(f"config file not found: `{path}`", hint="`winml config -o FILE` writes one")
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RequestError(f"`{path}` is not JSON: {error}") from error
+    try:
+        return config_from_json(value)
+    except RequestError as error:
+        raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
+
+
+def config(request: ConfigRequest) -> dict[str, Any]:
+    """The JSON object of `winml config`."""
+    with Worker(preload=PRELOAD) as worker:
+        made = make(request, worker)
+    return {"schema": RESULT, "ok": True, "config": made.config.to_json(), "notes": list(made.notes)}

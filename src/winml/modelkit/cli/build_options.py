@@ -1,0 +1,96 @@
+"""Options that `winml config` and `winml build` share, and the request they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli.options import stacked, target_options
+
+build_options = stacked(
+    target_options,
+    click.option(
+        "-p",
+        "--precision",
+        default="auto",
+        show_default=True,
+        metavar="P",
+        help="fp32, fp16, int8, w8a16, w4a16, int16, dynamic, int4, or auto: what the target prefers.",
+    ),
+    click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
+    click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
+    click.option(
+        "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, as text=sentence."
+    ),
+    click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
+    click.option("--no-quant", is_flag=True, help="Leave the model unquantized, whatever the target prefers."),
+    click.option("--no-optimize", is_flag=True, help="Run no pass over the graph."),
+    click.option("--level", metavar="L", help="Passes to start from; `winml optimize --help` names the levels."),
+    click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them."),
+    click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out."),
+    click.option("--opset", type=click.IntRange(min=7), metavar="N", help="Opset to convert to."),
+    click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Fix a symbolic dimension in the model."),
+    click.option("--compile/--no-compile", "compiled", default=False, help="Compile to an EP context as well."),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that open the result."),
+    click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked."),
+)
+
+NAMES = (
+    "target", "ep", "device", "precision", "data", "calibration", "samples", "columns", "processor", "seed", "no_quant",
+    "no_optimize", "level", "enable", "disable", "opset", "dims", "compiled", "threads", "ep_options",
+)  # fmt: skip
+"""The parameters of `build_options`."""
+
+
+def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
+    """What the options ask for."""
+    from winml.modelkit.app.config import ConfigRequest
+    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.ep.precision import UNQUANTIZED
+
+    if given["no_quant"] and given["precision"] not in ("auto", UNQUANTIZED):
+        raise click.UsageError("`--no-quant` and `--precision` exclude each other")
+    return ConfigRequest(
+        model=model,
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        precision=UNQUANTIZED if given["no_quant"] else given["precision"],
+        data=_data(sample, given),
+        optimize=not given["no_optimize"],
+        level=given["level"],
+        enable=given["enable"],
+        disable=given["disable"],
+        opset=given["opset"],
+        dims=dimensions(given["dims"]),
+        compile=given["compiled"],
+        threads=given["threads"],
+        ep_options=parse_pairs(given["ep_options"]),
+    )
+
+
+def _data(sample: bool, given: dict[str, Any]) -> Any:
+    """The calibration data that was named; the sample brings its own."""
+    from winml.modelkit.core.config import DataSection
+    from winml.modelkit.ep.options import parse_pairs
+
+    if given["data"] is not None and given["calibration"] is not None:
+        raise click.UsageError("`--data` and `--calibration` exclude each other")
+    source = given["data"] or given["calibration"]
+    if source is None and sample:
+        from winml.modelkit import sample as sample_files
+
+        source = str(sample_files.CALIBRATION)
+    if source is None:
+        return None
+    return DataSection(
+        source=source,
+        limit=given["samples"],
+        seed=given["seed"],
+        columns=parse_pairs(given["columns"], option="--column", example="text=sentence"),
+        processor=given["processor"],
+    )

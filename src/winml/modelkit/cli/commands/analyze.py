@@ -1,0 +1,79 @@
+"""`winml analyze`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_options,
+    target_options,
+)
+from winml.modelkit.core.errors import ModelkitError
+
+
+@click.command(
+    "analyze",
+    help="Show which nodes a target takes and why not the others, what stands in the way, and what the optimizer "
+    "could fuse. A target that is here is asked; of the others only what is known is said.",
+    epilog=examples(
+        "winml analyze -m model.onnx --target qnn/npu",
+        "winml analyze -m model.onnx --all --no-fusions",
+        "winml analyze -m bert.onnx --target qnn/npu --dim batch=1 --dim sequence=128 --json -o analysis.json",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@target_options
+@click.option("--all", "all_targets", is_flag=True, help="Every execution provider on each of its devices.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension on NPUs (default 1).")
+@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per target (300).")
+@output_options
+@json_option
+def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.analyze import analyze, check
+    from winml.modelkit.cli.progress import AnalyzeProgress
+    from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.render.analyze import analyze_text, next_command
+
+    result_file = ResultFile(output, overwrite=overwrite)
+    with AnalyzeProgress() as progress:
+        result = analyze(_request(chosen_model(model, sample), given), progress.on_event)
+    if not as_json:
+        console.data(analyze_text(result))
+        console.say("next", next_command(result))
+    try:
+        check(result)
+    except ModelkitError as error:
+        result_file.write(console.error_json("analyze", error))
+        raise
+    result_file.write(result)
+    if as_json:
+        console.data_json(result)
+
+
+def _request(model: str, given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.analyze import DEFAULT_TIMEOUT_S, AnalyzeRequest
+    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.ep.options import parse_pairs
+
+    return AnalyzeRequest(
+        model=model,
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        all_targets=given["all_targets"],
+        dims=dimensions(given["dims"]),
+        ep_options=parse_pairs(given["ep_options"]),
+        fusions=not given["no_fusions"],
+        timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
+    )

@@ -1,0 +1,84 @@
+"""`winml build`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.build_options import NAMES, build_options, config_request
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+
+
+@click.command(
+    "build",
+    help="Optimize, quantize and compile a model for a target. Finished stages come from the cache, files are linked.",
+    epilog=examples(
+        "winml build --sample --target cpu -p int8 -o digits",
+        "winml build -m model.onnx --target qnn/npu --data samples.npz -o model_npu",
+        "winml build -c config.json --use-cache --json",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@click.option("-c", "--config", "config_file", metavar="FILE", help="A config, instead of the options that make one.")
+@build_options
+@click.option("-o", "--output", metavar="DIR", help="The build folder.")
+@click.option("--use-cache", is_flag=True, help="Keep the build folder in the cache, instead of -o.")
+@click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
+@click.option("--rebuild", is_flag=True, help="Run every stage again, whatever the cache has.")
+@click.option("--no-analyze", is_flag=True, help="Do not ask the target which operators it takes.")
+@click.option("--explain-cache", is_flag=True, help="Say for every stage why it ran or did not.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a stage may take.")
+@json_option
+@click.pass_context
+def command(
+    context: click.Context, /, model: str | None, sample: bool, as_json: bool, explain_cache: bool, **given: Any
+) -> None:
+    from winml.modelkit.app.build import build
+    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.render.build import build_text
+
+    request = _request(context, model, sample, given)
+    with StageProgress() as progress:
+        result = build(request, progress.on_event)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(build_text(result, explain=explain_cache))
+    for kind in ("note", "warning"):
+        for line in result[f"{kind}s"]:
+            console.say(kind, line)
+    if not as_json:
+        console.say("next", f"winml perf -m {console.quoted(result['folder'])} --target {result['target']}")
+
+
+def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.build import BuildRequest
+
+    if (given["output"] is None) == (not given["use_cache"]):
+        raise click.UsageError("name the build folder with `-o DIR`, or keep it in the cache with `--use-cache`")
+    if given["config_file"] is None:
+        config = config_request(chosen_model(model, sample), sample=sample, given=given)
+    else:
+        config = given["config_file"]
+        _refuse_options_beside_a_config(context, sample)
+    return BuildRequest(
+        config=config,
+        model=model,
+        output=given["output"],
+        overwrite=given["overwrite"],
+        rebuild=given["rebuild"],
+        analyze=not given["no_analyze"],
+        timeout_s=given["timeout"],
+    )
+
+
+def _refuse_options_beside_a_config(context: click.Context, sample: bool) -> None:
+    """A config leaves nothing open, so an option beside it would contradict it or do nothing."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        asked = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if asked and (name in NAMES or (name == "sample" and sample)):
+            raise click.UsageError(f"`{parameter.opts[-1]}` and `--config` exclude each other")

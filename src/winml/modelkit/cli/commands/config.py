@@ -1,0 +1,48 @@
+"""`winml config`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.build_options import build_options, config_request
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+
+
+@click.command(
+    "config",
+    help="Write down everything a build would do, with `auto` resolved: the same file builds the same bytes.",
+    epilog=examples(
+        "winml config --sample -p int8 -o config.json",
+        "winml config -m model.onnx --target qnn/npu --data samples.npz -o config.json",
+        "winml config -m model.onnx --target cpu --no-quant > config.json",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@build_options
+@click.option("-o", "--output", metavar="FILE", help="The config file (default: stdout).")
+@click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@json_option
+def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    import json
+
+    from winml.modelkit.app.config import config
+    from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.render.build import config_text
+
+    result_file = ResultFile(output, overwrite=overwrite)
+    result = config(config_request(chosen_model(model, sample), sample=sample, given=given))
+    result_file.write(result["config"])
+    if as_json:
+        console.data_json(result)
+    elif output is None:
+        console.data(json.dumps(result["config"], indent=2, ensure_ascii=False))
+    else:
+        console.data(config_text(result))
+    for note in result["notes"]:
+        console.say("note", note)
+    if output is not None and not as_json:
+        console.say("next", f"winml build -c {console.quoted(output)} -o DIR")

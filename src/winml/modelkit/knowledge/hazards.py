@@ -1,0 +1,264 @@
+"""What makes a model slow, wrong or impossible on a target although nothing looks amiss, and the command against it.
+
+One literal table. Every row says from what it is known; a row that needs something unknown does not fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog
+from winml.modelkit.knowledge import operators
+
+if TYPE_CHECKING:
+    from winml.modelkit.graph.facts import GraphFacts
+    from winml.modelkit.graph.quantized_nodes import QuantizedNode
+
+NODES_NAMED = 20
+"""How many nodes a hazard names; `count` has them all."""
+
+_OPTIMIZE = "winml optimize -m {model} --target {target} -o {stem}_optimized.onnx"
+_QUANTIZE = "winml quantize -m {original} --target {target} -p {precision} -o {stem}_{precision}.onnx"
+ORIGINAL = "ORIGINAL.onnx"
+"""Stands for the model a file was quantized or fused from, which nobody can tell from the file."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What hazards are looked for in."""
+
+    facts: GraphFacts
+    nodes: tuple[tuple[str, str], ...]
+    """Name and operator of every node of the main graph."""
+    quantized: tuple[QuantizedNode, ...]
+
+
+class Found(NamedTuple):
+    """What a row found."""
+
+    message: str
+    nodes: tuple[str, ...] = ()
+    """Names of the nodes concerned; empty when it is the whole model."""
+    ops: frozenset[str] = frozenset()
+    """Operators that the target is thought to refuse; the EP's own word on them counts for more."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A kind of hazard."""
+
+    id: str
+    find: Callable[[Model, Target], Found | None]
+    """None when a model has not got it on a target."""
+    fix: str | None
+    """A command; `{model}`, `{stem}`, `{target}` and `{dims}` stand for what only the caller knows."""
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One thing to know before a model is used on a target."""
+
+    row: Row
+    found: Found
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.row.id,
+            "message": self.found.message,
+            "ops": sorted(self.found.ops),
+            "count": len(self.found.nodes),
+            "nodes": list(self.found.nodes[:NODES_NAMED]),
+            "fix": self.row.fix,
+            "evidence": self.row.evidence,
+        }
+
+
+def hazards(model: Model, target: Target) -> list[Hazard]:
+    """What the table says of a model on a target."""
+    answers = [(row, row.find(model, target)) for row in TABLE]
+    return [Hazard(row, found) for row, found in answers if found is not None]
+
+
+def _of_ops(model: Model, ops: frozenset[str], message: str) -> Found | None:
+    """A hazard of some operators, with `{ops}` in its message; None when the model has none of them."""
+    present = ", ".join(f"{op} x{n}" for op, n in model.facts.ops.items() if op in ops)
+    if not present:
+        return None
+    return Found(message.format(ops=present), tuple(name for name, op in model.nodes if op in ops), ops)
+
+
+def _is_qnn_npu(target: Target) -> bool:
+    return (target.ep, target.device) == ("qnn", "npu")
+
+
+def _contrib(model: Model, target: Target, *, taken: bool | None) -> frozenset[str]:
+    """The operators outside ONNX of which the tables say this."""
+    return frozenset(
+        op
+        for op in model.facts.contrib_ops
+        if op != EP_CONTEXT and not op.startswith(NCHWC) and operators.taken(target.ep, target.device, op) is taken
+    )
+
+
+NCHWC = "com.microsoft.nchwc:"
+EP_CONTEXT = "com.microsoft:EPContext"
+
+UNFUSED: frozenset[str] = frozenset(
+    f"com.microsoft:{op}" for op in ("BiasGelu", "FusedConv", "FusedGemm", "SkipLayerNormalization")
+)
+"""Fused operators that `winml optimize` takes apart again for a target that refuses them."""
+
+
+def _fused(model: Model, target: Target) -> Found | None:
+    return _of_ops(
+        model,
+        _contrib(model, target, taken=False) & UNFUSED,
+        "{ops}: fused by ONNX Runtime for itself (saved at level extended or above); "
+        f"{target} refuses it, so each one runs on the CPU and splits the graph",
+    )
+
+
+def _contrib_refused(model: Model, target: Target) -> Found | None:
+    return _of_ops(
+        model,
+        _contrib(model, target, taken=False) - UNFUSED,
+        f"{{ops}}: operators that only ONNX Runtime knows; {target} refuses them",
+    )
+
+
+def _contrib_unknown(model: Model, target: Target) -> Found | None:
+    if target.ep == "cpu":
+        return None
+    return _of_ops(
+        model,
+        _contrib(model, target, taken=None),
+        f"{{ops}}: operators outside ONNX; whether {target} takes them is unknown",
+    )
+
+
+def _blocked_layout(model: Model, target: Target) -> Found | None:
+    if target.ep == "cpu":
+        return None
+    return _of_ops(
+        model,
+        frozenset(op for op in model.facts.ops if op.startswith(NCHWC)),
+        "{ops}: the layout of one kind of processor (saved at level all); no other EP can use it, and QNN takes it for "
+        "the ordinary operators and computes wrong values",
+    )
+
+
+def _native_attention(model: Model, target: Target) -> Found | None:
+    if not _is_qnn_npu(target):
+        return None
+    return _of_ops(
+        model,
+        frozenset({"Attention"}),
+        "{ops}: the native Attention of opset 23; QNN refuses it with a boolean mask, which is what exporters write, "
+        "and it then runs on the CPU",
+    )
+
+
+def _dynamic_shapes(model: Model, target: Target) -> Found | None:
+    axes = ", ".join(model.facts.dynamic_axes)
+    if target.device != "npu" or not axes:
+        return None
+    return Found(
+        f"dynamic shapes ({axes}): an NPU compiles for fixed ones, and what depends on others stays on the CPU"
+    )
+
+
+def _int4(model: Model, granularity: str, ops: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        node.name
+        for node in model.quantized
+        if node.weight in ("int4", "uint4") and node.granularity == granularity and node.op in ops
+    )
+
+
+def _int4_per_tensor(model: Model, target: Target) -> Found | None:
+    nodes = _int4(model, "tensor", ("Conv", "ConvTranspose"))
+    if not _is_qnn_npu(target) or not nodes:
+        return None
+    return Found(f"{len(nodes)} convolutions with 4-bit weights per tensor: QNN does not open such a model", nodes)
+
+
+def _int4_blocks(model: Model, target: Target) -> Found | None:
+    nodes = _int4(model, "block", ("Gemm", "MatMul"))
+    if not _is_qnn_npu(target) or not nodes:
+        return None
+    return Found(
+        f"{len(nodes)} products with 4-bit weights in blocks behind DequantizeLinear: the CPU dequantizes them in "
+        "every run",
+        nodes,
+    )
+
+
+SLOW_PAIRS = (("int8", "int8"), ("uint8", "uint8"))
+"""Types of activations and weights without a fast kernel in the CPU EP on x86-64."""
+
+
+def _type_pair(model: Model, target: Target) -> Found | None:
+    slow = [node for node in model.quantized if (node.activation, node.weight) in SLOW_PAIRS]
+    if target.ep != "cpu" or not slow:
+        return None
+    pairs = " and ".join(sorted({f"{node.activation} x {node.weight}" for node in slow}))
+    return Found(
+        f"{len(slow)} nodes quantized as {pairs} (activations x weights): on x86-64 only uint8 x int8 has fast kernels "
+        "in the CPU EP; the others took 2.5 times as long",
+        tuple(node.name for node in slow),
+    )
+
+
+def _must_stay_float(model: Model, target: Target) -> Found | None:
+    reason = catalog.BY_NAME[target.ep].unquantized.get(target.device)
+    if reason is None or model.facts.quantized.kind == "none":
+        return None
+    return Found(f"the model is quantized, and {target} must not be handed a quantized model: {reason}")
+
+
+def _compiled_elsewhere(model: Model, target: Target) -> Found | None:
+    sources = model.facts.compiled_for
+    if not sources or any(_names(source, target) for source in sources):
+        return None
+    where = "does not say for which EP" if "unknown" in sources else f"says for {', '.join(sources)}"
+    return Found(f"the model is compiled, and {where}; only the EP that compiled it can open it")
+
+
+def _names(source: str, target: Target) -> bool:
+    """Whether an EPContext node's `source` means an EP, which writes its short or its full name."""
+    full_name = catalog.BY_NAME[target.ep].full_name
+    return source.casefold() in (full_name.casefold(), full_name.removesuffix("ExecutionProvider").casefold())
+
+
+def _quantize(precision: str) -> str:
+    return _QUANTIZE.replace("{precision}", precision).replace("{original}", ORIGINAL)
+
+
+_SIMULATOR = "asked onnxruntime-qnn 2.7.0 (simulator, soc_model 60)"
+
+TABLE: tuple[Row, ...] = (
+    Row("fused-operator", _fused, _OPTIMIZE, f"{_SIMULATOR}: knowledge/data/qnn_npu.json"),
+    Row("contrib-operator", _contrib_refused, _OPTIMIZE.replace("{model}", ORIGINAL),
+        "knowledge/data: the EP was asked about each operator"),
+    Row("unknown-operator", _contrib_unknown, _OPTIMIZE.replace("{model}", ORIGINAL),
+        "no table of knowledge/data names the operator for this target"),
+    Row("blocked-layout", _blocked_layout, _OPTIMIZE.replace("{model}", ORIGINAL),
+        f"{_SIMULATOR}: outputs of a conv net off by more than their own size; other models fail to open"),
+    Row("native-attention", _native_attention, "winml optimize -m {model} --opset 22 --target {target} "
+        "-o {stem}_opset22.onnx", f"{_SIMULATOR}: 4 of 6 forms taken, those with a boolean mask refused"),
+    Row("dynamic-shapes", _dynamic_shapes, "winml optimize -m {model} --target {target} {dims} -o {stem}_fixed.onnx",
+        f"{_SIMULATOR}: nodes that depend on a symbolic dimension stay on the CPU"),
+    Row("int4-per-tensor", _int4_per_tensor, _quantize("w4a16"),
+        f"{_SIMULATOR}: opening fails, the layout node is not selected"),
+    Row("int4-blocks", _int4_blocks, _quantize("int4"), f"{_SIMULATOR}: a ViT kept 25 DequantizeLinear on the CPU"),
+    Row("slow-type-pair", _type_pair, _quantize("int8"),
+        "measured with onnxruntime 1.31.1 on x86-64, one thread, ResNet-18: float32 36.0 ms, uint8 x uint8 27.0, "
+        "int8 x int8 29.5, uint8 x int8 per channel 11.0 ms of CPU time"),
+    Row("must-stay-float", _must_stay_float, None, "ep/catalog.py"),
+    Row("compiled-elsewhere", _compiled_elsewhere, None, "an EPContext node runs only on the EP that made it"),
+)  # fmt: skip
+"""Every kind of hazard."""

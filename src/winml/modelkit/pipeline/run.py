@@ -1,0 +1,174 @@
+"""Runs the stages of a build one after another; what the cache has is not run again.
+
+A stage that ends well is stored at once, so that an interrupted build goes on after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.pipeline.artifact import Artifact, Source
+from winml.modelkit.pipeline.table import StageInfo
+from winml.modelkit.store import atomic
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
+from winml.modelkit.worker.client import Worker
+
+OnEvent = Callable[[dict[str, Any]], None]
+REBUILD = Explanation(False, (), "asked to run it again")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage with what its result depends on, and what it needs besides."""
+
+    stage: StageInfo
+    section: Mapping[str, Any]
+    """The resolved section; part of the key."""
+    libraries: Mapping[str, str]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Where things are and how much to tell; changes nothing in the result."""
+    calibration: str | None = None
+    """Digest of the calibration data."""
+
+    def key(self, parent: str) -> StageKey:
+        return StageKey(
+            stage=self.stage.name,
+            stage_version=self.stage.version,
+            section=self.section,
+            parent=parent,
+            libraries=self.libraries,
+            calibration=self.calibration,
+        )
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What became of a step."""
+
+    step: Step
+    key: StageKey
+    artifact: Artifact
+    report: Mapping[str, Any]
+    explanation: Explanation
+    seconds: float
+    """How long the stage took when it ran, which may have been in an earlier build."""
+
+    @property
+    def hit(self) -> bool:
+        return self.explanation.hit
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.step.stage.name,
+            "cache": "hit" if self.hit else "miss",
+            "reason": self.explanation.reason,
+            "key": self.key.digest,
+            "parent": self.key.parent,
+            **self.artifact.to_json(),
+            "seconds": self.seconds,
+            "version": self.step.stage.version,
+            "libraries": dict(self.step.libraries),
+            "calibration": self.step.calibration,
+            "report": dict(self.report),
+        }
+
+
+class Pipeline:
+    """Runs steps; the result of each is the parent of the next."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        cache: Cache,
+        start: Callable[[], Worker],
+        on_event: OnEvent,
+        rebuild: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        self._source = source
+        self._cache = cache
+        self._start = start
+        self.tell = on_event
+        self.rebuild = rebuild
+        self._timeout_s = timeout_s
+        self.artifact = source.artifact
+        """The result so far."""
+        self.runs: list[StageRun] = []
+
+    def run(self, step: Step) -> StageRun:
+        """The result of a stage on what there is so far, from the cache or from a worker of its own."""
+        key = step.key(self.artifact.digest)
+        entry = None if self.rebuild else self._cache.stages.find(key)
+        explanation = self._explain(key, entry)
+        self.tell({"event": "stage", "stage": step.stage.name, "hit": explanation.hit})
+        if entry is None:
+            entry = self._execute(step, key)
+        done = StageRun(
+            step=step,
+            key=key,
+            artifact=Artifact(step.stage.file, entry.files),
+            report=entry.info["report"],
+            explanation=explanation,
+            seconds=entry.info["seconds"],
+        )
+        self.artifact = done.artifact
+        self.runs.append(done)
+        self.tell({"event": "stage-done", "stage": step.stage.name, "hit": done.hit, "seconds": done.seconds})
+        return done
+
+    def _explain(self, key: StageKey, entry: StageEntry | None) -> Explanation:
+        if entry is not None:
+            return Explanation(True, (), "the same key was stored before")
+        return REBUILD if self.rebuild else self._cache.stages.explain(key)
+
+    def _execute(self, step: Step, key: StageKey) -> StageEntry:
+        with self.work_folder() as folder:
+            output = folder / "out" / step.stage.file
+            output.parent.mkdir()
+            model = self.materialize(folder / "in")
+            args = {"model": str(model), "output": str(output), "section": dict(step.section), **step.arguments}
+            started = time.monotonic()
+            with self._start() as worker:
+                report = worker.call(
+                    step.stage.operation,
+                    args,
+                    timeout_s=self._timeout_s,
+                    on_event=self.tell,
+                    what=f"stage `{step.stage.name}`",
+                )
+            seconds = time.monotonic() - started
+            self._source.check_unchanged()
+            files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
+            return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
+
+    @contextlib.contextmanager
+    def work_folder(self) -> Iterator[Path]:
+        """A folder on the cache's own volume, where objects can be linked; a collection removes what a kill left."""
+        root = self._cache.root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            folder = tempfile.TemporaryDirectory(prefix=atomic.TEMPORARY, dir=root, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise atomic.refused(error, root) from error
+        with folder as path:
+            yield Path(path)
+
+    def materialize(self, folder: Path) -> Path:
+        """The path of what there is so far; objects are linked into `folder`, a source stays where it is."""
+        if self.artifact is self._source.artifact:
+            return self._source.path
+        for name, digest in self.artifact.files.items():
+            self._cache.objects.link_out(digest, folder / name)
+        return folder / self.artifact.main
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

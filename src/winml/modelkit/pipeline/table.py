@@ -1,0 +1,29 @@
+"""The table of stages: what each is called, who runs it and what its file is called in a build folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from winml.modelkit.stages.optimize import table as optimize
+from winml.modelkit.stages.quantize import table as quantize
+
+
+@dataclass(frozen=True)
+class StageInfo:
+    """One stage."""
+
+    name: str
+    version: int
+    """Raised when the same section gives another result."""
+    libraries: tuple[str, ...]
+    """Distributions whose versions change its result."""
+    operation: str
+    """What a worker is asked for."""
+    file: str
+
+
+OPTIMIZE = StageInfo("optimize", optimize.STAGE_VERSION, optimize.LIBRARIES, "stages.optimize", "optimized.onnx")
+QUANTIZE = StageInfo("quantize", quantize.STAGE_VERSION, quantize.LIBRARIES, "stages.quantize", "quantized.onnx")
+
+STAGES: tuple[StageInfo, ...] = (OPTIMIZE, QUANTIZE)
+"""In the order of a build."""

@@ -1,0 +1,269 @@
+"""`winml config` and `winml build`, on the sample and small models."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from test_commands import failed, valid
+from test_commands import winml as run
+
+from winml.modelkit import sample
+
+
+class Builds:
+    """The program with a cache of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+        self.env = {**os.environ, "WINML_CACHE": str(self.cache)}
+
+    def winml(self, *args: str | Path) -> subprocess.CompletedProcess[str]:
+        return run(*args, cwd=self.folder, env=self.env)
+
+    def build(self, *args: str | Path) -> dict[str, Any]:
+        result = self.winml("build", *args, "--json")
+        assert result.returncode == 0, result.stderr
+        return valid(result.stdout)
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        return valid((self.folder / name / "build_manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def builds(tmp_path: Path) -> Builds:
+    return Builds(tmp_path)
+
+
+INT8 = ("--sample", "--target", "cpu", "-p", "int8")
+
+
+@pytest.fixture(scope="module")
+def int8(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """The sample built for the CPU, once; torch cannot be imported meanwhile."""
+    made = Builds(tmp_path_factory.mktemp("int8"))
+    poison = made.folder / "poison"
+    for name in ("torch", "transformers", "pandas", "scipy"):
+        (poison / name).mkdir(parents=True)
+        (poison / name / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    path = os.pathsep.join(filter(None, [str(poison), os.environ.get("PYTHONPATH", "")]))
+    made.env = {**made.env, "PYTHONPATH": path}
+    made.build(*INT8, "-o", "out")
+    return made
+
+
+def test_a_build_folder_holds_every_stage_and_where_it_comes_from(int8: Builds) -> None:
+    names = {path.name for path in (int8.folder / "out").iterdir()}
+    assert names == {
+        "optimized.onnx", "quantized.onnx", "model.onnx", "build_config.json", "build_manifest.json",
+        "analyze_result.json",
+    }  # fmt: skip
+    manifest = int8.manifest("out")
+    assert [stage["stage"] for stage in manifest["stages"]] == ["optimize", "quantize"]
+    assert manifest["skipped"] == ["export", "compile"]
+    assert manifest["calibration"]["digest"].startswith("sha256:")
+    assert manifest["stages"][1]["parent"] == manifest["stages"][0]["digest"]
+    valid((int8.folder / "out" / "build_config.json").read_text())
+    valid((int8.folder / "out" / "analyze_result.json").read_text())
+
+
+def test_int8_for_the_cpu_is_uint8_activations_and_int8_weights_per_channel(int8: Builds) -> None:
+    model = onnx.load(int8.folder / "out" / "model.onnx")
+    constants = {t.name: t for t in model.graph.initializer}
+    convs = [n for n in model.graph.node if n.op_type == "Conv"]
+    produced = {name: n for n in model.graph.node for name in n.output}
+    for conv in convs:
+        weight = produced[conv.input[1]]
+        assert weight.op_type == "DequantizeLinear"
+        assert constants[weight.input[0]].data_type == onnx.TensorProto.INT8
+        assert constants[weight.input[1]].dims == [constants[weight.input[0]].dims[0]]
+        activation = produced[conv.input[0]]
+        assert constants[activation.input[2]].data_type == onnx.TensorProto.UINT8
+    assert convs
+
+
+def test_files_of_a_build_are_links_to_the_store(int8: Builds) -> None:
+    out = int8.folder / "out"
+    assert (out / "model.onnx").stat().st_ino == (out / "quantized.onnx").stat().st_ino
+    assert int8.manifest("out")["files_by"] == "link"
+
+
+def test_a_second_build_comes_from_the_cache_whole(int8: Builds) -> None:
+    again = int8.build(*INT8, "-o", "again")
+    assert [stage["cache"] for stage in again["stages"]] == ["hit", "hit"]
+    assert again["artifact"]["digest"] == int8.manifest("out")["artifact"]["digest"]
+
+
+def test_two_fresh_caches_give_the_same_bytes(int8: Builds, builds: Builds) -> None:
+    shutil.copy(sample.MODEL, builds.folder / "renamed.onnx")
+    builds.build(
+        "-m", "renamed.onnx", "--target", "cpu", "-p", "int8", "--data", sample.CALIBRATION, "-o", "out", "--no-analyze"
+    )
+    for name in ("optimized.onnx", "quantized.onnx", "model.onnx"):
+        assert (builds.folder / "out" / name).read_bytes() == (int8.folder / "out" / name).read_bytes()
+
+
+def test_a_config_builds_what_the_options_built(int8: Builds) -> None:
+    result = int8.winml("config", *INT8, "-o", "config.json", "--overwrite")
+    assert result.returncode == 0, result.stderr
+    assert "uint8" in result.stdout
+    built = int8.build("-c", "config.json", "-o", "from_config")
+    assert built["artifact"]["digest"] == int8.manifest("out")["artifact"]["digest"]
+    assert [stage["cache"] for stage in built["stages"]] == ["hit", "hit"]
+
+
+def test_a_config_goes_to_stdout_and_leaves_nothing_open(builds: Builds) -> None:
+    config = valid(builds.winml("config", *INT8).stdout)
+    assert config["precision"] == "int8"
+    assert config["quantize"]["activation_type"] == "uint8"
+    assert config["quantize"]["calibration"]["digest"].startswith("sha256:")
+    assert config["optimize"]["passes"]
+    whole = valid(builds.winml("config", *INT8, "--json").stdout)
+    assert whole["config"] == config
+
+
+def test_auto_on_the_npu_is_w8a16_with_fixed_dimensions(builds: Builds) -> None:
+    result = builds.winml("config", "--sample", "--target", "qnn/npu", "--json")
+    value = valid(result.stdout)
+    assert value["config"]["precision"] == "w8a16"
+    assert value["config"]["quantize"]["rules"] == "qnn"
+    assert value["config"]["optimize"]["fixed_dims"] == {"batch": 1}
+    assert any("--dim batch=N" in note for note in value["notes"])
+
+
+@pytest.mark.qnn
+def test_a_build_for_the_npu_runs_there_whole(builds: Builds) -> None:
+    # Without the option the EP leaves the first QuantizeLinear and the last DequantizeLinear to the CPU on purpose.
+    builds.build("--sample", "--target", "qnn/npu", "-o", "npu", "--ep-options", "offload_graph_io_quantization=0")
+    perf = valid(run("perf", "-m", builds.folder / "npu", "--target", "qnn/npu", "--strict-ep", "--sessions", "1",
+                     "--iterations", "2", "--warmup", "0", "--json").stdout)  # fmt: skip
+    assert perf["placement"]["fallback"] is False
+
+
+def test_an_ep_that_is_not_here_is_built_for_all_the_same(builds: Builds) -> None:
+    built = builds.build("--sample", "--target", "vitisai/npu", "-o", "out")
+    assert built["precision"] == "fp32"
+    assert any("vitisai" in note for note in built["notes"])
+
+
+def test_compiling_for_an_ep_that_is_not_here_fails_before_any_work(builds: Builds) -> None:
+    text = failed(builds.winml("build", "--sample", "--target", "vitisai/npu", "--compile", "-o", "out"), 3)
+    assert "vitisai" in text
+    assert not (builds.folder / "out").exists()
+
+
+def test_an_ep_nobody_has_heard_of_is_a_wrong_request(builds: Builds) -> None:
+    assert "qnn" in failed(builds.winml("build", "--sample", "--target", "qnm/npu", "-o", "out"), 2)
+
+
+def test_static_quantization_without_data_is_refused_with_the_way_out(builds: Builds) -> None:
+    text = failed(builds.winml("build", "-m", sample.MODEL, "--target", "cpu", "-p", "int8", "-o", "out"), 2)
+    assert "--data" in text
+    assert "--calibration random" in text
+
+
+def test_random_calibration_is_said_and_recorded(builds: Builds) -> None:
+    built = builds.build("-m", sample.MODEL, "-p", "int8", "--target", "cpu", "--calibration", "random",
+                         "--samples", "4", "-o", "out", "--no-analyze")  # fmt: skip
+    assert any("random" in warning for warning in built["warnings"])
+    assert builds.manifest("out")["calibration"]["source"] == "random"
+
+
+def test_nothing_to_do_gives_the_model_itself(builds: Builds) -> None:
+    builds.build("--sample", "--target", "cpu", "--no-quant", "--no-optimize", "--no-analyze", "-o", "out")
+    assert (builds.folder / "out" / "model.onnx").read_bytes() == sample.MODEL.read_bytes()
+
+
+def test_external_data_goes_along(builds: Builds) -> None:
+    model = onnx.load(sample.MODEL)
+    onnx.save(model, builds.folder / "big.onnx", save_as_external_data=True, location="big.data", size_threshold=0)
+    for out, more in (("plain", ["--no-optimize"]), ("optimized", [])):
+        builds.build("-m", "big.onnx", "--target", "cpu", "--no-quant", "--no-analyze", "-o", out, *more)
+        perf = run("perf", "-m", builds.folder / out, "--target", "cpu", "--sessions", "1", "--iterations", "1")
+        assert perf.returncode == 0, perf.stderr
+
+
+def test_a_build_in_the_cache_has_a_folder_that_commands_take(builds: Builds) -> None:
+    built = builds.build("--sample", "--target", "cpu", "--no-quant", "--use-cache", "--no-analyze")
+    assert Path(built["folder"]).is_relative_to(builds.cache)
+    assert run("inspect", "-m", built["folder"]).returncode == 0
+
+
+def test_the_cache_is_explained_part_by_part(builds: Builds) -> None:
+    builds.build("--sample", "--target", "cpu", "--no-quant", "--no-analyze", "--use-cache")
+    again = builds.winml("build", "--sample", "--target", "cpu", "--no-quant", "--no-analyze", "--disable",
+                         "conv_bn_fusion", "--use-cache", "--explain-cache")  # fmt: skip
+    assert "section.passes" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "winml/build-config/2"}, "winml/build-config/2"),
+        ({"quantise": None}, "did you mean `quantize`?"),
+        ({"optimize": {"passes": ["conv_bn_fusoin"]}}, "conv_bn_fusion"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(builds: Builds, change: dict[str, Any], message: str) -> None:
+    config = {"schema": "winml/build-config/1", "model": str(sample.MODEL), "target": "cpu", **change}
+    (builds.folder / "config.json").write_text(json.dumps(config))
+    assert message in failed(builds.winml("build", "-c", "config.json", "-o", "out"), 2)
+    assert not (builds.folder / "out").exists()
+
+
+def test_an_option_beside_a_config_is_refused(builds: Builds) -> None:
+    (builds.folder / "config.json").write_text("{}")
+    text = failed(builds.winml("build", "-c", "config.json", "-p", "int8", "-o", "out"), 2)
+    assert "exclude each other" in text
+
+
+def test_calibration_data_that_changed_since_the_config_was_made_is_refused(builds: Builds) -> None:
+    data = builds.folder / "data.npz"
+    shutil.copy(sample.CALIBRATION, data)
+    made = builds.winml("config", "-m", sample.MODEL, "--target", "cpu", "-p", "int8", "--data", data, "-o", "c.json")
+    assert made.returncode == 0, made.stderr
+    images = np.load(sample.CALIBRATION)["image"]
+    np.savez(data, image=images[::-1].copy())
+    text = failed(builds.winml("build", "-c", "c.json", "-o", "out"), 2)
+    assert "digest" in text
+
+
+def test_a_folder_with_other_files_is_left_alone(builds: Builds) -> None:
+    (builds.folder / "out").mkdir()
+    (builds.folder / "out" / "notes.txt").write_text("mine")
+    text = failed(builds.winml("build", "--sample", "--target", "cpu", "--overwrite", "-o", "out"), 2)
+    assert "notes.txt" in text
+    assert (builds.folder / "out" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> None:
+    images = np.random.default_rng(0).random((4000, 1, 48, 48), dtype=np.float32)
+    np.savez(builds.folder / "data.npz", image=images)
+    args = ["build", "-m", str(sample.MODEL), "--target", "cpu", "-p", "int8", "--data", "data.npz", "--no-analyze"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "winml.modelkit", *args, "-o", "out"],
+        cwd=builds.folder, env=builds.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 90
+    while not list((builds.cache / "stages").glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert not (builds.folder / "out").exists()
+    assert not [p for p in builds.folder.iterdir() if p.name.startswith(".winml-tmp-")]
+    built = builds.build(*args[1:-1], "--no-analyze", "--samples", "8", "-o", "out")
+    assert [stage["cache"] for stage in built["stages"]] == ["hit", "miss"]
+    assert builds.winml("cache", "verify").returncode == 0

@@ -1,0 +1,236 @@
+"""`winml eval` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_commands import failed, valid, winml
+
+import data_zoo
+import model_zoo
+import task_zoo
+from winml.modelkit import sample
+
+CPU = ("--target", "cpu", "--threads", "1")
+DIGITS = ("--data", sample.TEST, "--task", "image-classification")
+
+
+def evaluated(*args: str | Path) -> dict[str, Any]:
+    result = winml("eval", *args, "--json")
+    assert result.returncode == 0, result.stderr
+    return valid(result.stdout)
+
+
+def test_the_sample_is_evaluated_with_an_interval(tmp_path: Path) -> None:
+    value = evaluated("--sample", *CPU, "-o", tmp_path / "r.json")
+    accuracy = value["metrics"]["accuracy"]
+    assert accuracy["value"] == 0.994
+    assert accuracy["interval"]["low"] < 0.994 < accuracy["interval"]["high"]
+    assert value["samples"]["candidate"]["series"]["top1"].count("0") == 3
+    assert value["data"]["samples"] == len(value["samples"]["candidate"]["predictions"]) == 500
+    assert value["placement"]["requested"] == "CPUExecutionProvider"
+    assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8")) == value
+
+
+def test_the_text_shows_metrics_drop_and_distance() -> None:
+    result = winml("eval", "--sample", *CPU, "--limit", "40", "--reference", sample.MODEL)
+    assert result.returncode == 0, result.stderr
+    assert "digits.onnx on cpu" in result.stdout
+    assert "40 samples of test.npz" in result.stdout
+    assert "+0.00 points" in result.stdout
+    assert "40 of 40" in result.stdout
+
+
+def test_a_model_that_lost_its_mind_fails_both_checks(tmp_path: Path) -> None:
+    blind, out = task_zoo.blind_digits(tmp_path), tmp_path / "r.json"
+    args = ("-m", blind, *DIGITS, *CPU, "--limit", "100", "--reference", sample.MODEL)
+    result = winml("eval", *args, "--max-drop", "0.01", "--min-metric", "0.9", "-o", out, "--json")
+    message = failed(result, 5)
+    assert "accuracy dropped by 0.8" in message
+    assert "the least is 0.9" in message
+    value = valid(result.stdout)
+    assert {c["check"]: c["answer"] for c in value["checks"]} == {"min-metric": "exceeded", "max-drop": "exceeded"}
+    assert value["agreement"]["value"] < 0.2
+    assert value["distance"][0]["incomparable"] == 100  # zeros have no angle
+    assert json.loads(out.read_text(encoding="utf-8"))["checks"] == value["checks"]
+
+
+def test_a_limit_inside_the_interval_cannot_be_told_and_the_value_alone_can() -> None:
+    args = ("--sample", *CPU, "--limit", "60", "--min-metric", "0.98")
+    result = winml("eval", *args, "--json")
+    assert "cannot tell: accuracy is" in failed(result, 1)
+    assert valid(result.stdout)["checks"][0]["answer"] == "inconclusive"
+    assert evaluated(*args, "--judge", "value")["checks"][0]["answer"] == "within"
+
+
+@pytest.mark.parametrize("task", [name for name in task_zoo.CASES if name != "image-classification"])
+def test_every_task_runs_from_the_command_line(task: str, tmp_path: Path) -> None:
+    case = task_zoo.CASES[task](tmp_path)
+    value = evaluated("-m", case.model, "--data", case.data, "--task", task, "--reference", case.model, *CPU)
+    assert {n: m["value"] for n, m in value["metrics"].items()} == pytest.approx(case.metrics, abs=0.01)
+    assert all(d["value"] == 0.0 for d in value["drop"].values())
+    assert all(d["equal"] == d["runs"] > 0 for d in value["distance"])
+
+
+def test_a_folder_by_class_is_evaluated_by_the_names_of_the_model(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    data_zoo.image_processor(model, size=16)
+    (model / "config.json").write_text(
+        json.dumps({"id2label": {"0": "cat", "1": "dog"}, "architectures": ["ResNetForImageClassification"]})
+    )
+    model_zoo.saved(model_zoo.conv_net(), model / "model.onnx")
+    photos = data_zoo.images(tmp_path / "photos", {"cat": 4, "dog": 2}, size=20)
+    value = evaluated("-m", model / "model.onnx", "--data", photos, *CPU)
+    assert value["task"] == "image-classification"
+    assert value["data"]["samples"] == 6
+    shutil.move(photos / "dog", photos / "dgo")
+    message = failed(winml("eval", "-m", model / "model.onnx", "--data", photos, *CPU), 2)
+    assert "no class `dgo`" in message
+    assert "did you mean `dog`" in message
+
+
+def test_a_build_folder_brings_its_own_evaluation(tmp_path: Path) -> None:
+    shutil.copy(sample.MODEL, tmp_path / "model.onnx")
+    section = {"task": "image-classification", "data": {"source": str(sample.TEST), "limit": 30}, "min_metric": 0.999}
+    (tmp_path / "build_config.json").write_text(json.dumps({"session": {"threads": 1}, "eval": section}))
+    result = winml("eval", "-m", tmp_path, "--target", "cpu", "--json")
+    value = valid(result.stdout)
+    assert result.returncode == 1, result.stderr
+    assert value["data"]["limit"] == 30
+    assert value["checks"][0]["limit"] == 0.999
+
+
+@pytest.mark.qnn
+def test_outputs_on_the_npu_are_held_against_the_cpu(conv_w8a8: Path) -> None:
+    value = evaluated(
+        "-m", conv_w8a8, "--data", "random", "--limit", "3", "--target", "qnn/npu", "--reference-target", "cpu"
+    )
+    assert (value["target"], value["simulated"], value["reference"]["target"]) == ("qnn/npu", True, "cpu")
+    assert value["distance"][0]["cosine"]["min"] > 0.99
+    assert value["distance"][0]["runs"] == 3
+    assert value["placement"]["nodes"]["QNNExecutionProvider"] > 0
+
+
+@pytest.mark.qnn
+def test_symbolic_dimensions_are_fixed_from_the_data_for_the_npu() -> None:
+    value = evaluated("--sample", "--target", "qnn/npu", "--limit", "5")
+    assert value["fixed_dims"] == {"batch": 1}
+    assert value["metrics"]["accuracy"]["value"] == 1.0
+    assert any("batch=1" in w for w in value["warnings"])
+
+
+@pytest.mark.qnn
+def test_a_reference_that_the_target_does_not_run_goes_to_the_cpu_and_that_is_told(
+    conv_w8a8: Path, tmp_path: Path
+) -> None:
+    refused = model_zoo.text_model("g (double[1,3,16,16] x) => (double[1,3,16,16] y) { y = Sin(x) }")
+    reference = model_zoo.saved(refused, tmp_path / "double.onnx")
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).random((2, 3, 16, 16)))
+    value = evaluated(
+        "-m",
+        conv_w8a8,
+        "--data",
+        tmp_path / "d.npz",
+        "--task",
+        "outputs",
+        "--target",
+        "qnn/npu",
+        "--reference",
+        reference,
+    )
+    assert value["reference"]["target"] == "cpu"
+    assert any("the reference runs on cpu, because" in w for w in value["warnings"])
+
+
+def _npz(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "d.npz", **arrays)
+    return folder / "d.npz"
+
+
+IMAGES = np.zeros((3, 1, 48, 48), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"image": IMAGES, "label": np.array([0, 10, 1])}, "label 10 of sample 1"),
+        ({"image": IMAGES, "label": np.array([0, -1, 1])}, "out of range"),
+        ({"image": IMAGES, "label": np.array([0.5, 1, 1])}, "must be a class"),
+        ({"image": IMAGES}, "has no labels"),
+        ({"image": IMAGES[:0], "label": np.arange(0)}, "has no samples"),
+        ({"image": IMAGES[:, :, :40], "label": np.arange(3)}, "must have shape"),
+        ({"image": IMAGES * np.nan, "label": np.arange(3)}, "NaN"),
+        ({"picture": IMAGES, "label": np.arange(3)}, "no array for input `image`"),
+    ],
+)
+def test_data_that_does_not_fit_is_one_error_and_nothing_is_written(
+    arrays: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    args = ("-m", sample.MODEL, "--data", _npz(tmp_path, **arrays), "--task", "image-classification", *CPU)
+    result = winml("eval", *args, "--json", "-o", out)
+    assert message in failed(result, 2)
+    assert valid(result.stdout)["error"]["code"] == "invalid-data"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("-m", sample.MODEL, *CPU), "nothing to evaluate on"),
+        (("-m", sample.MODEL, "--data", sample.TEST, *CPU), "what is the model for"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--max-drop", "0.1"), "a drop needs something"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--max-drop", "1"), "max-drop"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--metric", "acuracy"), "no metric `acuracy`"),
+        (("-m", sample.MODEL, "--data", "gone.npz", "--task", "image-classification", *CPU), "data not found"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--column", "label"), "--column"),
+        (("-m", sample.MODEL, *CPU, "--limit", "3"), "need `--data`"),
+        (("-m", sample.MODEL, "--data", "random", *CPU), "needs a reference"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--output-name", "y"), "no output `y`"),
+    ],
+)
+def test_a_wrong_request_is_refused(args: tuple[str | Path, ...], message: str) -> None:
+    assert message in failed(winml("eval", *args), 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
+def test_ctrl_c_keeps_what_was_evaluated(tmp_path: Path) -> None:
+    model = model_zoo.saved(model_zoo.relu(), tmp_path / "relu.onnx")
+    count = 3_000_000
+    data = tmp_path / "d.npz"
+    np.savez_compressed(data, x=np.zeros((count, 4), np.float32), label=np.zeros(count, np.int8))
+    command = [sys.executable, "-m", "winml.modelkit", "eval", "-m", str(model), "--data", str(data), "--task",
+               "text-classification", "--target", "cpu", "--json"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    value = valid(stdout)
+    assert 0 < value["samples"]["n"] < count
+    assert value["metrics"]["accuracy"]["value"] == 1.0
+
+
+def test_the_parent_of_eval_imports_neither_numpy_nor_onnx() -> None:
+    code = (
+        "import sys\n"
+        "from winml.modelkit.cli.main import run\n"
+        "assert run(['eval', '--sample', '--target', 'cpu', '--limit', '3', '--json']) == 0\n"
+        "print(*sys.modules, file=sys.stderr)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, env=dict(os.environ)
+    )
+    loaded = {name.partition(".")[0] for name in result.stderr.split()}
+    assert not loaded & {"numpy", "onnx", "onnxruntime", "rich", "PIL", "tokenizers"}

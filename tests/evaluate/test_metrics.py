@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from winml.modelkit.core.intervals import wilson_interval
+from winml.modelkit.evaluate import checks
+from winml.modelkit.evaluate.metrics import Metric, drop, summary
+
+ACCURACY = Metric("accuracy", "share", "top1")
+F1 = Metric("f1", "mean", "f1")
+SPEARMAN = Metric("spearman", "spearman", "similarity")
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    found = summary(ACCURACY, {"top1": [1.0] * 497 + [0.0] * 3})
+    assert (found["value"], found["n"], found["method"]) == (0.994, 500, "wilson")
+    assert (found["interval"]["low"], found["interval"]["high"]) == wilson_interval(0.994, 500)
+
+
+def test_seven_hundredths_of_a_point_are_no_drop_and_seven_points_are() -> None:
+    reference = [1.0] * 9000 + [0.0] * 1000
+    for lost, clear in ((7, False), (700, True)):
+        candidate = [0.0] * lost + reference[lost:]
+        found = drop(ACCURACY, {"top1": reference}, {"top1": candidate})
+        assert found["value"] == pytest.approx(lost / 10_000)
+        assert (found["interval"]["low"] > 0.05) == clear
+        assert checks.max_drop(found, 0.05, "interval") == ("exceeded" if clear else "within")
+
+
+def test_means_that_never_vary_still_have_an_interval() -> None:
+    found = summary(F1, {"f1": [1.0] * 50})
+    assert found["interval"]["low"] == pytest.approx(wilson_interval(1.0, 50)[0])
+    same = drop(F1, {"f1": [0.5, 1.0] * 25}, {"f1": [0.5, 1.0] * 25})
+    assert (same["value"], same["method"]) == (0.0, "wilson")
+    assert same["interval"]["low"] == -same["interval"]["high"] < 0
+
+
+def test_a_drop_of_means_is_taken_pair_by_pair() -> None:
+    reference = [i / 100 for i in range(100)]
+    found = drop(F1, {"f1": reference}, {"f1": [v - (0.02 if i % 2 else 0.0) for i, v in enumerate(reference)]})
+    assert found["value"] == pytest.approx(0.01)
+    assert found["interval"]["high"] - found["interval"]["low"] < 0.01
+
+
+def test_a_correlation_that_is_not_there_is_unknown_with_the_reason() -> None:
+    constant = summary(SPEARMAN, {"similarity": [0.5] * 5, "gold": [1, 2, 3, 4, 5]})
+    assert (constant["value"], constant["interval"]) == (None, None)
+    assert "same for all samples" in constant["reason"]
+    few = summary(SPEARMAN, {"similarity": [0.1, 0.2, 0.3], "gold": [1, 2, 3]})
+    assert (few["value"], few["interval"]) == (pytest.approx(1.0), None)
+    assert "at least 4" in few["reason"]
+
+
+def test_a_drop_of_correlations_is_zero_around_for_equal_models() -> None:
+    series = {"similarity": [0.1, 0.4, 0.2, 0.8, 0.6, 0.5], "gold": [1, 3, 2, 4, 5, 2.5]}
+    found = drop(SPEARMAN, series, series)
+    assert found["value"] == 0.0
+    assert found["interval"]["low"] < 0.0 < found["interval"]["high"]
+    unknown = drop(SPEARMAN, series, {**series, "similarity": [0.0] * 6})
+    assert (unknown["value"], checks.max_drop(unknown, 0.1, "interval")) == (None, "inconclusive")
+
+
+def _found(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    return {"value": value, "interval": None if low is None else {"low": low, "high": high}}
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "by", "answer"),
+    [
+        (_found(0.02, 0.011, 0.03), 0.01, "interval", "exceeded"),
+        (_found(0.02, 0.01, 0.03), 0.01, "interval", "inconclusive"),
+        (_found(0.0, -0.01, 0.01), 0.01, "interval", "within"),
+        (_found(0.0, -0.01, 0.011), 0.01, "interval", "inconclusive"),
+        (_found(0.02), 0.01, "interval", "inconclusive"),
+        (_found(0.02), 0.01, "value", "exceeded"),
+        (_found(0.01, -0.5, 0.5), 0.01, "value", "within"),
+        (_found(None), 0.01, "value", "inconclusive"),
+    ],
+)
+def test_a_drop_is_within_beyond_or_open(found: dict[str, Any], limit: float, by: Any, answer: str) -> None:
+    assert checks.max_drop(found, limit, by) == answer
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "by", "answer"),
+    [
+        (_found(0.9, 0.88, 0.92), 0.93, "interval", "exceeded"),
+        (_found(0.9, 0.88, 0.92), 0.92, "interval", "inconclusive"),
+        (_found(0.9, 0.88, 0.92), 0.9, "interval", "inconclusive"),
+        (_found(0.9, 0.88, 0.92), 0.88, "interval", "within"),
+        (_found(0.9, 0.88, 0.92), 0.9, "value", "within"),
+        (_found(0.9, 0.88, 0.92), 0.901, "value", "exceeded"),
+        (_found(None), 0.5, "interval", "inconclusive"),
+    ],
+)
+def test_a_metric_is_high_enough_too_low_or_open(found: dict[str, Any], limit: float, by: Any, answer: str) -> None:
+    assert checks.min_metric(found, limit, by) == answer
