@@ -20,7 +20,6 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[2] / "tests"), str(Path(__file__).parents[2] / "src")]
 
 from search_world import BUILD_S, Laboratory, World, chosen, random_world, search  # noqa: E402
-
 from winml.modelkit.core.errors import RunFailedError  # noqa: E402
 from winml.modelkit.search.guards import SLOWER_LIMIT  # noqa: E402
 from winml.modelkit.search.space import Choice  # noqa: E402

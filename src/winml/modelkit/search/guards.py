@@ -71,8 +71,12 @@ class Guarded:
         facts: dict[str, Any] = {"config": config}
         try:
             return self._attempt(config, trials, rounds, facts)
-        except (RunFailedError, RequestError) as error:
-            # A request error here is a config that a stage or an EP refuses: a result like any other.
+        except RunFailedError as error:
+            return Tried("failed", error.message, facts=facts | _failure(error))
+        except RequestError as error:
+            if not trials:
+                raise  # the model or the data do not fit, whatever the config
+            # A config that a stage or an EP refuses is a result like any other.
             return Tried("failed", error.message, facts=facts | _failure(error))
 
     def _attempt(self, config: dict[str, Any], trials: tuple[Trial, ...], rounds: int, facts: dict[str, Any]) -> Tried:

@@ -14,6 +14,9 @@ RIVALS_P = 0.02
 TOLERANCE = math.log(1.007)
 """A rival that can be better by no more than this need not be told apart from the leader."""
 
+NEGLIGIBLE = math.log(1.003)
+"""A lead this small is not worth another change."""
+
 
 @dataclass(frozen=True)
 class Runner:
@@ -32,6 +35,13 @@ def runners(trials: Sequence[Trial]) -> list[Runner]:
         if trial.outcome == "measured" and trial.series is not None and trial.series.disturbed is None
     ]
     return sorted(found, key=lambda runner: (-runner.score, len(runner.trial.choice)))
+
+
+def simplest_first(ranked: Sequence[Runner]) -> list[Runner]:
+    """The runners, with the one of fewest changes first among those that hardly differ from the leader."""
+    close = [runner for runner in ranked if ranked[0].score - runner.score < NEGLIGIBLE]
+    simplest = min(close, key=lambda runner: len(runner.trial.choice), default=None)
+    return [] if simplest is None else [simplest, *(runner for runner in ranked if runner is not simplest)]
 
 
 def _common(a: Trial, b: Trial) -> Metric:

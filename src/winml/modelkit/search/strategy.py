@@ -237,13 +237,13 @@ def _first_in(contexts: Sequence[Choice], options: Iterable[Option], state: Stat
 
 
 def _next_retried(state: State, plan: Plan) -> Try | None:
-    """A level that failed once and never worked, in the context that differs most from the one it failed in."""
+    """A level that failed once and never worked, in the best context of those least like the one it failed in."""
     works = {option for trial in state.trials if trial.works for option in trial.choice}
     for option, trials in _failures(state).items():
         if option in works or len(trials) > 1:
             continue
         failed = set(trials[0].choice)
-        contexts = sorted(_contexts(state), key=lambda context: -len(failed.symmetric_difference(context)))
+        contexts = sorted(_contexts(state), key=lambda context: len(failed.intersection(context)))
         again = _first_in(contexts, (option,), state, plan)
         if again is not None:
             return again
@@ -335,9 +335,10 @@ def _next_round(state: State, plan: Plan) -> More | None:
 def kept(state: State, plan: Plan) -> list[Trial]:
     """Trials that beat the baseline at the error rate of a verdict, best first."""
     yardstick = plan.measured_by(state)
+    ranked = race.simplest_first(race.runners(state.trials))
     return [
         runner.trial
-        for runner in race.runners(state.trials)
+        for runner in ranked
         if runner.trial.series is not None and yardstick.verdict(runner.trial.series).kept
     ]
 

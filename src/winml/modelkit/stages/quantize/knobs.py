@@ -47,10 +47,16 @@ def _schemes(target: Target) -> tuple[Level, ...]:
 
 
 def knobs(target: Target) -> tuple[Knob, ...]:
-    """The scheme, and what can be changed within one."""
+    """The scheme, and what can be changed within the schemes that the target has."""
+    schemes = _schemes(target)
+    modes = {level.sets["quantize"]["mode"] for level in schemes}
+    within = tuple(knob for knob in _within() if modes.intersection(knob.when["quantize.mode"]))
+    return (Knob("quantize.scheme", schemes, prior=5.0), *within)
+
+
+def _within() -> tuple[Knob, ...]:
     static, whole = {"quantize.mode": ("static",)}, {"quantize.mode": ("static", "dynamic")}
     return (
-        Knob("quantize.scheme", _schemes(target), prior=5.0),
         Knob(
             "quantize.op_types",
             (
