@@ -85,7 +85,7 @@ def test_a_search_that_was_cut_off_anywhere_goes_on_without_losing_or_repeating_
     first, _ = search(world, records=whole)
     for cut in range(0, len(whole), 5):
         records = json.loads(json.dumps(whole[:cut]))
-        again, laboratory = search(world, records=records)
+        again, _ = search(world, records=records)
         assert records[:cut] == whole[:cut]
         ids = [record["trial"]["id"] for record in records if record["kind"] == "trial"]
         choices = [json.dumps(record["trial"]["choice"]) for record in records if record["kind"] == "trial"]
