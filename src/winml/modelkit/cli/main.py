@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
+    "kb": ("winml.modelkit.cli.commands.kb", "What is known about execution providers, with its evidence."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
