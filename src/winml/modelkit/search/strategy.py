@@ -159,8 +159,8 @@ def _stopped(state: State, plan: Plan) -> str | None:
 def reserve_s(state: State, plan: Plan) -> float:
     """Time to keep for one more trial and for confirming the leader."""
     tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
-    once = max(tried[-5:], default=state.trials[0].seconds)
-    return once * (3 if plan.confirm else 1)
+    once = max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds))
+    return float(once) * (3 if plan.confirm else 1)
 
 
 def consecutive_discards(state: State) -> int:
