@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from winml.modelkit.core.knob import DEFAULT
 from winml.modelkit.core.verdict import gain_pct
@@ -41,7 +42,8 @@ class Confirmation:
 
     trial: str
     confirmed: bool
-    verdict: Mapping[str, object]
+    verdict: Mapping[str, Any]
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -357,6 +359,10 @@ def champion(state: State, plan: Plan) -> Trial:
         return next(iter(kept(state, plan)), state.trials[0])
     confirmed: Sequence[str] = [c.trial for c in state.confirmations if c.confirmed]
     return state.trial(confirmed[0]) if confirmed else state.trials[0]
+
+
+def is_finished(state: State, plan: Plan) -> bool:
+    return isinstance(decide(state, plan), Finish)
 
 
 def leader_gain_pct(state: State) -> float | None:

@@ -64,7 +64,7 @@ def folded(state: State, record: Record) -> State:
         values = {clock: tuple(taken) for clock, taken in record["values"].items()}
         return replace(state, calibration=values, seconds=seconds)
     if kind == "confirmation":
-        done = Confirmation(record["trial"], record["confirmed"], record["verdict"])
+        done = Confirmation(record["trial"], record["confirmed"], record["verdict"], record["measured"])
         return replace(state, confirmations=(*state.confirmations, done), seconds=seconds)
     return state
 
@@ -98,6 +98,12 @@ class Study:
         self._because = because
         self._on_event = on_event
         self._clock = clock
+        self._after: Callable[[], None] = lambda: None
+
+    def watch(self, after: Callable[[], None]) -> None:
+        """Call `after` whenever a record was written."""
+        self._after = after
+        after()
 
     def run(self) -> str:
         """Go on until there is nothing left to do; why it ended."""
@@ -110,6 +116,7 @@ class Study:
     def _write(self, record: dict[str, Any]) -> None:
         self._append(record)
         self.state = folded(self.state, record)
+        self._after()
         self._on_event({"event": record["kind"], "record": record, "state": self.state})
 
     def _do(self, action: Action) -> None:
