@@ -101,7 +101,7 @@ class Prepared:
             "objective": self.objective,
             "baseline": {**self.base, "model": None},
             "calibration": None if self.calibration is None else self.calibration.digest,
-            "gate": self.gate.to_json() | {"data": self.gate.data.digest or self.gate.data.source},
+            "gate": self.gate.to_json() | {"data": None},
             "knobs": {knob.name: list(knob.names) for knob in self.insight.space.knobs},
             "inputs": self.request.inputs,
         }
@@ -216,14 +216,19 @@ def _gate(
     request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
 ) -> tuple[GateRequest, tuple[str, ...]]:
     """Labelled data when they are given; otherwise agreement with the baseline, on the best inputs there are."""
-    if request.data is not None:
-        data = configs.described(request.data, model, worker)
-        return GateRequest(data, request.task, request.min_metric, request.max_drop, judge=request.judge), ()
-    data = replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
+    labelled = request.data is not None
+    data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
+    found = configs.described(data, model, worker)
     gate = GateRequest(
-        configs.described(data, model, worker), "outputs", min_agreement=request.min_agreement, judge=request.judge
+        replace(found, digest=None),
+        request.task if labelled else "outputs",
+        request.min_metric,
+        request.max_drop,
+        min_agreement=request.min_agreement,
+        judge=request.judge,
+        digest=found.digest,
     )
-    return gate, (gate.words(),)
+    return gate, () if labelled else (gate.words(),)
 
 
 def _base(

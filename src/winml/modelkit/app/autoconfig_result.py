@@ -139,7 +139,7 @@ def result_of(
         "finished": ended is not None,
         "ended": ended or "it was interrupted; `--resume` goes on",
         "seconds": state.seconds,
-        "choices": study.plan.space.count(limit=100_000),
+        "choices": study.plan.space.size,
         "trials": [_trial(trial, study) for trial in state.trials],
         "champion": _champion(study) if state.trials else None,
         "pareto": _front(study),

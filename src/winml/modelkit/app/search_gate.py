@@ -36,6 +36,8 @@ class GateRequest:
     max_drop: float | None = None
     min_agreement: float = MIN_AGREEMENT
     judge: Any = "value"
+    digest: str | None = None
+    """Content of the inputs, so that a search does not go on with others."""
 
     @property
     def labelled(self) -> bool:
@@ -56,6 +58,7 @@ class GateRequest:
             "max_drop": judging.max_drop,
             "min_agreement": None if self.labelled else self.min_agreement,
             "judge": self.judge,
+            "digest": self.digest,
         }
 
     def words(self) -> str:

@@ -31,9 +31,8 @@ class SearchProgress(LineProgress):
 
     def _on_insight(self, event: dict[str, Any]) -> None:
         left_out = sum(note.kind in ("skip", "blocked") for note in event["insight"].notes)
-        count = event["insight"].space.count(limit=100_000)
-        shown = "100 000 and more" if count == 100_000 else str(count)
-        say("note", f"{shown} choices; {left_out} levels are left out")
+        count = event["insight"].space.size
+        say("note", f"{'thousands of' if count is None else count} choices; {left_out} levels are left out")
 
     def _status(self, state: Any) -> str:
         from winml.modelkit.search.strategy import leader_gain_pct

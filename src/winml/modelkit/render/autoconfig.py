@@ -67,7 +67,8 @@ def champion_text(result: dict[str, Any]) -> str:
     drop = best["accuracy"]["drop"]
     known = f"{best['accuracy']['metric']} {best['accuracy']['value']:.4f}"
     lost = "" if drop is None else f", dropped by {drop:.4f}"
-    return f"champion {best['id']}  {best['label']}\n  {best['speedup']:.2f}x {what}{between} · {known}{lost} · {bytes_of(best)}"
+    gained = f"{best['speedup']:.2f}x {what}{between} · {known}{lost} · {bytes_of(best)}"
+    return f"champion {best['id']}  {best['label']}\n  {gained}"
 
 
 def autoconfig_text(result: dict[str, Any]) -> str:
@@ -80,12 +81,16 @@ def autoconfig_text(result: dict[str, Any]) -> str:
         f"{result['model']} on {targets} · searched for {result['objective']} in {result['seconds']:.0f} s",
         champion_text(result),
         table([head, *(_row(trial, result["pareto"]) for trial in order)], indent="  "),
-        f"* not beaten in speed, accuracy and size at once · {len(result['trials'])} trials of {result['choices']} choices",
-        f"ended: {result['ended']}",
+        "* not beaten in speed, accuracy and size at once",
+        f"{len(result['trials'])} trials of {count_of(result['choices'])} choices; {result['ended']}",
     ]
     if skipped:
         lines.append(f"left out: {len(skipped)} levels, by {_sources(skipped)}; reasons are in the report")
     return "\n".join(lines)
+
+
+def count_of(choices: int | None) -> str:
+    return "thousands of" if choices is None else str(choices)
 
 
 def _gain(trial: dict[str, Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from winml.modelkit.render.autoconfig import accuracy, bytes_of, champion_text, interval, percent, shown, word
+from winml.modelkit.render.autoconfig import accuracy, bytes_of, champion_text, count_of, interval, percent, shown, word
 from winml.modelkit.render.pareto_plot import Point, scatter
 
 _HEAD = ("trial", "config", "saved", "95 %", "verdict", "rounds", "accuracy", "size", "seconds")
@@ -22,7 +22,7 @@ tr.champion td { font-weight: 600; } svg { max-width: 100%; height: auto; }
 
 
 def _trial_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for trial in result["trials"]:
         verdict = shown(trial)
         rows.append(
@@ -85,7 +85,8 @@ def _facts(result: dict[str, Any]) -> list[str]:
         f"model {result['model']} ({result['model_digest']})",
         f"target {targets}, searched for {result['objective']}",
         f"accuracy gate: {result['gate']['words']}",
-        f"{len(result['trials'])} trials of {result['choices']} choices in {result['seconds']:.0f} s; {result['ended']}",
+        f"{len(result['trials'])} trials of {count_of(result['choices'])} choices in {result['seconds']:.0f} s",
+        str(result["ended"]),
     ]
     drafts = [f"draft findings: {', '.join(result['drafts'])}"] if result["drafts"] else []
     return [*lines, *result["notes"], *drafts]

@@ -17,6 +17,9 @@ from winml.modelkit.core.suggest import did_you_mean
 
 SCHEMA = "winml/space/1"
 
+COUNTED = 2000
+"""Choices are counted one by one up to here."""
+
 Choice = tuple[tuple[str, str], ...]
 """Knob and level of everything that is not at its default, in the order of the knobs. Empty is the baseline."""
 
@@ -99,6 +102,12 @@ class Space:
             if option in choice:
                 return choice
         return ()
+
+    @property
+    def size(self) -> int | None:
+        """How many different choices there are; None when there are thousands."""
+        count = self.count(limit=COUNTED)
+        return None if count == COUNTED else count
 
     def count(self, *, limit: int) -> int:
         """How many different choices there are, counted no further than `limit`."""

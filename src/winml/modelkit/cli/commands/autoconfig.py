@@ -59,12 +59,12 @@ search_options = stacked(
     "autoconfig",
     help="Search for the config of a model that is fastest on a target and still accurate: opset, graph passes, "
     "quantization, session and provider options. Every config is built, probed and checked before it is timed against "
-    "the baseline in interleaved rounds; the winner is measured again. A search that was cut off goes on with --resume.",
+    "the baseline in interleaved rounds; the winner is measured again. What was cut off goes on with --resume.",
     epilog=examples(
         "winml autoconfig --sample -o digits_search",
         "winml autoconfig -m model.onnx --data test.npz --task image-classification --max-drop 0.01 -o search",
         "winml autoconfig -m model.onnx --target qnn/npu --calibration samples.npz -o search_npu",
-        "winml autoconfig -m model.onnx --preset cpu --only h3,h7 -o h -- --budget 30m",
+        "winml autoconfig -m model.onnx --preset cpu --only h3,h7 --budget 30m -o preset",
         "winml autoconfig -m model.onnx -o search --resume --budget 1h",
         "winml autoconfig --models list.txt --target cpu -o sweep",
     ),
