@@ -6,7 +6,8 @@
 Every operator is asked with models of one node: ONNX's own backend tests, and those below for contrib operators. A
 form is the type of the first tensor, or `quantized` (the node between QuantizeLinear and DequantizeLinear, uint8), or
 `pattern`. Inputs after the first are constants, or given at run time if the EP does not take that. A larger graph may
-differ; `winml analyze` asks about the graph itself where it can.
+differ; `winml analyze` asks about the graph itself where it can. An EP that leaves a lone node to the CPU whatever it
+is (OpenVINO does so with Cast and Unsqueeze) cannot be asked this way.
 """
 
 from __future__ import annotations

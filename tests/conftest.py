@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fake_sdk
 import model_zoo
 
 
@@ -49,8 +50,11 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "relu": model_zoo.relu(),
         "conv": model_zoo.conv_net(),
         "fused": model_zoo.conv_net(fused=True),
+        "split": model_zoo.split_net(),
+        "encoder": model_zoo.encoder(),
         "fpe": model_zoo.divides_int_min(),
         "hang": model_zoo.endless_loop(),
+        "folded": model_zoo.crashes_when_folded(),
         "huge": model_zoo.huge_allocation(),
         "embedding": model_zoo.embedding(),
     }.items():
@@ -61,3 +65,24 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def conv_w8a8(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return model_zoo.conv_w8a8(tmp_path_factory.mktemp("w8a8") / "conv_w8a8.onnx")
+
+
+@pytest.fixture(scope="session")
+def sdk(tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
+    """A QAIRT SDK whose generator always hands out the conv net, compiled by the QNN EP."""
+    import onnx
+
+    from winml.modelkit.core.measurement import SessionSection
+    from winml.modelkit.core.target import Target
+    from winml.modelkit.session.compiling import compile_to_file
+
+    folder = tmp_path_factory.mktemp("sdk")
+    target = Target("qnn", "npu", simulated=True)
+    compile_to_file(zoo / "conv.onnx", folder / "m.onnx", target=target, section=SessionSection(), embed=False)
+    context = onnx.load(folder / "m.onnx", load_external_data=False).graph.node[0]
+    described = fake_sdk.described(
+        context.name,
+        [fake_sdk.float_tensor(context.input[0], [1, 3, 16, 16])],
+        [fake_sdk.float_tensor(context.output[0], [1, 16])],
+    )
+    return fake_sdk.make_sdk(folder / "qairt", (folder / "m_qnn.bin").read_bytes(), described)

@@ -114,7 +114,9 @@ def _layer(n: int, *, masked: bool, fused_norms: bool) -> str:
         {part}r{n} = Reshape({part}a{n}, split)  {part}t{n} = Transpose<perm = {order}>({part}r{n})
         """
     score = f"s{n} = MatMul(qt{n}, kt{n})  d{n} = Div(s{n}, root)  "
-    score += f"sb{n} = Add(d{n}, bias)  p{n} = Softmax<axis = 3>(sb{n})" if masked else f"p{n} = Softmax<axis = -1>(d{n})"
+    score += (
+        f"sb{n} = Add(d{n}, bias)  p{n} = Softmax<axis = 3>(sb{n})" if masked else f"p{n} = Softmax<axis = -1>(d{n})"
+    )
     text += f"""{score}
         c{n} = MatMul(p{n}, vt{n})  ct{n} = Transpose<perm = [0,2,1,3]>(c{n})  cr{n} = Reshape(ct{n}, join)
         om{n} = MatMul(cr{n}, w{n}o)  oa{n} = Add(om{n}, b{n}o)  r{n} = Add(oa{n}, h{n})

@@ -164,6 +164,7 @@ def test_the_process_is_asked_for_exactly_what_the_user_decided() -> None:
                 "duration_s": 1.5,
                 "strict_ep": True,
                 "distribution": "onnxruntime-qnn",
+                "tracing": None,
             },
         }
     ]
@@ -183,13 +184,14 @@ def test_every_process_is_closed_once_before_the_next_one_starts() -> None:
 
 def test_events_of_the_processes_are_passed_on_between_our_own() -> None:
     opened, progress = {"event": "opened"}, {"event": "progress", "done": 5}
-    bench = Bench(FakeProcess(report(1), events=(opened, progress)), FakeProcess(report(1), events=(opened,)))
+    first = FakeProcess(report(1), events=(opened, progress), pid=11)
+    bench = Bench(first, FakeProcess(report(1), events=(opened,), pid=12))
     bench.run()
     assert bench.events == [
-        {"event": "session", "session": 0},
+        {"event": "session", "session": 0, "pid": 11},
         opened,
         progress,
-        {"event": "session", "session": 1},
+        {"event": "session", "session": 1, "pid": 12},
         opened,
     ]
 

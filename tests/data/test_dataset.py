@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import data_zoo
 from winml.modelkit.core.config import DataSection
@@ -109,7 +113,9 @@ def test_columns_can_be_named_and_pairs_are_found(tmp_path: Path, model: Path) -
     path = data_zoo.jsonl(tmp_path / "t.jsonl", [{"a": "good", "sentence2": "bad", "gold": 0.5}])
     (sample,) = opened(path, IDS, model, labels=True, columns={"text": "a", "label": "gold"})
     assert sample.inputs["input_ids"][0].tolist() == [2, 4, 3, 5, 3, 0]
-    (apart,) = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    data = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    assert data.notes == ("column `sentence2` is taken for text_pair",)
+    (apart,) = data
     assert [run["input_ids"][0, 1] for run in (apart.inputs, *apart.more)] == [4, 5]
     assert apart.label == 0.5
 
@@ -152,6 +158,37 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path, model: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"good\n\xff\xfe\n")
     with pytest.raises(DataError, match="not text in UTF-8"):
         opened(tmp_path / "t.txt", IDS, model)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root can read everything")
+@pytest.mark.parametrize("name", ["t.npz", "t.txt"])
+def test_data_that_may_not_be_read_is_a_matter_of_the_machine(name: str, tmp_path: Path, model: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+    (tmp_path / name).chmod(0)
+    with pytest.raises(UnavailableError, match=name):
+        opened(tmp_path / name, IDS, model)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=st.one_of(
+        st.binary(max_size=80), st.text(alphabet='text,label"\n{}[]: \\\0a1', max_size=80).map(str.encode)
+    )
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "txt"])
+def test_any_bytes_as_a_table_give_samples_or_our_error(
+    ending: str, content: bytes, tmp_path: Path, model: Path
+) -> None:
+    path = tmp_path / f"t.{ending}"
+    path.write_bytes(content)
+    with contextlib.suppress(DataError):
+        list(opened(path, IDS, model))
+
+
+def test_json_of_any_depth_is_our_error(tmp_path: Path, model: Path) -> None:
+    (tmp_path / "t.jsonl").write_text("[" * 200_000)
+    with pytest.raises(DataError, match="line 1 of .* is not JSON"):
+        opened(tmp_path / "t.jsonl", IDS, model)
 
 
 def test_an_unknown_role_or_column_is_suggested(tmp_path: Path, model: Path) -> None:

@@ -79,10 +79,22 @@ def test_a_long_context_becomes_windows_that_cover_it(tmp_path: Path) -> None:
     assert max(span[1] for window in spans for span in window if span) == len(context.rstrip())
 
 
-def test_a_question_that_leaves_no_room_is_an_error(tmp_path: Path) -> None:
+def test_a_question_may_leave_little_room_but_not_none(tmp_path: Path) -> None:
     encoder = text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", length=8), "question"))
-    with pytest.raises(DataError, match="sample 3 cannot be tokenized"):
-        encoder.windows("who wrote it " * 5, "ada did", "sample 3")
+    assert len(encoder.windows("who wrote it did", "ada did it", "sample 3")[0]) == 3
+    with pytest.raises(DataError, match="question of sample 3 has 5 tokens, which leaves no room"):
+        encoder.windows("who wrote it did ada", "ada did it", "sample 3")
+
+
+@pytest.mark.parametrize("pairs", ["joined", "apart", "question"])
+def test_texts_too_short_for_anything_are_refused(pairs: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="texts of 3 tokens are too short.*need 4"):
+        text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids"), pairs, length=3))
+
+
+def test_a_side_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="must be `left` or `right` but is 'up'"):
+        text_encoder(wanted(data_zoo.tokenizer(tmp_path, padding_side="up"), specs("input_ids")))
 
 
 def test_texts_give_only_token_inputs(tmp_path: Path) -> None:

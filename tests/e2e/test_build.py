@@ -267,3 +267,20 @@ def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> Non
     built = builds.build(*args[1:-1], "--no-analyze", "--samples", "8", "-o", "out")
     assert [stage["cache"] for stage in built["stages"]] == ["hit", "miss"]
     assert builds.winml("cache", "verify").returncode == 0
+
+
+@pytest.mark.qnn
+def test_a_compiled_build_runs_on_the_npu(builds: Builds) -> None:
+    built = builds.build("--sample", "--target", "qnn/npu", "-p", "fp32", "--compile", "-o", "npu", "--no-analyze")
+    assert [stage["stage"] for stage in built["stages"]] == ["optimize", "compile"]
+    assert any("EPContext" in n.op_type for n in onnx.load(builds.folder / "npu" / "model.onnx").graph.node)
+    assert {"compiled.onnx", "model.onnx"} < {path.name for path in (builds.folder / "npu").iterdir()}
+    perf = run("perf", "-m", builds.folder / "npu", "--target", "qnn/npu", "--sessions", "1", "--iterations", "1")
+    assert perf.returncode == 0, perf.stderr
+    again = builds.build("--sample", "--target", "qnn/npu", "-p", "fp32", "--compile", "-o", "npu", "--no-analyze")
+    assert [stage["cache"] for stage in again["stages"]] == ["hit", "hit"]
+
+
+def test_an_ep_that_cannot_compile_is_refused_with_those_that_can(builds: Builds) -> None:
+    text = failed(builds.winml("build", "--sample", "--target", "cpu", "--compile", "-o", "out"), 2)
+    assert "`qnn`" in text

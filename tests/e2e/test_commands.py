@@ -31,7 +31,11 @@ def winml(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[str]
 
 def valid(text: str) -> dict[str, Any]:
     """The one JSON object on stdout, checked against its published schema."""
-    value: dict[str, Any] = json.loads(text)
+    return valid_value(json.loads(text))
+
+
+def valid_value(value: dict[str, Any]) -> dict[str, Any]:
+    """A JSON object, checked against the schema it names."""
     stored = [json.loads(p.read_text()) for p in SCHEMAS.glob("*.json")]
     registry = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in stored)
     schema = registry.contents("urn:" + value["schema"].replace("/", ":"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,10 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from test_environments import CACHE, installed
 
 from winml.modelkit import sample
+from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TraceMetadata
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,10 +30,27 @@ def _commands() -> list[str]:
     return list(dict.fromkeys(c for c in found if c.startswith("winml ")))
 
 
+def _at_batch(size: int, path: Path) -> None:
+    """The sample for one batch size, as an NPU needs it."""
+    model = onnx.load(sample.MODEL)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    path.write_bytes(model.SerializeToString())
+
+
 def _marks(command: str) -> list[pytest.MarkDecorator]:
     if "openvino" in command:
         return [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
-    return [pytest.mark.qnn] if "qnn" in command else []
+    return [pytest.mark.qnn] if "qnn" in command or "npu" in command else []
+
+
+def _traces(folder: Path) -> None:
+    """The two traces that the docs compare."""
+    metadata = TraceMetadata("cpu", "cpu", "basic", "onnxruntime profiler", num_samples=1)
+    for name, us in (("before", 5.0), ("after", 9.0)):
+        operators = (OperatorMetrics("conv", "CPUExecutionProvider", "us", (us,), onnx_nodes=("conv",), origin="node"),)
+        value = OpTraceResult(metadata, operators=operators).to_dict()
+        (folder / f"{name}_op_trace.json").write_text(json.dumps(value))
 
 
 @pytest.mark.parametrize("command", [pytest.param(c, marks=_marks(c)) for c in _commands()])
@@ -39,6 +59,9 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     for name in ("other.onnx", "old/model.onnx", "new/model.onnx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(sample.MODEL, tmp_path / name)
+    for name, size in (("small.onnx", 1), ("large.onnx", 2)):
+        _at_batch(size, tmp_path / name)
+    _traces(tmp_path)
     words = shlex.split(command)[1:]
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:
@@ -50,6 +73,25 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "WINML_CACHE": str(CACHE)},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
+
+
+def _scripts() -> list[tuple[str, str]]:
+    """Every `python` block of the docs, with the page it is on."""
+    return [
+        (page.name, block)
+        for page in PAGES
+        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize(("page", "script"), _scripts(), ids=lambda value: value if value.endswith(".md") else "")
+def test_a_script_in_the_docs_works(page: str, script: str, tmp_path: Path) -> None:
+    shutil.copy(sample.MODEL, tmp_path / "model.onnx")
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
 
 
 def test_the_docs_show_commands() -> None:

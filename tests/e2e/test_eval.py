@@ -203,6 +203,14 @@ def test_a_wrong_request_is_refused(args: tuple[str | Path, ...], message: str) 
     assert message in failed(winml("eval", *args), 2)
 
 
+def test_a_reference_that_fails_leaves_the_result_of_the_model(zoo: Path) -> None:
+    result = winml(
+        "eval", "-m", sample.MODEL, *DIGITS, "--limit", "5", *CPU, "--reference", zoo / "relu.onnx", "--json"
+    )
+    assert "no array for input `x`" in failed(result, 2)
+    assert valid(result.stdout)["metrics"]["accuracy"]["n"] == 5
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_keeps_what_was_evaluated(tmp_path: Path) -> None:
     model = model_zoo.saved(model_zoo.relu(), tmp_path / "relu.onnx")

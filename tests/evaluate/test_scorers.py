@@ -61,6 +61,10 @@ def test_labels_are_numbers_or_the_names_of_the_model(tmp_path: Path) -> None:
         names.number(3, 3, "sample 4")
     with pytest.raises(DataError, match="out of range"):
         names.number(-1, 3, "it")
+    with pytest.raises(DataError, match="no class"):
+        names.number("²", 3, "it")
+    with pytest.raises(DataError, match="no class"):
+        names.number("9" * 5000, 3, "it")
     for label in (1.5, True, None, [1]):
         with pytest.raises(DataError, match="must be a class or its number"):
             names.number(label, 3, "it")

@@ -37,6 +37,9 @@ def result(**changed: Any) -> dict[str, Any]:
             "tensors": {"x": {"dtype": "float32", "shape": [1, 3, 224, 224]}},
         },
         "memory": None,
+        "utilization": None,
+        "op_trace": None,
+        "trace_diff": None,
         "environment": {"runtime": {"name": "onnxruntime", "version": "1.31.1"}},
         **changed,
     }
@@ -124,3 +127,10 @@ def test_memory_is_shown_when_it_was_asked_for_without_what_is_unknown() -> None
 @pytest.mark.parametrize("shown", ["\x1b", "{", "None"])
 def test_the_text_has_no_colours_and_nothing_that_only_a_program_reads(shown: str) -> None:
     assert shown not in perf_text(result(memory={"peak": 2**30}))
+
+
+def test_what_the_machine_did_is_one_line() -> None:
+    sources = {"cpu_pct": 91.6, "load": 1.26, "frequency_mhz": 2445.4, "process_memory_bytes": 2.0**30}
+    found = {"samples": 12, "sources": {k: {"mean": v, "min": v, "max": v} for k, v in sources.items()}}
+    shown = line(perf_text(result(utilization=found)), "  while it ran")
+    assert shown == "  while it ran  CPU 92 %, load 1.3, clock 2445 MHz (12 samples)"

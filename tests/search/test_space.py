@@ -32,6 +32,11 @@ def test_a_choice_writes_into_a_copy_of_the_base() -> None:
     assert SPACE.base == {"q": None, "o": None}
 
 
+def test_what_one_choice_writes_does_not_show_in_another() -> None:
+    SPACE.config((("scheme", "static"), ("method", "entropy")))
+    assert SPACE.config((("scheme", "static"),)) == {"q": {"mode": "static"}, "o": None}
+
+
 def test_a_knob_without_effect_is_dropped_from_a_choice() -> None:
     assert SPACE.canonical((("scheme", "dynamic"), ("method", "entropy"))) == (("scheme", "dynamic"),)
     assert SPACE.canonical((("method", "entropy"), ("scheme", "static"))) == (

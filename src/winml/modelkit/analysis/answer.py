@@ -29,7 +29,6 @@ _NEVER_ASKED = ("Constant",)
 """Operators that are weights by the time an EP is asked."""
 _USUAL_FORMS = ("float32", "float16", "int32", "int64", "bool", "quantized", "pattern")
 """Forms of a table that models come in; that an EP takes no float64 is said by a hazard, not by every operator."""
-_UNSUPPORTED_TYPE = re.compile(r"Operators of type `(?P<op>[^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def plain_name(name: str) -> str:
 
 def placed_nodes(assigned: Iterable[Mapping[str, Any]], reasons: Sequence[Reason]) -> list[PlacedNode]:
     """The nodes of a session with the EP's reasons for those it left to the CPU."""
-    why = {plain_name(reason.node): reason.text for reason in reasons}
+    why = {plain_name(reason.node): reason.text for reason in reasons if plain_name(reason.node)}
     return [
         PlacedNode(
             plain_name(node["name"]),
@@ -128,7 +127,7 @@ def _table_op(op: str, nodes: int, target: Target) -> OpAnswer:
 
 def unknown_ops(ops: Mapping[str, int], reasons: Sequence[Reason]) -> list[OpAnswer]:
     """Every operator as unknown but those that the EP said it refuses before it failed."""
-    refused = {found["op"]: r.text for r in reasons if (found := _UNSUPPORTED_TYPE.search(r.text))}
+    refused = {r.op: r.text for r in reasons if r.op == r.unit and _SETTING not in r.text}
     return [
         OpAnswer(op, "unsupported", nodes, 0, refused[name])
         if (name := op.rpartition(":")[2]) in refused

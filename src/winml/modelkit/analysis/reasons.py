@@ -26,6 +26,8 @@ class Reason:
 
     node: str
     op: str
+    unit: str
+    """The operator of the group it was looked at with: a Conv with the pairs around it is one `Conv`."""
     text: str
 
 
@@ -45,12 +47,13 @@ def _messages(log: str) -> Iterator[list[str]]:
 
 
 def _refusal(message: list[str]) -> list[Reason]:
-    if not message or not _REFUSED.search(message[0]):
+    refused = _REFUSED.search(message[0]) if message else None
+    if refused is None:
         return []
     nodes = [found for line in message if (found := _NODE.match(line))]
     texts = [found["text"] for line in message if (found := _REASON.match(line))]
     text = _plain(" ".join(texts))
-    return [Reason(node["name"].strip(), node["op"], text) for node in nodes] if text else []
+    return [Reason(node["name"].strip(), node["op"], refused["op"], text) for node in nodes] if text else []
 
 
 def _plain(text: str) -> str:

@@ -15,12 +15,12 @@ from winml.modelkit.app.targets import Planned
 from winml.modelkit.core.errors import (
     CheckFailed,
     EPUnavailableError,
+    ModelFileError,
     ModelkitError,
+    PlacementError,
     RequestError,
     RunFailedError,
     SessionError,
-    WorkerCrashed,
-    WorkerTimeout,
     from_json,
 )
 from winml.modelkit.core.measurement import SessionSection
@@ -53,6 +53,12 @@ class AnalyzeRequest:
     ep_options: dict[str, str] = field(default_factory=dict)
     fusions: bool = True
     timeout_s: float = DEFAULT_TIMEOUT_S
+    shown_as: str | None = None
+    """What the result and its commands call the model; None takes `model`."""
+
+    @property
+    def name(self) -> str:
+        return self.shown_as or self.model
 
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
@@ -75,17 +81,25 @@ def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
             on_event({"event": "asking", "name": str(plan.target), "done": number, "total": len(planned)})
             answered.append(asker.about(plan))
             on_event({"event": "answered", "name": str(plan.target), "status": answered[-1]["status"]})
+        _raise_if_invalid(answered)
         wanted = [plan.target for plan in planned]
         fusions = None if _no_fusions(request, prepared) else _fusions(worker, argument.path, wanted, request, on_event)
     return {
         "schema": SCHEMA,
         "ok": True,
-        "model": request.model,
+        "model": request.name,
         "facts": prepared["facts"],
         "supported": all(target["status"] == "supported" for target in answered),
         "targets": answered,
         "fusions": fusions,
     }
+
+
+def _raise_if_invalid(answered: list[Json]) -> None:
+    """Raise when every runtime that was asked calls the model invalid; a single one may only be too old for it."""
+    errors = [target["error"] for target in answered if target["source"]["kind"] == "asked"]
+    if errors and all(error is not None and error["code"] == ModelFileError.code for error in errors):
+        raise from_json(errors[0])
 
 
 def check(result: Json) -> None:
@@ -98,16 +112,11 @@ def check(result: Json) -> None:
     answered = result["targets"]
     broken = [target["error"] for target in answered if target["status"] == "failed"]
     if len(broken) == len(answered):
-        error = broken[0]
-        raise _error_class(error)(error["message"], hint=error["hint"], details=result)
+        raise from_json(broken[0], result)
     unknown = [f"`{t['target']}`" for t in answered if t["status"] == "unknown"]
     words = [f"`{t['target']}` {_short(t)}" for t in answered if t["status"] not in ("supported", "unknown")]
     words += [f"unknown on {', '.join(unknown)}"] if unknown else []
     raise CheckFailed(f"not fully supported: {'; '.join(words)}", details=result)
-
-
-def _error_class(error: Json) -> type[ModelkitError]:
-    return type(from_json(error))
 
 
 def _short(target: Json) -> str:
@@ -141,20 +150,27 @@ class _Asker:
         if plan.here is None:
             assert plan.absent is not None
             return self._from_table(plan.target, plan.absent)
-        fixed_dims = self.prepared["axes"] if plan.target.device == "npu" else {}
-        section = self._section(plan.target, fixed_dims)
+        section = self._section(plan.target)
         with Worker(preload=ASK_PRELOAD, python=plan.here.installed.python) as worker:
             try:
                 said = self._ask(worker, plan, section)
-            except (SessionError, WorkerCrashed, WorkerTimeout) as error:
+            except (RunFailedError, ModelFileError) as error:
                 return self._failed(plan.target, error, read_reasons(worker.log()), section)
             except EPUnavailableError as error:
                 return self._from_table(plan.target, error)
             return self._asked(plan.target, said, read_reasons(worker.log()), section)
 
-    def _section(self, target: Target, fixed_dims: dict[str, int]) -> SessionSection:
-        given = options.checked(target, {**self.section.ep_options, **self.request.ep_options})
-        return replace(self.section, ep_options=given, fixed_dims={**fixed_dims, **self.section.fixed_dims})
+    def _section(self, target: Target) -> SessionSection:
+        """How the session is opened: as the build says and then the user, with no size left open for an NPU.
+
+        A build's EP options are for its own target, so `--all` leaves them out.
+        """
+        built_for = {} if self.request.all_targets else self.section.ep_options
+        given = options.checked(target, {**built_for, **self.request.ep_options})
+        sizes = {**self.section.fixed_dims, **self.request.dims}
+        if target.device == "npu":
+            sizes = {**self.prepared["axes"], **sizes}
+        return replace(self.section, ep_options=given, fixed_dims=sizes)
 
     def _ask(self, worker: Worker, plan: Planned, section: SessionSection) -> Json:
         assert plan.here is not None
@@ -196,16 +212,16 @@ class _Asker:
         source = {"kind": "table" if known else "none", "table": known.source if known else None}
         return self._result(target, answer.verdict(ops), source, ops) | {"absent": absent.message}
 
-    def _failed(self, target: Target, error: RunFailedError, reasons: list[Reason], section: SessionSection) -> Json:
+    def _failed(self, target: Target, error: ModelkitError, reasons: list[Reason], section: SessionSection) -> Json:
         ops = answer.unknown_ops(self.prepared["facts"]["ops"], reasons)
-        status = "refused" if isinstance(error, SessionError) else "failed"
+        status = "refused" if isinstance(error, SessionError | PlacementError | ModelFileError) else "failed"
         source = {"kind": "asked", "fixed_dims": section.fixed_dims}
         return self._result(target, status, source, ops) | {"error": self._without_copy(error)}
 
-    def _without_copy(self, error: RunFailedError) -> Json:
+    def _without_copy(self, error: ModelkitError) -> Json:
         """The error with the user's file in place of the copy that was asked about."""
         value = error.to_json()
-        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.model)}
+        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.name)}
 
     def _result(self, target: Target, status: str, source: Json, ops: Sequence[answer.OpAnswer]) -> Json:
         return {
@@ -232,10 +248,8 @@ class _Asker:
         if hazard["fix"] is None:
             return hazard
         dims = " ".join(f"--dim {name}={size}" for name, size in self.prepared["axes"].items())
-        path = Path(self.request.model)
-        fix = hazard["fix"].format(
-            model=_quoted(self.request.model), stem=path.stem.replace(" ", "_"), target=target, dims=dims
-        )
+        stem = Path(self.request.name).stem.replace(" ", "_")
+        fix = hazard["fix"].format(model=_quoted(self.request.name), stem=stem, target=target, dims=dims)
         return hazard | {"fix": fix}
 
 

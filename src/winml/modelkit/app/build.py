@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, targets
+from winml.modelkit.app import build_analysis, build_compile, targets
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
 from winml.modelkit.app.models import model_argument
@@ -22,6 +22,7 @@ from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
+from winml.modelkit.stages.compile.stage import Settings
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -68,6 +69,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
         made = _made(request, worker)
         source = source_of(made.config, worker)
     plan = _plan(request, made, source, cache)
+    settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
     pipeline = Pipeline(
         source,
@@ -79,6 +81,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     )
     try:
         analysis = _run_stages(pipeline, request, plan, cache)
+        if settings is not None:
+            build_compile.compiled(pipeline, settings, cache)
     except ModelkitError as error:
         error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
         raise
@@ -97,6 +101,13 @@ def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
         raise RequestError("the config names no model", hint="name one with `-m FILE`")
     notes = () if planned.absent is None else (configs.absent_note(planned.absent),)
     return MadeConfig(replace(config, model=str(model_argument(model).path)), planned, notes)
+
+
+def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
+    section = made.config.compile
+    if section is None:
+        return None
+    return build_compile.settings_for(section, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s)
 
 
 def source_of(config: BuildConfig, worker: Worker) -> Source:

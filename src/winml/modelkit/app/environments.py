@@ -25,6 +25,7 @@ from winml.modelkit.ep.environments import (
     python_in,
     read_environment,
 )
+from winml.modelkit.ep.openvino import openvino_inside
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.command import Finished, run_command
@@ -59,25 +60,43 @@ def _step(argv: list[str], folder: Path, what: str) -> Finished:
     return done
 
 
-def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> str:
-    """Make the virtual environment and install the package; the version that was installed."""
-    on_step("creating a virtual environment")
-    _step([sys.executable, "-m", "venv", str(folder)], folder, "`python -m venv`")
-    wanted = f"{package.distribution}=={version}" if version else package.distribution
+def _pip(folder: Path, wanted: str, on_step: OnStep) -> None:
     on_step(f"installing {wanted}")
     pip = [str(python_in(folder)), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", wanted]
     _step(pip, folder, f"installing `{wanted}`")
+
+
+def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
+    """Install what traces the EP's operators, in the version of the libraries the EP brought; what was installed."""
+    if package.tracer is None:
+        return None
+    version = openvino_inside(folder)
+    if version is None:
+        on_step(f"`{package.distribution}` does not tell its OpenVINO version; operators cannot be traced")
+        return None
+    wanted = f"{package.tracer}=={version}"
+    _pip(folder, wanted, on_step)
+    return wanted
+
+
+def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> dict[str, Any]:
+    """Make the virtual environment and install the package; the versions that were installed."""
+    on_step("creating a virtual environment")
+    _step([sys.executable, "-m", "venv", str(folder)], folder, "`python -m venv`")
+    wanted = f"{package.distribution}=={version}" if version else package.distribution
+    _pip(folder, wanted, on_step)
+    tracer = _add_tracer(folder, package, on_step)
     on_step("trying it out")
     args = {"ep": info.name, "distribution": package.distribution}
     with Worker(python=str(python_in(folder))) as worker:
         answer = worker.call("session.probe", args, timeout_s=PROBE_TIMEOUT_S, what=f"loading {wanted}")
     if answer["kinds"] == []:
         raise UnavailableError(f"`{wanted}` has no `{info.full_name}` that works here")
-    return str(answer["version"])
+    return {"version": str(answer["version"]), "tracer": tracer}
 
 
-def _write_manifest(folder: Path, info: EPInfo, package: Package, version: str) -> None:
-    value = {"schema": SCHEMA, "ep": info.name, "distribution": package.distribution, "version": version}
+def _write_manifest(folder: Path, info: EPInfo, package: Package, installed: dict[str, Any]) -> None:
+    value = {"schema": SCHEMA, "ep": info.name, "distribution": package.distribution, **installed}
     atomic.write_bytes(folder / MANIFEST, json.dumps(value, indent=2).encode())
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import targets
-from winml.modelkit.app.evaluate_result import Judging, raise_for, result_of
+from winml.modelkit.app.evaluate_result import Judging, Side, raise_for, result_of
 from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.core import sections
-from winml.modelkit.core.build_folder import CONFIG
-from winml.modelkit.core.config import DataSection, EvalSection
-from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
-from winml.modelkit.core.target import Target
+from winml.modelkit.core.config import RANDOM, DataSection, EvalSection
+from winml.modelkit.core.errors import (
+    Interrupted,
+    ModelkitError,
+    PlacementError,
+    RequestError,
+    SessionError,
+    WorkerCrashed,
+)
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.worker.client import Worker
@@ -49,54 +54,53 @@ class EvalRequest:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True)
-class Side:
-    """A model on its target, and what came of running it."""
-
-    model: str
-    target: Target
-    report: dict[str, Any]
-    saved: Path | None
-
-
 def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
-    request = _completed(request)
     model = model_argument(request.model)
+    request, data = _completed(request, model.evaluation)
     resolved = targets.resolve(request.target, request.ep, request.device)
     on_event({"event": "target", "target": resolved.target})
     with tempfile.TemporaryDirectory(prefix="winml-eval-") as folder:
-        runs = _Runs(request, model, Path(folder), on_event)
+        runs = _Runs(request, data, model, Path(folder), on_event)
         candidate = runs.candidate(resolved)
-        stopped = candidate.report["stopped"]
-        reference = None if stopped or not runs.compares else runs.reference(resolved, candidate.report["task"])
-        stopped = stopped or (reference is not None and reference.report["stopped"])
-        if stopped and not candidate.report["predictions"]:
-            raise Interrupted("interrupted")
-        distance = None if reference is None else _distance(candidate, reference)
-    result = result_of(request.judging, candidate, reference, distance, runs.warnings)
+        reference, distance = None, None
+        if runs.compares and not candidate.report["stopped"]:
+            with _keeping(request.judging, candidate, runs):
+                reference = runs.reference(resolved, candidate.report["task"])
+                distance = _distance(candidate, reference)
+    return _answer(request.judging, candidate, reference, distance, runs.warnings)
+
+
+@contextlib.contextmanager
+def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
+    """Give an error on the way to the reference what is known of the candidate."""
+    try:
+        yield
+    except (ModelkitError, KeyboardInterrupt) as error:
+        alone = result_of(replace(judging, max_drop=None), candidate, None, None, runs.warnings)
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted("interrupted; the model without its reference is in the result", details=alone) from error
+        error.details = {**error.details, **alone}
+        raise
+
+
+def _answer(
+    judging: Judging, candidate: Side, reference: Side | None, distance: dict[str, Any] | None, warnings: list[str]
+) -> dict[str, Any]:
+    """The result, or the error that it comes to."""
+    stopped = any(side.report["stopped"] for side in (candidate, reference) if side is not None)
+    if stopped and not candidate.report["predictions"]:
+        raise Interrupted("interrupted")
+    result = result_of(judging, candidate, reference, distance, warnings)
     if stopped:
         raise Interrupted("interrupted; what was evaluated is in the result", details=result)
     raise_for(result)
     return result
 
 
-def _built(model: str) -> EvalSection | None:
-    """The eval section of a build folder."""
-    path = Path(model) / CONFIG
-    if not path.is_file():
-        return None
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RequestError(f"`{path}` is not a build config: {error}") from error
-    given = value.get("eval") if isinstance(value, dict) else None
-    return None if given is None else sections.read(EvalSection, given, "eval")
-
-
-def _completed(request: EvalRequest) -> EvalRequest:
-    """The request with what the build of the model says where the user said nothing, checked as far as it goes."""
-    built, judging = _built(request.model), request.judging
+def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
+    """The request with what the build of the model says where the user said nothing, and the data."""
+    judging = request.judging
     if built is not None and request.data is None:
         request = replace(
             request,
@@ -112,14 +116,17 @@ def _completed(request: EvalRequest) -> EvalRequest:
         raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
     if request.judging.max_drop is not None and request.reference is None and request.reference_target is None:
         raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
-    return request
+    return request, request.data
 
 
 class _Runs:
     """Runs of one evaluation, each in a process of its own."""
 
-    def __init__(self, request: EvalRequest, model: ModelArgument, folder: Path, on_event: OnEvent) -> None:
+    def __init__(
+        self, request: EvalRequest, data: DataSection, model: ModelArgument, folder: Path, on_event: OnEvent
+    ) -> None:
         self._request = request
+        self._data = data
         self._model = model
         self._folder = folder
         self._on_event = on_event
@@ -136,10 +143,11 @@ class _Runs:
         """The reference on the target it was named with, else on the candidate's, else on the CPU, which is told."""
         asked = self._request.reference_target
         if asked is not None:
-            return self._reference(targets.resolve(asked, None, None), task, same=False)
+            there = targets.resolve(asked, None, None)
+            return self._reference(there, task, same=there.target == resolved.target)
         try:
             return self._reference(resolved, task, same=True)
-        except RunFailedError as error:
+        except (SessionError, PlacementError, WorkerCrashed) as error:
             if resolved.target.ep == CPU:
                 raise
             self.warnings.append(f"the reference runs on cpu, because it does not run on {resolved.target}: {error}")
@@ -149,8 +157,11 @@ class _Runs:
         """Options of the EP go along to the same target; on another one they would mean nothing."""
         name = self._request.reference or self._request.model
         model = model_argument(name)
-        given = {**model.section.ep_options, **self._request.ep_options} if same else {}
-        args = {**self._arguments(model, resolved, given), "task": task, "strict_ep": False}
+        given = {**model.section.ep_options, **self._request.ep_options}
+        if given and not same:
+            words = ", ".join(f"{k}={v}" for k, v in given.items())
+            self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {words}")
+        args = {**self._arguments(model, resolved, given if same else {}), "task": task, "strict_ep": False}
         return self._run("reference", name, args, resolved)
 
     def _run(self, role: str, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
@@ -159,6 +170,7 @@ class _Runs:
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
             what = f"running `{Path(args['model']).name}` on {resolved.target}"
             report = self._report(worker, {**args, "save": saved and str(saved)}, what)
+        report["data"]["source"] = self._data.source
         return Side(name, resolved.target, report, saved)
 
     def _report(self, worker: Worker, args: dict[str, Any], what: str) -> dict[str, Any]:
@@ -187,7 +199,7 @@ class _Runs:
             "simulated": target.simulated,
             "session": replace(model.section, threads=threads, ep_options=given).to_json(),
             "distribution": resolved.installed.package.distribution,
-            "data": sections.plain(_absolute(request.data)),
+            "data": sections.plain(_absolute(self._data)),
             "folder": str(self._model.path.absolute().parent),
             "metric": request.judging.metric,
             "limits": request.judging.limits,
@@ -196,13 +208,13 @@ class _Runs:
         }
 
 
-def _absolute(data: DataSection | None) -> DataSection:
+def _absolute(data: DataSection) -> DataSection:
     """The section as a process in another folder finds it."""
-    assert data is not None  # a request is complete before anything runs
-    processor = None if data.processor is None else str(Path(data.processor).absolute())
-    # A word that is no path, such as `random`, has no such file.
-    source = str(Path(data.source).absolute()) if Path(data.source).exists() else data.source
-    return replace(data, source=source, processor=processor)
+    return replace(
+        data,
+        source=data.source if data.source == RANDOM else str(Path(data.source).absolute()),
+        processor=None if data.processor is None else str(Path(data.processor).absolute()),
+    )
 
 
 def _distance(candidate: Side, reference: Side) -> dict[str, Any]:

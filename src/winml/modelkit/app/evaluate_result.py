@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
@@ -30,17 +31,15 @@ class Judging:
         return self.min_metric is not None or self.max_drop is not None
 
 
-class Side(Protocol):
+@dataclass(frozen=True)
+class Side:
     """A model on its target, and what came of running it."""
 
-    @property
-    def model(self) -> str: ...
-
-    @property
-    def target(self) -> Target: ...
-
-    @property
-    def report(self) -> dict[str, Any]: ...
+    model: str
+    target: Target
+    report: dict[str, Any]
+    saved: Path | None
+    """Its outputs, when there is something to hold them against."""
 
 
 def _metrics(report: dict[str, Any]) -> list[Metric]:

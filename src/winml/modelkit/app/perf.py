@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
+from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
-from winml.modelkit.core.errors import Interrupted
+from winml.modelkit.bench.trace_diff import TraceDiff, diff
+from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
+from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 
+if TYPE_CHECKING:
+    from winml.modelkit.app.watch import Watch
+
+OnEvent = Callable[[dict[str, Any]], None]
 SCHEMA = "winml/perf/1"
 SIMULATED = "times are those of a simulator, not of a device; placement and outputs are real"
 DEFAULT_TIMEOUT_S = 600.0
@@ -37,6 +51,23 @@ class PerfRequest:
     """How inputs are made or where they are read from, as `cli.words.input_request` gives it."""
     strict_ep: bool = False
     memory: bool = False
+    op_tracing: TracingLevel | None = None
+    keep_trace: Path | None = None
+    """Folder for what the EP wrote while it was traced; it is thrown away without one."""
+    baseline: Path | None = None
+    """An earlier trace to compare the new one with."""
+    monitor: bool = False
+    """Sample the machine beside the timed loops."""
+
+    def check(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.op_tracing is None and self.baseline is not None:
+            raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
+        if self.op_tracing is not None and self.protocol.sessions != 1:
+            raise RequestError(
+                f"a trace is taken in one session, but {self.protocol.sessions} were asked for",
+                hint="drop `--sessions`",
+            )
 
 
 class _Processes:
@@ -62,32 +93,108 @@ class _Processes:
             self._first = None
 
 
-def perf(request: PerfRequest, on_event: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     """Measure and return the JSON object of the contract."""
-    processes = _Processes()
-    try:
-        model = model_argument(request.model)
-        resolved = targets.resolve(request.target, request.ep, request.device)
-        processes.use(resolved.installed.python)
-        threads = request.threads if request.threads is not None else model.section.threads
-        given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
-        section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
-        on_event({"event": "target", "target": resolved.target})
+    request.check()
+    baseline = None if request.baseline is None else read_trace(request.baseline)
+    with contextlib.ExitStack() as stack:
+        processes = stack.enter_context(contextlib.closing(_Processes()))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="winml-trace-")))
+        resolved, run, utilization = _measured(request, processes, folder, on_event)
+        traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
+    if run.stopped:
+        measured = _result(request, resolved.target, run, traced, utilization) if run.reports else {}
+        raise Interrupted("interrupted; what was measured is in the result", details=measured)
+    result = {"schema": SCHEMA, "ok": True, **_result(request, resolved.target, run, traced, utilization)}
+    if traced.trace is not None and not traced.trace.usable:
+        raise no_trace(traced.trace, details=result)
+    return result
+
+
+def _measured(
+    request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
+) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
+    """The target, what was measured there, and what the machine did meanwhile."""
+    model = model_argument(request.model)
+    resolved = targets.resolve(request.target, request.ep, request.device)
+    processes.use(resolved.installed.python)
+    threads = request.threads if request.threads is not None else model.section.threads
+    given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
+    section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
+    on_event({"event": "target", "target": resolved.target})
+    with _watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
             Arm(str(model.path), resolved.target, section),
             request.protocol,
             inputs=request.inputs,
             strict_ep=request.strict_ep,
             distribution=resolved.installed.package.distribution,
+            tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
             start=processes.start,
-            on_event=on_event,
+            on_event=on_event if watch is None else watch.on_event,
         )
+    return resolved, run, None if watch is None else watch.summary()
+
+
+@contextlib.contextmanager
+def _watching(on_event: OnEvent, *, wanted: bool) -> Iterator[Watch | None]:
+    """Samples of the machine beside the timed loops, where they are wanted."""
+    if not wanted:
+        yield None
+        return
+    from winml.modelkit.app.watch import Watch
+
+    watch = Watch(on_event)
+    try:
+        yield watch
     finally:
-        processes.close()
-    if run.stopped:
-        measured = _result(request, resolved.target, run) if run.reports else {}
-        raise Interrupted("interrupted; what was measured is in the result", details=measured)
-    return {"schema": SCHEMA, "ok": True, **_result(request, resolved.target, run)}
+        watch.end()
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """The trace of a run, and what it is compared with."""
+
+    trace: OpTraceResult | None
+    baseline: OpTraceResult | None
+
+    @cached_property
+    def difference(self) -> TraceDiff | None:
+        if self.trace is None or self.baseline is None or not self.trace.usable:
+            return None
+        return diff(self.baseline, self.trace)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.difference.notes if self.difference else ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "op_trace": None if self.trace is None else self.trace.to_dict(),
+            "trace_diff": None if self.difference is None else self.difference.to_json(),
+        }
+
+
+def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
+    """The trace the worker made, with its files where the user wants them, or without them."""
+    value = run.reports[0]["op_trace"] if run.reports else None
+    if value is None:
+        return None
+    trace = op_trace_from_json(value, source="the worker's trace")
+    if keep is None:
+        return replace(trace, artifacts={})
+    try:
+        shutil.copytree(folder, keep, dirs_exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, keep) from error
+    moved = {
+        name: str(keep / Path(path).relative_to(folder)) for name, path in trace.artifacts.items() if _in(path, folder)
+    }
+    return replace(trace, artifacts={**trace.artifacts, **moved})
+
+
+def _in(path: str, folder: Path) -> bool:
+    return Path(path).is_relative_to(folder)
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:
@@ -105,11 +212,35 @@ def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
     return found
 
 
-def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any]:
+def _overridden(run: PerfRun) -> list[str]:
+    """Options of the user that the trace sets otherwise."""
+    asked, used = run.measurement.arms[0].session.ep_options, run.reports[0]["provider_options"]
+    return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
+
+
+def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list[str]:
+    """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
+    if utilization is None:
+        return []
+    others = {f"{device}_pct" for device in ("gpu", "npu") if device != target.device}
+    return [f"{name} is not sampled: {why}" for name, why in utilization["missing"].items() if name not in others]
+
+
+def _result(
+    request: PerfRequest, target: Target, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
+) -> dict[str, Any]:
     first = run.reports[0]
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
     doubts = [SIMULATED, *simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
-    warnings = [*_placement_warnings(target, run), *fixed_dims(target, first), *doubts]
+    warnings = [
+        *_placement_warnings(target, run),
+        *fixed_dims(target, first),
+        *doubts,
+        *_overridden(run),
+        *_missing_sources(target, utilization),
+        *trace_notices(traced.trace),
+        *traced.notes,
+    ]
     return {
         "model": request.model,
         **target.to_json(),
@@ -124,5 +255,7 @@ def _result(request: PerfRequest, target: Target, run: PerfRun) -> dict[str, Any
         "memory": first["memory"] if request.memory else None,
         "environment": run.measurement.environment,
         "measurement": run.measurement.to_json(),
+        "utilization": utilization,
+        **traced.to_json(),
         "warnings": warnings,
     }

@@ -9,7 +9,7 @@ from winml.modelkit.core.errors import EPUnavailableError, RunFailedError
 from winml.modelkit.core.target import DEVICES, Device, Target
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.discovery import Installed, this_host
-from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.targets import Resolved, TargetRequest
 from winml.modelkit.worker.client import Worker
 
 PROBE_TIMEOUT_S = 60.0
@@ -37,7 +37,12 @@ def probe_devices(found: Installed) -> tuple[Device, ...] | None:
 
 def resolve(target: str | None, ep: str | None, device: str | None) -> Resolved:
     """The target behind `--target`, or `--ep` and `--device`, on this machine."""
-    return targets.resolve(targets.request(target, ep, device), this_host(), probe_devices)
+    return resolve_request(targets.request(target, ep, device))
+
+
+def resolve_request(asked: TargetRequest) -> Resolved:
+    """The target behind a request, on this machine."""
+    return targets.resolve(asked, this_host(), probe_devices)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def plan(target: str | None, ep: str | None, device: str | None) -> Planned:
     """The target to build for; only that a named EP or its device is not here is tolerated."""
     asked = targets.request(target, ep, device)
     try:
-        here = targets.resolve(asked, this_host(), probe_devices)
+        here = resolve_request(asked)
     except EPUnavailableError as error:
         if asked.ep is None:
             raise

@@ -78,7 +78,13 @@ def _measurement(arm: Arm, protocol: PerfProtocol, pids: list[int], reports: lis
 
 
 def _arguments(
-    arm: Arm, protocol: PerfProtocol, inputs: dict[str, Any], distribution: str | None, *, strict_ep: bool
+    arm: Arm,
+    protocol: PerfProtocol,
+    inputs: dict[str, Any],
+    distribution: str | None,
+    *,
+    strict_ep: bool,
+    tracing: dict[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "model": arm.artifact,
@@ -92,6 +98,7 @@ def _arguments(
         "duration_s": protocol.duration_s,
         "strict_ep": strict_ep,
         "distribution": distribution,
+        "tracing": tracing,
     }
 
 
@@ -118,14 +125,15 @@ def measure_sessions(
     inputs: dict[str, Any],
     strict_ep: bool,
     distribution: str | None = None,
+    tracing: dict[str, Any] | None = None,
     start: Callable[[], Process],
     on_event: OnEvent,
 ) -> PerfRun:
-    """Measure `arm` in `protocol.sessions` fresh processes.
+    """Measure `arm` in `protocol.sessions` fresh processes; `tracing` asks each for a trace at a level.
 
     An error carries in its details what was measured before it; after Ctrl-C the samples so far are returned.
     """
-    args = _arguments(arm, protocol, inputs, distribution, strict_ep=strict_ep)
+    args = _arguments(arm, protocol, inputs, distribution, strict_ep=strict_ep, tracing=tracing)
     what = f"running `{Path(arm.artifact).name}` on {arm.target}"
     pids: list[int] = []
     reports: list[dict[str, Any]] = []
@@ -135,7 +143,7 @@ def measure_sessions(
         try:
             _cool_down(number, protocol, on_event)
             process = start()
-            on_event({"event": "session", "session": number})
+            on_event({"event": "session", "session": number, "pid": process.pid})
             report = _one(process, args, what, protocol.timeout_s, on_event)
         except ModelkitError as error:
             error.details["measurement"] = _measurement(arm, protocol, pids, reports).to_json()

@@ -1,4 +1,4 @@
-"""Options that `winml config` and `winml build` share, and the request they make."""
+"""Options that `winml config`, `winml build` and in part `winml quantize` share, and the request they make."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Any
 import click
 
 from winml.modelkit.cli.options import stacked, target_options
+
+calibration_options = stacked(
+    click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
+    click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
+    click.option(
+        "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, as text=sentence."
+    ),
+    click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
+)
 
 build_options = stacked(
     target_options,
@@ -18,14 +29,7 @@ build_options = stacked(
         metavar="P",
         help="fp32, fp16, int8, w8a16, w4a16, int16, dynamic, int4, or auto: what the target prefers.",
     ),
-    click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
-    click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
-    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
-    click.option(
-        "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, as text=sentence."
-    ),
-    click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
+    calibration_options,
     click.option("--no-quant", is_flag=True, help="Leave the model unquantized, whatever the target prefers."),
     click.option("--no-optimize", is_flag=True, help="Run no pass over the graph."),
     click.option("--level", metavar="L", help="Passes to start from; `winml optimize --help` names the levels."),
@@ -60,7 +64,7 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
         ep=given["ep"],
         device=given["device"],
         precision=UNQUANTIZED if given["no_quant"] else given["precision"],
-        data=_data(sample, given),
+        data=calibration_data(sample, given),
         optimize=not given["no_optimize"],
         level=given["level"],
         enable=given["enable"],
@@ -73,7 +77,7 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     )
 
 
-def _data(sample: bool, given: dict[str, Any]) -> Any:
+def calibration_data(sample: bool, given: dict[str, Any]) -> Any:
     """The calibration data that was named; the sample brings its own."""
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.ep.options import parse_pairs

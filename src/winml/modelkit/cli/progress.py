@@ -7,11 +7,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
+from winml.modelkit.render.perf import utilization_words
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from winml.modelkit.bench.sessions import PerfProtocol
+
+
+def announce(target: Any) -> None:
+    say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
 
 class PerfProgress:
@@ -20,6 +25,7 @@ class PerfProgress:
     def __init__(self, protocol: PerfProtocol) -> None:
         self._protocol = protocol
         self._done = 0
+        self._machine = ""
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -47,13 +53,10 @@ class PerfProgress:
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            self._announce(event["target"])
+            announce(event["target"])
             self._start()
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
-
-    def _announce(self, target: Any) -> None:
-        say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
     def _show(self, kind: str, event: dict[str, Any]) -> None:
         assert self._progress is not None
@@ -66,7 +69,14 @@ class PerfProgress:
         elif kind == "opened":
             self._progress.update(self._task, description="warming up")
         elif kind == "progress":
-            self._progress.update(self._task, description="running", completed=self._done + event["done"])
+            self._progress.update(
+                self._task, description=f"running{self._machine}", completed=self._done + event["done"]
+            )
+        elif kind == "utilization":
+            self._machine = f" · {utilization_words(event)}"
+            self._progress.update(self._task, description=f"running{self._machine}")
+        elif kind == "tracing":
+            self._progress.update(self._task, description="reading the trace")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,6 +121,17 @@ class CompareProgress(LineProgress):
         return f"{words[kind]} {event['label']}"
 
 
+class CompileProgress(LineProgress):
+    """Which model is being compiled or run."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "target":
+            announce(event["target"])
+        else:
+            together = " together with the others" if event.get("of", 1) > 1 else ""
+            self.write(f"{event['event']} {event['model']}{together}")
+
+
 class StageProgress(LineProgress):
     """The stage that runs and how far it is; finished stages stay as lines."""
 
@@ -119,8 +140,7 @@ class StageProgress(LineProgress):
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            target = event["target"]
-            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+            announce(event["target"])
         elif kind == "stage":
             self._stage = event["stage"]
             self.write(f"{self._stage} …")
@@ -150,8 +170,7 @@ class EvalProgress(LineProgress):
     def on_event(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "target":
-            target = event["target"]
-            say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+            announce(event["target"])
         elif kind == "run":
             self._role = event["role"]
             self.write(f"opening the {self._role}")

@@ -77,13 +77,24 @@ class QuantizeSection:
     calibration: DataSection | None = key(optional(section(DataSection)), None)
 
 
+def _compiler(value: Any, where: str) -> str:
+    """`ort_session` is what the compiler `ort_jit` was called before."""
+    return str(choice("ort", "ort_jit", "qairt")("ort_jit" if value == "ort_session" else value, where))
+
+
 @dataclass(frozen=True)
 class CompileSection:
     """How the model becomes an EP context."""
 
-    compiler: str = key(choice("ort", "ort_jit", "qairt"), "ort")
+    compiler: str = key(_compiler, "ort")
     embed: bool = key(flag, False)
+    """Whether the compiled data is inside the ONNX file instead of beside it."""
     provider_options: dict[str, str] = key(words, factory=dict)
+
+
+def compile_section_from_json(value: Any) -> CompileSection:
+    """A compile section on its own."""
+    return sections.read(CompileSection, value, "compile")
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def paired_share_interval(first: Sequence[bool], second: Sequence[bool], *, leve
     both = sum(1 for a, b in zip(first, second, strict=True) if a and b)
     p, q = sum(map(bool, first)), sum(map(bool, second))
     neither = count - p - q + both
-    product = both * neither - (p - both) * (q - both)
+    product: float = both * neither - (p - both) * (q - both)
     if product > 0:
         product = max(product - count / 2, 0)
     norm = math.sqrt(p * (count - p) * q * (count - q))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from winml.modelkit.core.config import RANDOM, DataSection
-from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
 from winml.modelkit.graph.inputs import Input
@@ -44,7 +45,17 @@ class Dataset:
         return self._count
 
     def __iter__(self) -> Iterator[Sample]:
-        return self._samples()
+        with _readable():
+            yield from self._samples()
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """What the system refuses is a matter of the machine, not of the data."""
+    try:
+        yield
+    except OSError as error:
+        raise UnavailableError(f"{(error.strerror or 'the system refused').lower()}: `{error.filename}`") from error
 
 
 def _kind(source: str) -> str:
@@ -89,7 +100,8 @@ def open_dataset(
     """
     kind = _kind(section.source)
     folder = Path(section.processor) if section.processor is not None else model_folder
-    found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, pairs))
+    with _readable():
+        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, pairs))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)

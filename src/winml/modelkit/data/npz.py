@@ -40,6 +40,10 @@ class _Array:
     def row_bytes(self) -> int:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
 
 def _broken(path: Path, error: object) -> DataError:
     return DataError(
@@ -53,8 +57,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
-    except FileNotFoundError as error:
-        raise DataError(f"data not found: `{path}`") from error
+    except PermissionError:
+        raise
     except _BROKEN as error:
         raise _broken(path, error) from error
 
@@ -78,7 +82,10 @@ def _arrays(path: Path) -> dict[str, _Array]:
         for member in archive.namelist():
             with archive.open(member) as stream:
                 name = member.removesuffix(".npy")
-                found[name] = _header(stream, name)
+                array = _header(stream, name)
+                if archive.getinfo(member).file_size - stream.tell() != array.nbytes:
+                    raise ValueError(f"array `{name}` has another size than its shape says")
+                found[name] = array
     return found
 
 

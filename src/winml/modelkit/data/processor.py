@@ -24,7 +24,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"`{path}` is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"`{path}` must hold a JSON object")

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
-def _keys(count: int, seed: int) -> list[float]:
+def _numbers(seed: int) -> Callable[[], float]:
     # Of all methods only `random()` promises the same numbers in every version of Python.
-    numbers = random.Random(seed).random  # noqa: S311 - a choice, not a secret
-    return [numbers() for _ in range(count)]
+    return random.Random(seed).random  # noqa: S311 - a choice, not a secret
 
 
 def chosen(count: int, limit: int | None, seed: int) -> Sequence[int]:
-    """Indices of `limit` out of `count` samples, ascending; all of them without a limit."""
+    """Indices of `limit` out of `count` samples, ascending; memory grows with the limit. Without one, all."""
     if limit is None or limit >= count:
         return range(count)
-    keys = _keys(count, seed)
-    return sorted(sorted(range(count), key=keys.__getitem__)[:limit])
+    draw = _numbers(seed)
+    return sorted(heapq.nsmallest(limit, range(count), key=lambda _: draw()))
 
 
 def stratified(classes: Sequence[str], limit: int | None, seed: int) -> Sequence[int]:
     """Like `chosen`, with every class in its share as far as whole samples allow."""
     if limit is None or limit >= len(classes):
         return range(len(classes))
-    keys, sizes = _keys(len(classes), seed), Counter(classes)
+    draw, sizes = _numbers(seed), Counter(classes)
+    keys = [draw() for _ in classes]
     taken: Counter[str] = Counter()
     depth = {}
     for index in sorted(range(len(classes)), key=keys.__getitem__):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.arrays import as_input
@@ -53,7 +54,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 continue
             try:
                 row = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"line {number} of `{path}` is not JSON: {error}") from error
             if not isinstance(row, dict):
                 raise DataError(f"line {number} of `{path}` is not a JSON object")
@@ -142,7 +143,7 @@ def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     value = _value(row, column, where)
     try:
         array = np.asarray(json.loads(value) if isinstance(value, str) and spec.dtype != "str" else value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
     # Text has no way to tell 1 from 1.0.
     return as_input(
@@ -253,4 +254,10 @@ def read(wanted: Wanted) -> Found:
         named = (plan.file(row, where) for row, where in _chosen_rows(path, indices))
         content |= {Path(os.path.relpath(p, path.parent)).as_posix(): digest.of_file(p) for p in named}
     used = plan.columns if label is None else {**plan.columns, "label": label}
-    return Found(len(indices), samples, content, used, (plan.note,) if plan.note else ())
+    return Found(len(indices), samples, content, used, (*_taken(used, section), *((plan.note,) if plan.note else ())))
+
+
+def _taken(used: dict[str, str], section: DataSection) -> list[str]:
+    """Columns that were found by a usual name."""
+    found = [(role, name) for role, name in used.items() if name != role and role not in section.columns]
+    return [f"column `{name}` is taken for {role}" for role, name in found]

@@ -40,6 +40,8 @@ class TextEncoder:
 
     tokenizer: Any
     inputs: tuple[Input, ...]
+    most: int
+    """Tokens that a text may have; shorter ones are filled up."""
     files: dict[str, str]
     note: str | None
 
@@ -58,9 +60,19 @@ class TextEncoder:
 
     def windows(self, question: str, context: str, where: str) -> tuple[tuple[Arrays, ...], tuple[Spans, ...]]:
         """As many runs as the context is long, and where their tokens lie in it."""
+        self.tokenizer.no_truncation()
+        asked = sum(self._encoded((question,), where).attention_mask) - self._around(pair=False)
+        room = self.most - asked - self._around(pair=True)
+        if room < 1:
+            raise DataError(f"the question of {where} has {asked} tokens, which leaves no room for its context")
+        self.tokenizer.enable_truncation(self.most, stride=min(STRIDE, room // 2), strategy="only_second")
         first = self._encoded((question, context), where)
         encodings = [first, *first.overflowing]
         return tuple(self._arrays(e, where) for e in encodings), tuple(map(_spans, encodings))
+
+    def _around(self, *, pair: bool) -> int:
+        """Tokens that are put around one text or two."""
+        return int(self.tokenizer.num_special_tokens_to_add(pair))
 
 
 def _spans(encoding: Any) -> Spans:
@@ -135,19 +147,23 @@ def text_encoder(wanted: Wanted) -> TextEncoder:
     settings = processor.read_object(beside) if beside else {}
     tokenizer = _loaded(path)
     length, note = _length(wanted, _ids(inputs), _longest(settings))
-    _prepare(tokenizer, wanted.pairs, length, _pad_token(tokenizer, settings, path), settings)
-    files = {p.name: digest.of_file(p) for p in (path, beside) if p is not None}
-    return TextEncoder(tokenizer, inputs, files, note)
-
-
-def _prepare(tokenizer: Any, pairs: Pairs, length: int, pad: str, settings: dict[str, Any]) -> None:
     most = min(length, _longest(settings) or length)
-    if pairs == "question":
-        tokenizer.enable_truncation(most, stride=min(STRIDE, most // 4), strategy="only_second")
-    else:
-        tokenizer.enable_truncation(most)
+    _prepare(tokenizer, length, most, _pad_token(tokenizer, settings, path), settings)
+    files = {p.name: digest.of_file(p) for p in (path, beside) if p is not None}
+    return TextEncoder(tokenizer, inputs, most, files, note)
+
+
+def _prepare(tokenizer: Any, length: int, most: int, pad: str, settings: dict[str, Any]) -> None:
+    # Below that the tokenizer does not cut at all.
+    least = int(tokenizer.num_special_tokens_to_add(True)) + 1
+    if most < least:
+        raise DataError(f"texts of {most} tokens are too short; with the tokens around them they need {least}")
+    tokenizer.enable_truncation(most)
+    side = settings.get("padding_side", "right")
+    if side not in ("left", "right"):
+        raise DataError(f"`padding_side` of {SETTINGS} must be `left` or `right` but is {side!r}")
     tokenizer.enable_padding(
-        direction=str(settings.get("padding_side", "right")),
+        direction=side,
         pad_id=tokenizer.token_to_id(pad),
         pad_token=pad,
         length=length,

@@ -34,6 +34,8 @@ class Package:
     """Machine names as `platform.machine()` gives them, in lower case; empty means all."""
     extra: str | None = None
     """The extra of winml-modelkit that installs it."""
+    tracer: str | None = None
+    """The distribution that traces its operators, installed beside it in the version of the libraries inside it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ class EPInfo:
     native_quantization: bool = False
     """It quantizes by itself from floats, so a build hands it an unquantized model."""
     can_compile: bool = False
+    uncompilable: tuple[str, ...] = ()
+    """Precisions it cannot compile."""
+    device_choosing: tuple[str, ...] = ()
+    """Options by which a model is compiled for another device than the one at hand."""
+    side_files: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Options that make it write a file when it compiles: the option for its folder, and its name."""
     options: dict[str, Option] = field(default_factory=dict)
     threads_option: str | None = None
     """The option for its own threads; the runtime's setting does not reach them."""
@@ -257,6 +265,9 @@ TABLE: tuple[EPInfo, ...] = (
         },
         vendors=("Qualcomm",),
         can_compile=True,
+        uncompilable=("bf16", "fp64"),
+        device_choosing=("soc_model", "htp_arch"),
+        side_files={"enable_framework_op_trace": ("framework_op_trace_dir", "qnn_op_trace.json")},
         options=_QNN_OPTIONS,
         device_options={"npu": {"backend_type": "htp"}, "gpu": {"backend_type": "gpu"}},
         simulated_on={"npu": (("Linux", "x86_64"),)},
@@ -275,7 +286,7 @@ TABLE: tuple[EPInfo, ...] = (
             Package(
                 "onnxruntime-ep-openvino", "onnxruntime_ep_openvino", "plugin", _LINUX_WINDOWS, _X64, "openvino"
             ),
-            Package("onnxruntime-openvino", "onnxruntime", "bundled", _LINUX_WINDOWS, _X64),
+            Package("onnxruntime-openvino", "onnxruntime", "bundled", _LINUX_WINDOWS, _X64, tracer="openvino"),
             _windowsml(),
         ),
         libraries={

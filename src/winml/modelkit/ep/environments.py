@@ -27,6 +27,8 @@ class Environment:
     distribution: str
     version: str
     folder: Path
+    tracer: str | None = None
+    """What traces its operators, with its version; None where nothing does or an older winml made it."""
 
     @property
     def python(self) -> Path:
@@ -38,6 +40,7 @@ class Environment:
             "distribution": self.distribution,
             "version": self.version,
             "folder": str(self.folder),
+            "tracer": self.tracer,
         }
 
 
@@ -56,7 +59,8 @@ def read_environment(folder: Path) -> Environment | None:
         value = json.loads((folder / MANIFEST).read_bytes())
         if value["schema"] != SCHEMA or not python_in(folder).exists():
             return None
-        return Environment(str(value["ep"]), str(value["distribution"]), str(value["version"]), folder)
+        ep, distribution, version = (str(value[key]) for key in ("ep", "distribution", "version"))
+        return Environment(ep, distribution, version, folder, value.get("tracer"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

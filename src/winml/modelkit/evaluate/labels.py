@@ -13,6 +13,10 @@ from winml.modelkit.data import processor
 CONFIG = "config.json"
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
 @dataclass(frozen=True)
 class ClassNames:
     """The names a model gives its classes; empty when it gives none."""
@@ -35,7 +39,7 @@ class ClassNames:
             return label
         if label in self.numbers:
             return self.numbers[label]
-        if label.isascii() and label.isdigit():
+        if _is_number(label):
             return int(label)
         hint = (
             did_you_mean(label, self.numbers)
@@ -51,7 +55,7 @@ def class_names(folder: Path | None) -> ClassNames:
     names = processor.read_object(path).get("id2label") if path else None
     if names is None:
         return ClassNames({})
-    if not isinstance(names, dict) or not all(k.isdigit() and isinstance(v, str) for k, v in names.items()):
+    if not isinstance(names, dict) or not all(_is_number(k) and isinstance(v, str) for k, v in names.items()):
         raise DataError(f"`id2label` of `{path}` must map numbers to names")
     numbers: dict[str, int] = {}
     for number, name in sorted(names.items(), key=lambda item: int(item[0])):

@@ -19,7 +19,7 @@ from winml.modelkit.evaluate.task import Scorer, Setting, Task
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import environment
 from winml.modelkit.session.measure import Context
-from winml.modelkit.session.opening import open_with
+from winml.modelkit.session.opening import open_arm
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
@@ -74,7 +74,7 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
     task = chosen_task(args["task"], section, folder)
     _check(task, args)
     data, tally = _Data(section, folder, task), _Tally()
-    arm = open_with(args, data.first)
+    arm = open_arm(args, data.first)
     assert data.dataset is not None  # opening made the first inputs
     with arm.session as session, saved_outputs.Writer(_path(args["save"])) as writer:
         names = tuple(o.name for o in session.outputs)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.macs import MACs, dynamic_axes, estimate_macs, runtime_inputs
+from winml.modelkit.graph.precision import FLOATS
 from winml.modelkit.graph.quantization import Quantization, quantization_of
 from winml.modelkit.graph.tensors import byte_count, dtype_name, element_count, is_external
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 CONVOLUTIONS = ("Conv", "ConvInteger", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv")
 
-_SHORT_FLOATS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _QUANTIZED_TYPES = ("int8", "uint8", "int4", "uint4", "int2", "uint2", "int16", "uint16")
 _INT32_WEIGHTS = {"DequantizeLinear": (0,), "QLinearConv": (8,), "QGemm": (6,)}
 """Inputs where 32-bit integers are weights: the biases of quantized convolutions and products."""
@@ -250,7 +250,7 @@ def _float_types(model: ModelProto) -> dict[str, int]:
     for _, tensor in _constants(model):
         name = dtype_name(tensor.data_type)
         if "float" in name:
-            sizes[_SHORT_FLOATS.get(name, name)] += byte_count(tensor)
+            sizes[FLOATS.get(name, name)] += byte_count(tensor)
     return dict(sizes.most_common())
 
 

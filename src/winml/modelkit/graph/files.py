@@ -80,8 +80,16 @@ def external_files(path: str | os.PathLike[str], model: ModelProto | None = None
 
 def context_files(path: str | os.PathLike[str], model: ModelProto) -> tuple[Path, ...]:
     """The binaries beside the model file `path` that its EPContext nodes name, as far as they are here."""
-    found = {Path(path).parent / name for node in walk.nodes(model) for name in _context_names(node)}
+    found = {Path(path).parent / name for node in walk.nodes(model) for name in context_names(node)}
     return tuple(sorted(file for file in found if file.is_file()))
+
+
+def context_names(node: NodeProto) -> Iterator[str]:
+    """The binary that an EPContext node names; nothing for another node, or one that holds its data itself."""
+    if node.op_type == "EPContext" and walk.attribute_value(node, "embed_mode", 1) == 0:
+        name = str(walk.attribute_value(node, "ep_cache_context", ""))
+        if name and _stays_inside(name):
+            yield name
 
 
 def read_external(tensor: TensorProto, path: str | os.PathLike[str]) -> bytes:
@@ -338,13 +346,6 @@ def _read_extents(extents: list[_Extent]) -> None:
                 extent.tensor.raw_data = file.read(extent.length)
                 extent.tensor.ClearField("data_location")
                 extent.tensor.ClearField("external_data")
-
-
-def _context_names(node: NodeProto) -> Iterator[str]:
-    if node.op_type == "EPContext" and walk.attribute_value(node, "embed_mode", 1) == 0:
-        name = str(walk.attribute_value(node, "ep_cache_context", ""))
-        if name and _stays_inside(name):
-            yield name
 
 
 # --- writing

@@ -16,6 +16,8 @@ Granularity = Literal["tensor", "channel", "block"]
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _OPERATORS = {"QLinearConv": (0, 3, 4), "QLinearMatMul": (0, 3, 4)}
 """Operators on quantized values: which inputs are the activation, the weight and the weight's scale."""
+_BIAS = 8
+"""The bias of QLinearConv; a product has none."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class QuantizedNode:
     activation: str | None
     weight: str | None
     granularity: Granularity
+    bias: bool
 
 
 def quantized_nodes(model: ModelProto) -> list[QuantizedNode]:
@@ -73,6 +76,7 @@ class _Scope:
             self._type_of(source.input[0], source) if pair and source is not None else None,
             dtype_name(stored.data_type),
             self._granularity(weight.input[1], block=walk.attribute_value(weight, "block_size", 0)),
+            bias=len(node.input) > 2 and bool(node.input[2]),
         )
 
     def _on_integers(self, node: NodeProto) -> QuantizedNode:
@@ -84,6 +88,7 @@ class _Scope:
             self._typed(node.input[activation + 2]),
             None if stored is None else dtype_name(stored.data_type),
             self._granularity(node.input[scale], block=0),
+            bias=len(node.input) > _BIAS and bool(node.input[_BIAS]),
         )
 
     def _type_of(self, value: str, reader: NodeProto) -> str | None:

@@ -119,10 +119,15 @@ class Pipeline:
             explanation=explanation,
             seconds=entry.info["seconds"],
         )
+        self.adopt(done)
+        return done
+
+    def adopt(self, done: StageRun) -> None:
+        """Go on from a stage that has run."""
         self.artifact = done.artifact
         self.runs.append(done)
-        self.tell({"event": "stage-done", "stage": step.stage.name, "hit": done.hit, "seconds": done.seconds})
-        return done
+        name = done.step.stage.name
+        self.tell({"event": "stage-done", "stage": name, "hit": done.hit, "seconds": done.seconds})
 
     def _explain(self, key: StageKey, entry: StageEntry | None) -> Explanation:
         if entry is not None:

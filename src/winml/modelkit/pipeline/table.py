@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from winml.modelkit.stages.compile import table as compile_table
 from winml.modelkit.stages.optimize import table as optimize
 from winml.modelkit.stages.quantize import table as quantize
 
@@ -25,5 +26,5 @@ class StageInfo:
 OPTIMIZE = StageInfo("optimize", optimize.STAGE_VERSION, optimize.LIBRARIES, "stages.optimize", "optimized.onnx")
 QUANTIZE = StageInfo("quantize", quantize.STAGE_VERSION, quantize.LIBRARIES, "stages.quantize", "quantized.onnx")
 
-STAGES: tuple[StageInfo, ...] = (OPTIMIZE, QUANTIZE)
-"""In the order of a build."""
+COMPILE = StageInfo("compile", compile_table.STAGE_VERSION, (), "compile.model", "compiled.onnx")
+"""Several models may go into one compilation, so that `stages/compile` runs it; its libraries are those of the EP."""

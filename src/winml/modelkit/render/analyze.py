@@ -20,14 +20,18 @@ _WORDS = {
 }
 
 
+def _number(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
 def _headline(result: dict[str, Any]) -> str:
     facts = result["facts"]
     share = "unknown" if facts["conv_share"] is None else f"{100 * facts['conv_share']:.0f} %"
     opset = facts["opsets"].get("ai.onnx", "none")
-    ops = len(facts["ops"])
     return (
-        f"{Path(result['model']).name} · {facts['nodes']} nodes of {ops} operators · opset {opset} · "
-        f"conv share {share} · quantized {facts['quantized']['kind']}"
+        f"{Path(result['model']).name} · {_number(facts['nodes'], 'node')} of {_number(len(facts['ops']), 'operator')} "
+        f"· opset {opset} · "
+        f"conv share {share} · quantized: {facts['quantized']['kind']}"
     )
 
 
@@ -50,7 +54,7 @@ def _placement(target: dict[str, Any]) -> list[str]:
     if placement is None:
         return []
     parts = placement["partitions"]
-    grouped = f" in {parts} partition{'s' if parts > 1 else ''}" if parts else ""
+    grouped = f" in {_number(parts, 'partition')}" if parts else ""
     text = f"  nodes  {placement['on_target']} on {target['target']}{grouped}"
     if placement["on_cpu"]:
         text += f", {placement['on_cpu']} on the CPU"
@@ -110,9 +114,7 @@ def _fusions(fusions: dict[str, Any] | None) -> list[str]:
         return []
     if fusions["error"]:
         return [f"fusion candidates  unknown: {fusions['error']['message']}"]
-    rows = [
-        (p["name"], f"{p['nodes_delta']:+d} nodes", p["what"]) for p in fusions["passes"] if p["status"] == "changes"
-    ]
+    rows = [_fusion(row) for row in fusions["passes"] if row["status"] == "changes"]
     if not rows:
         return [f"fusion candidates  none among {fusions['tried']} passes"]
     more = [f"  {len(rows) - MAX_FUSIONS} more; --json has them all"] if len(rows) > MAX_FUSIONS else []

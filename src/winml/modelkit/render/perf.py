@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.render.op_trace import op_trace_text
+from winml.modelkit.render.trace import diff_text
 from winml.modelkit.render.units import ms, size
 
 
@@ -64,7 +67,36 @@ def _memory(result: dict[str, Any]) -> list[str]:
     return ["  memory  " + ", ".join(known)]
 
 
-def perf_text(result: dict[str, Any]) -> str:
+_SOURCES = {
+    "cpu_pct": ("CPU", "{:.0f} %"),
+    "process_cpu_pct": ("process", "{:.0f} %"),
+    "memory_pct": ("memory", "{:.0f} %"),
+    "load": ("load", "{:.1f}"),
+    "frequency_mhz": ("clock", "{:.0f} MHz"),
+    "gpu_pct": ("GPU", "{:.0f} %"),
+    "npu_pct": ("NPU", "{:.0f} %"),
+}
+
+
+def utilization_words(latest: Mapping[str, float]) -> str:
+    """Sampled values in short: `CPU 92 %, load 1.2`."""
+    return ", ".join(f"{w} {f.format(latest[name])}" for name, (w, f) in _SOURCES.items() if name in latest)
+
+
+def _utilization(result: dict[str, Any]) -> list[str]:
+    found = result["utilization"]
+    if found is None:
+        return []
+    means = utilization_words({name: values["mean"] for name, values in found["sources"].items()})
+    return [f"  while it ran  {means or 'nothing was sampled'} ({found['samples']} samples)"]
+
+
+def perf_text(result: dict[str, Any], *, top_k: int = 5) -> str:
     """The result without its warnings."""
     lines = [_headline(result), *_latency(result), _placement(result), _inputs(result), *_memory(result)]
+    lines += _utilization(result)
+    if result["op_trace"] is not None and result["op_trace"]["operators"]:
+        lines.append(op_trace_text(result["op_trace"], top_k))
+    if result["trace_diff"] is not None:
+        lines.append(diff_text(result["trace_diff"], top_k))
     return "\n".join(lines)

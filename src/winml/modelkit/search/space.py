@@ -41,7 +41,7 @@ def _parent(config: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
 
 
 def _write(config: dict[str, Any], level: Level) -> None:
-    for key, value in level.sets.items():
+    for key, value in copy.deepcopy(dict(level.sets)).items():
         section, name = _parent(config, key)
         there = section.get(name)
         section[name] = {**there, **value} if isinstance(there, dict) and isinstance(value, dict) else value

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from winml.modelkit.core.errors import EPUnavailableError
-from winml.modelkit.core.target import Device
+from winml.modelkit.core.target import DEVICES, Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, distribution_version, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
@@ -110,6 +110,12 @@ def devices_of(info: catalog.EPInfo) -> list[Any]:
     return [d for d in onnxruntime.get_ep_devices() if d.ep_name == info.full_name]
 
 
+def has_devices(ep: str) -> bool:
+    """Whether an EP can be registered in this process and finds a device."""
+    ensure_initialized([ep])
+    return bool(devices_of(catalog.BY_NAME[ep]))
+
+
 def device_kind(device: Any) -> Device:
     """`npu`, `gpu` or `cpu`."""
     return cast("Device", device.device.type.name.lower())
@@ -155,6 +161,18 @@ def _kinds(info: catalog.EPInfo, found: Installed, listed: list[dict[str, Any]])
     if info.full_name not in onnxruntime.get_available_providers():
         return []
     return _openvino_kinds() if info.name == "openvino" else None
+
+
+def kinds_here(found: Installed) -> tuple[Device, ...] | None:
+    """The kinds of devices an EP has, asked in this process; one in another environment cannot be used here."""
+    if found.environment is not None:
+        raise EPUnavailableError(
+            f"execution provider `{found.ep}` is in an environment of its own, not in this process"
+        )
+    info = catalog.BY_NAME[found.ep]
+    ensure_initialized([info.name])
+    kinds = _kinds(info, found, [_describe(d) for d in devices_of(info)])
+    return None if kinds is None else tuple(d for d in DEVICES if d in kinds)
 
 
 def probe(args: dict[str, Any], context: object) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import (
     EPUnavailableError,
     ModelFileError,
     ModelkitError,
+    PlacementError,
     SessionError,
     UnavailableError,
 )
@@ -67,6 +68,13 @@ _OPEN_RULES: tuple[_Rule, ...] = (
         "{path} uses operator `{what}`, which does not exist in version {limit} of its domain",
         "check the opset of the model and, for custom operators, that their library is loaded",
     ),
+    _Rule(
+        r"Failed to load from EpContext model\.?\s*(?P<what>.*)",
+        SessionError,
+        "the compiled part of {path} does not load here: {what}",
+        "it was made for another device or by another version, or it is shared by several models, which the simulator "
+        "cannot load",
+    ),
     _Rule(r"INVALID_GRAPH", ModelFileError, "{path} is not a valid model: {text}", None),
     _Rule(
         r"NOT_IMPLEMENTED", SessionError, "the runtime cannot run {path}: {text}",
@@ -90,6 +98,22 @@ _OPEN_RULES: tuple[_Rule, ...] = (
     ),
     _Rule(r"EP_FAIL", SessionError, "the execution provider refused {path}: {text}", None),
 )  # fmt: skip
+
+_COMPILE_RULES: tuple[_Rule, ...] = (
+    _Rule(
+        r"Unable to compile any nodes",
+        PlacementError,
+        "the execution provider compiled none of the nodes of {path}",
+        "check the provider options (an unknown `soc_model` does this) and the operator types; `winml perf` on this "
+        "target names the nodes that stay on the CPU",
+    ),
+    _Rule(
+        r"returned a NULL EPContext node",
+        ModelFileError,
+        "{path} is compiled already",
+        "compile the model that it was made from",
+    ),
+)
 
 _RUN_RULES: tuple[_Rule, ...] = (
     _Rule(
@@ -127,6 +151,11 @@ def _match(rules: tuple[_Rule, ...], error: Exception, path: Path) -> ModelkitEr
 def opening(error: Exception, path: Path) -> ModelkitError:
     """Why a session could not be opened."""
     return _match(_OPEN_RULES, error, path) or SessionError(f"the runtime refused `{path}`: {plain(str(error))}")
+
+
+def compiling(error: Exception, path: Path) -> ModelkitError:
+    """Why a model could not be compiled."""
+    return _match(_COMPILE_RULES, error, path) or opening(error, path)
 
 
 def running(error: Exception, path: Path) -> ModelkitError:

@@ -1,4 +1,4 @@
-"""Worker operation: open a session, run it in a timed loop, return every sample."""
+"""Worker operation: open a session, run it in a perf() block, return every sample and the trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Protocol, cast
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.session import environment
-from winml.modelkit.session.opening import open_arm
+from winml.modelkit.session.monitor.ep_monitor import EPMonitor
+from winml.modelkit.session.opening import closed_arm
 from winml.modelkit.worker.memory import memory_of
 
 _EVENT_EVERY_NS = 250_000_000
@@ -27,34 +28,27 @@ class Context(Protocol):
     def event(self, name: str, **values: Any) -> None: ...
 
 
-def timed_loop(
+def repeat(
     run: Callable[[], None],
     *,
     iterations: int,
     duration_s: float | None,
     stop: Flag,
     progress: Callable[[int], None],
-) -> tuple[list[int], list[int]]:
-    """Wall and CPU nanoseconds of each run: `iterations` of them, or as many as start within `duration_s`."""
-    wall_clock, cpu_clock = time.perf_counter_ns, time.process_time_ns
-    wall_ns: list[int] = []
-    cpu_ns: list[int] = []
-    start = wall_clock()
+) -> None:
+    """Run `iterations` times, or as often as runs start within `duration_s`; at least once."""
+    clock = time.perf_counter_ns
+    start, done = clock(), 0
     deadline = None if duration_s is None else start + int(duration_s * 1e9)
     next_event = start + _EVENT_EVERY_NS
-    while deadline is not None or len(wall_ns) < iterations:
-        cpu_before = cpu_clock()
-        before = wall_clock()
+    while deadline is not None or done < iterations:
         run()
-        after = wall_clock()
-        cpu_ns.append(cpu_clock() - cpu_before)
-        wall_ns.append(after - before)
-        if after >= next_event:
-            progress(len(wall_ns))
-            next_event = wall_clock() + _EVENT_EVERY_NS
-        if (deadline is not None and after >= deadline) or stop.is_set():
+        done, now = done + 1, clock()
+        if now >= next_event:
+            progress(done)
+            next_event = clock() + _EVENT_EVERY_NS
+        if (deadline is not None and now >= deadline) or stop.is_set():
             break
-    return wall_ns, cpu_ns
 
 
 def _input_facts(arrays: Arrays, asked: dict[str, Any]) -> dict[str, Any]:
@@ -68,47 +62,61 @@ def _rss() -> int | None:
     return None if memory is None else memory["rss_bytes"]
 
 
-def _warm_up(run: Callable[[], None], count: int, stop: Flag) -> int | None:
-    """Nanoseconds of the first run; None without one."""
-    first_ns = None
-    for i in range(count):
-        before = time.perf_counter_ns()
+def _warm_up(run: Callable[[], None], count: int, stop: Flag) -> None:
+    for _ in range(count):
         run()
-        first_ns = time.perf_counter_ns() - before if i == 0 else first_ns
         if stop.is_set():
             break
-    return first_ns
+
+
+def _monitor(args: dict[str, Any]) -> EPMonitor | None:
+    """The monitor of the target's EP where a trace was asked for."""
+    asked = args.get("tracing")
+    if asked is None:
+        return None
+    from winml.modelkit.session.monitor.all_monitors import monitor_for
+
+    return monitor_for(args["ep"], asked["level"], asked.get("output_dir"))
 
 
 def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """Samples, placement, environment and memory of one session in this process."""
+    """Samples, placement, environment, memory and trace of one session in this process."""
     ctx = cast("Context", context)
+    monitor = _monitor(args)
     rss = {"before_open": _rss()}
-    arm = open_arm(args)
-    with arm.session as session:
-        rss["after_open"] = _rss()
-        ctx.event("opened", placement=session.placement.to_json())
-        run, bound = session.bound_run(arm.arrays)
-        load_before = environment.load()
-        first_ns = _warm_up(run, args["warmup"], ctx.stop)
-        ctx.event("warm")
-        wall_ns, cpu_ns = timed_loop(
-            run,
-            iterations=args["iterations"],
-            duration_s=args["duration_s"],
-            stop=ctx.stop,
-            progress=lambda done: ctx.event("progress", done=done),
-        )
-        rss["after_runs"] = _rss()
+    closed = closed_arm(args)
+    with closed.session as session:
+        with session.perf(warmup=args["warmup"], monitor=monitor) as perf:
+            arm = closed.open()
+            rss["after_open"] = _rss()
+            ctx.event("opened", placement=session.placement.to_json())
+            run, bound = session.bound_run(arm.arrays)
+            load_before = environment.load()
+            _warm_up(run, args["warmup"], ctx.stop)
+            ctx.event("warm")
+            if not ctx.stop.is_set():
+                repeat(
+                    run,
+                    iterations=args["iterations"],
+                    duration_s=args["duration_s"],
+                    stop=ctx.stop,
+                    progress=lambda done: ctx.event("progress", done=done),
+                )
+            rss["after_runs"] = _rss()
+            load_after = environment.load()
+            if monitor is not None:
+                ctx.event("tracing")
+        stats = perf.stats
+        first_ns = next(iter(stats.warmup_ns), None)
         peak = memory_of()
         return {
-            "wall_ns": wall_ns,
-            "cpu_ns": cpu_ns,
+            "wall_ns": list(stats.wall_ns),
+            "cpu_ns": list(stats.cpu_ns),
             "stopped": ctx.stop.is_set(),
             "open_ns": arm.open_ns,
             "first_run_ns": first_ns,
             "load_before": load_before,
-            "load_after": environment.load(),
+            "load_after": load_after,
             "placement": session.placement.to_json(),
             "provider_options": session.provider_options,
             "added_options": session.added_options,
@@ -117,4 +125,5 @@ def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
             "inputs": _input_facts(arm.arrays, args["inputs"]),
             "memory": None if peak is None else {**rss, "peak": peak["peak_bytes"]},
             "environment": environment.environment(session.target.ep, distribution_version(session.package)),
+            "op_trace": None if monitor is None else perf.monitor.to_dict(),
         }

@@ -59,25 +59,44 @@ def _fixed(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays
     return symbol_sizes(specs, arrays), arrays
 
 
-def open_arm(args: dict[str, Any]) -> OpenArm:
-    """Open what `args` describe: model, target, session section and inputs, as JSON carries them."""
-    return open_with(args, lambda specs: _arrays(specs, args["inputs"]))
+@dataclass
+class ClosedArm:
+    """A session that is not open yet, with what to run it on."""
+
+    session: WinMLSession
+    values: Values
+    made: Arrays | None
+
+    def open(self) -> OpenArm:
+        """Open the session; it is closed again when there are no inputs for it."""
+        opened_at = time.perf_counter_ns()
+        self.session.compile()
+        open_ns = time.perf_counter_ns() - opened_at
+        try:
+            return OpenArm(self.session, self.made or self.values(self.session.inputs), open_ns)
+        except BaseException:
+            self.session.close()
+            raise
 
 
-def open_with(args: dict[str, Any], values: Values) -> OpenArm:
-    """Open what `args` describe, to be run with inputs that are made here."""
-    fixed_dims, arrays = _fixed(args, values)
-    opened_at = time.perf_counter_ns()
+def closed_arm(args: dict[str, Any], values: Values | None = None) -> ClosedArm:
+    """What `args` describe (model, target, session section and inputs, as JSON carries them), not opened yet.
+
+    `values` makes the inputs instead of what `args` say about them.
+    """
+    wanted: Values = values or (lambda specs: _arrays(specs, args["inputs"]))
+    fixed_dims, arrays = _fixed(args, wanted)
     session = WinMLSession(
         args["model"],
         target=Target(args["ep"], args["device"], args["simulated"]),
         section=SessionSection(**{**args["session"], "fixed_dims": fixed_dims}),
         strict_ep=args.get("strict_ep", False),
         distribution=args.get("distribution"),
+        lazy=True,
     )
-    open_ns = time.perf_counter_ns() - opened_at
-    try:
-        return OpenArm(session, arrays or values(session.inputs), open_ns)
-    except BaseException:
-        session.close()
-        raise
+    return ClosedArm(session, wanted, arrays)
+
+
+def open_arm(args: dict[str, Any], values: Values | None = None) -> OpenArm:
+    """Open what `args` describe."""
+    return closed_arm(args, values).open()

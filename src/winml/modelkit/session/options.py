@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import onnxruntime
@@ -18,10 +19,15 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
+PROFILE_PREFIX = "profile_file_prefix"
+"""Where the runtime's profiler writes; the one session option that is no config entry."""
 
 
-def session_options(section: SessionSection, *, verbose: bool = False) -> Any:
-    """Options with placement recorded and, unless `verbose`, only warnings and errors in the log."""
+def session_options(section: SessionSection, added: Mapping[str, str] | None = None, *, verbose: bool = False) -> Any:
+    """Options with placement recorded and, unless `verbose`, only warnings and errors in the log.
+
+    `added` is what a monitor brings.
+    """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 0 if verbose else 2
     if section.threads is not None:
@@ -33,7 +39,11 @@ def session_options(section: SessionSection, *, verbose: bool = False) -> Any:
             hint=did_you_mean(section.optimization_level, _LEVELS),
         )
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[section.optimization_level])
-    for key, value in {**section.config_entries, RECORD_PLACEMENT: "1"}.items():
+    added = dict(added or {})
+    if PROFILE_PREFIX in added:
+        options.enable_profiling = True
+        options.profile_file_prefix = added.pop(PROFILE_PREFIX)
+    for key, value in {**section.config_entries, **added, RECORD_PLACEMENT: "1"}.items():
         options.add_session_config_entry(key, value)
     for name, size in section.fixed_dims.items():
         options.add_free_dimension_override_by_name(name, size)

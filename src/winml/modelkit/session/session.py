@@ -2,28 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
-from winml.modelkit.core.errors import CheckFailed, EPUnavailableError, PlacementError
+from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.target import Target
-from winml.modelkit.ep import catalog, options
-from winml.modelkit.ep.discovery import Installed, Rejected, look_for, this_host
-from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.ep import options
+from winml.modelkit.ep.catalog import Package
 from winml.modelkit.graph.inputs import InputSpec
-from winml.modelkit.session import ep_registry, failures
-from winml.modelkit.session.options import session_options
-from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes, read_placement
+from winml.modelkit.session import failures
+from winml.modelkit.session.monitor.ep_monitor import EPMonitor
+from winml.modelkit.session.options import PROFILE_PREFIX
+from winml.modelkit.session.perf import observed
+from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes
+from winml.modelkit.session.runtime import Facts, Overlay, Request, open_session
+from winml.modelkit.session.stats import PerfContext, PerfStats
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+CPU = Target("cpu", "cpu")
+
+
+@dataclass
+class _Bound:
+    """A run with its inputs bound; let go of when the session is reset, so that nothing keeps the old one alive."""
+
+    call: Callable[[], Any] | None
+    binding: Any = None
+
+    def run(self) -> None:
+        if self.call is None:
+            raise SessionError("the session was reset after this run was bound", hint="call bound_run() again")
+        self.call()
+
+    def release(self) -> None:
+        if self.binding is not None:
+            self.binding.clear_binding_outputs()
+            self.binding.clear_binding_inputs()
+        self.call = self.binding = None
 
 
 class WinMLSession:
@@ -36,89 +60,96 @@ class WinMLSession:
         self,
         model: str | os.PathLike[str],
         *,
-        target: Target,
+        target: Target | None = None,
         section: SessionSection | None = None,
         strict_ep: bool = False,
         distribution: str | None = None,
+        lazy: bool = False,
         asking: bool = False,
     ) -> None:
-        """Open `model`; `distribution` names the package to take the EP from where several bring it.
+        """Open `model`, or with `lazy` when it is first used.
 
-        `asking` is for those who want to know what the EP says: it logs everything, and may take no node at all.
+        Without a target it is on the CPU, unless a monitor pins its EP. `distribution` names the package to take the EP
+        from where several bring it. `asking` is for those who want to know what the EP says: it logs everything, and
+        may take no node at all.
         """
         self.path = require_model_file(model)
-        self.target = target
+        self.pinned = target
         self.section = section or SessionSection()
-        self.provider_options, self.added_options = options.complete(target, self.section.ep_options)
-        """Options the EP was opened with, and those among them that nobody asked for by name."""
-        self._info = catalog.BY_NAME[target.ep]
+        options.complete(self.target, self.section.ep_options)
+        self._strict_ep = strict_ep
+        self._distribution = distribution
         self._asking = asking
-        self._bindings: list[Any] = []
-        self._session: Any = self._open(distribution)
-        self.placement = self._checked_placement(strict_ep=strict_ep)
+        self._overlay = Overlay()
+        self._stats: PerfStats | None = None
+        self._session: Any = None
+        self._bound: list[_Bound] = []
+        self.facts: Facts | None = None
+        """What was found when it was last opened."""
+        self.last_inputs: Arrays = {}
+        if not lazy:
+            self.compile()
 
-    def _open(self, distribution: str | None) -> Any:
-        found = look_for(self._info, this_host(), distribution)
-        if isinstance(found, Rejected):
-            raise unavailable(self._info, found)
-        self.package = found.package
-        prepared = session_options(self.section, verbose=self._asking)
-        providers: list[Any] | None = ["CPUExecutionProvider"]
-        if self._info.name != "cpu":
-            providers = self._select(prepared, found)
-        try:
-            # Without enable_fallback=0 the wrapper retries on the CPU when an EP cannot be created or a run fails.
-            return onnxruntime.InferenceSession(str(self.path), prepared, providers=providers, enable_fallback=0)
-        except Exception as error:
-            raise failures.opening(error, self.path) from error
+    @property
+    def target(self) -> Target:
+        """Where it is, or will be when it is opened next."""
+        # Called while the constructor still runs.
+        laid_over = getattr(self, "_overlay", Overlay()).target
+        return laid_over or self.pinned or CPU
 
-    def _select(self, prepared: Any, found: Installed) -> list[Any] | None:
-        """Bind the EP: a plugin through its device, a bundled EP by name; returns the providers to name."""
-        if found.package.kind == "bundled":
-            if self._info.full_name not in onnxruntime.get_available_providers():
-                raise EPUnavailableError(f"this onnxruntime does not contain `{self._info.full_name}`")
-            return [(self._info.full_name, dict(self.provider_options)), "CPUExecutionProvider"]
-        ep_registry.ensure_initialized([self._info.name])
-        failure = ep_registry.registration_failures().get(self._info.name)
-        if failure is not None:
-            raise EPUnavailableError(f"execution provider `{self._info.name}` does not load: {failure}")
-        devices = ep_registry.devices_of(self._info)
-        # A simulator presents itself as the CPU it runs on.
-        kind = "cpu" if self.target.simulated else self.target.device
-        chosen = [d for d in devices if ep_registry.device_kind(d) == kind][:1]
-        if not chosen:
-            kinds = ", ".join(sorted({ep_registry.device_kind(d) for d in devices})) or "none"
-            raise EPUnavailableError(
-                f"execution provider `{self._info.name}` has no {self.target.device} here; it found: {kinds}",
-                hint="`winml sys` shows what this machine has",
-            )
-        prepared.add_provider_for_devices(chosen, dict(self.provider_options))
-        return None
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
 
-    def _checked_placement(self, *, strict_ep: bool) -> Placement:
-        wanted = self._info.full_name
-        providers = self._session.get_providers()
-        if wanted not in providers:
-            raise PlacementError(
-                f"`{self.target}` was requested, but the runtime opened {', '.join(providers)} instead",
-                hint="check the provider options and that the device is there; `winml sys` shows what was found",
+    def compile(self) -> None:
+        """Open the runtime's session, if it is not open."""
+        if self._session is None:
+            request = Request(
+                self.path,
+                self.target,
+                self.section,
+                self._overlay,
+                strict_ep=self._strict_ep,
+                asking=self._asking,
+                distribution=self._distribution,
             )
-        placement = read_placement(self._session.get_provider_graph_assignment_info(), wanted)
-        ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
-        if placement.took_nothing and not self._asking:
-            raise PlacementError(
-                f"`{self.target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
-                hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
-                "types; the provider's last log lines may say why",
-                details={"placement": placement.to_json()},
-            )
-        if strict_ep and placement.fell_back:
-            raise CheckFailed(
-                f"{sum(placement.fell_back.values())} of {placement.total} nodes are not on `{self.target}`: {ops}",
-                hint="drop `--strict-ep` to run with them on the CPU",
-                details={"placement": placement.to_json()},
-            )
-        return placement
+            self._session, self.facts = open_session(request)
+
+    def reset(self) -> None:
+        """Let go of the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
+        for bound in self._bound:
+            bound.release()
+        self._bound.clear()
+        if self._session is not None and PROFILE_PREFIX in self._overlay.session:
+            # The frames of an exception may keep the session alive; its profile must be there all the same.
+            self._session.end_profiling()
+        self._session = None
+
+    close = reset
+
+    def _known(self) -> Facts:
+        if self.facts is None:
+            self.compile()
+        assert self.facts is not None
+        return self.facts
+
+    @property
+    def placement(self) -> Placement:
+        return self._known().placement
+
+    @property
+    def provider_options(self) -> dict[str, str]:
+        """Options the EP was opened with."""
+        return self._known().provider_options
+
+    @property
+    def added_options(self) -> dict[str, str]:
+        """Options among them that nobody asked for by name."""
+        return self._known().added_options
+
+    @property
+    def package(self) -> Package:
+        return self._known().package
 
     def assigned_nodes(self) -> tuple[AssignedNode, ...]:
         """Every node with the EP it went to."""
@@ -126,19 +157,21 @@ class WinMLSession:
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
+        self.compile()
         return tuple(InputSpec(i.name, i.type, tuple(i.shape)) for i in self._session.get_inputs())
 
     @property
     def outputs(self) -> tuple[InputSpec, ...]:
+        self.compile()
         return tuple(InputSpec(o.name, o.type, tuple(o.shape)) for o in self._session.get_outputs())
 
     def run(self, inputs: Arrays) -> dict[str, Any]:
-        """The outputs by name."""
-        names = [o.name for o in self.outputs]
-        try:
-            return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
-        except Exception as error:
-            raise failures.running(error, self.path) from error
+        """The outputs by name; timed inside a perf() block."""
+        self.compile()
+        names, feed, found = [o.name for o in self.outputs], dict(inputs), []
+        self.last_inputs = feed
+        self._guarded(lambda: found.extend(self._session.run(names, feed)))()
+        return dict(zip(names, found, strict=True))
 
     def bound_run(self, inputs: Arrays) -> tuple[Callable[[], None], bool]:
         """A call that runs these inputs again and again, and whether it does so through IO binding.
@@ -146,39 +179,68 @@ class WinMLSession:
         With IO binding inputs are bound once and the outputs of the first run are written again by later ones.
         Strings and values that are not tensors cannot be bound; those are run the plain way.
         """
-        if not all(v.dtype != np.dtype(object) for v in inputs.values()) or not self._outputs_bindable():
-            names, feed = [o.name for o in self.outputs], dict(inputs)
-            return self._guarded(lambda: self._session.run(names, feed)), False
+        self.compile()
+        self.last_inputs = dict(inputs)
+        bindable = all(v.dtype != np.dtype(object) for v in inputs.values()) and self._outputs_bindable()
+        bound = self._io_bound(inputs) if bindable else self._plain(inputs)
+        self._bound.append(bound)
+        return self._guarded(bound.run), bindable
+
+    def _plain(self, inputs: Arrays) -> _Bound:
+        names, feed, session = [o.name for o in self.outputs], dict(inputs), self._session
+        return _Bound(lambda: session.run(names, feed))
+
+    def _io_bound(self, inputs: Arrays) -> _Bound:
         binding = self._session.io_binding()
-        self._bindings.append(binding)
         for name, array in inputs.items():
             binding.bind_cpu_input(name, array)
         for output in self.outputs:
             binding.bind_output(output.name)
         run_with_iobinding = self._session.run_with_iobinding
-        return self._guarded(lambda: run_with_iobinding(binding)), True
+        return _Bound(lambda: run_with_iobinding(binding), binding)
 
     def _outputs_bindable(self) -> bool:
         return all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
 
     def _guarded(self, call: Callable[[], Any]) -> Callable[[], None]:
-        """`call`, raising our errors; the try costs nothing while nothing is raised."""
+        """`call`, raising our errors and timed inside a perf() block; the try costs nothing while nothing is raised."""
+        timed = call if self._stats is None else self._stats.timed(call)
 
         def run() -> None:
             try:
-                call()
+                timed()
+            except SessionError:
+                raise
             except Exception as error:
                 raise failures.running(error, self.path) from error
 
         return run
 
-    def close(self) -> None:
-        """Let go of the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
-        for binding in self._bindings:
-            binding.clear_binding_outputs()
-            binding.clear_binding_inputs()
-        self._bindings.clear()
-        self._session = None
+    def perf(
+        self, *, warmup: int = 0, monitor: EPMonitor | None = None
+    ) -> contextlib.AbstractContextManager[PerfContext]:
+        """Time the runs of a block, and let one monitor observe them; the first `warmup` runs are kept apart."""
+        return observed(self, warmup=warmup, monitor=monitor)
+
+    @contextlib.contextmanager
+    def observing(self, stats: PerfStats) -> Iterator[None]:
+        """Record the runs of a block; only one such block at a time."""
+        if self._stats is not None:
+            raise RuntimeError("perf() blocks of one session cannot be nested")
+        self._stats = stats
+        try:
+            yield
+        finally:
+            self._stats = None
+
+    @contextlib.contextmanager
+    def laid_over(self, overlay: Overlay) -> Iterator[None]:
+        """Open with a monitor's options inside a block; a session that has some must be reset before it ends."""
+        before, self._overlay = self._overlay, overlay
+        try:
+            yield
+        finally:
+            self._overlay = before
 
     def __enter__(self) -> WinMLSession:
         return self

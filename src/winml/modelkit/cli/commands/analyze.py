@@ -33,7 +33,7 @@ from winml.modelkit.core.errors import ModelkitError
 @model_options
 @target_options
 @click.option("--all", "all_targets", is_flag=True, help="Every execution provider on each of its devices.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension on NPUs (default 1).")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension (NPUs: default 1).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per target (300).")

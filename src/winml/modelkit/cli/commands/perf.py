@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,6 +32,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
         "winml perf -m model.onnx --target qnn/npu --ep-options soc_model=60",
         "winml perf -m bert.onnx --dim batch=1 --dim sequence=128 --int-range input_ids=0:30521",
         "winml perf -m model.onnx --input-data inputs.npz --sessions 5 --json -o perf.json",
+        "winml perf -m model.onnx --device npu --op-tracing basic -o perf.json --trace-format perfetto",
+        "winml perf -m model.onnx --op-tracing basic --iterations 20 --baseline perf_op_trace.json",
     ),
     context_settings=HELP,
 )
@@ -46,31 +49,88 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
+@click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU beside the timed runs.")
 @click.option("--timeout", type=_SECONDS, metavar="S", help="Seconds a session may take (default 600).")
+@click.option(
+    "--op-tracing",
+    type=click.Choice(["basic", "detail"], case_sensitive=False),
+    help="What every operator takes, in one session; 1 timed run unless --iterations says more.",
+)
+@click.option("--top-k", type=_AT_LEAST_1, default=5, show_default=True, metavar="K", help="Operators to show.")
+@click.option(
+    "--trace-format",
+    type=click.Choice(["json", "perfetto"], case_sensitive=False),
+    default="json",
+    show_default=True,
+    help="perfetto: also write the trace for Perfetto and chrome://tracing.",
+)
+@click.option("--baseline", metavar="FILE", help="An earlier *_op_trace.json to compare the trace with.")
 @output_options
 @json_option
-def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    model: str | None,
+    sample: bool,
+    output: str | None,
+    overwrite: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     from winml.modelkit.app.perf import perf
     from winml.modelkit.cli.progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.cli.trace_files import TraceFiles
     from winml.modelkit.render.perf import perf_text
 
-    request = _request(chosen_model(model, sample), given)
-    result_file = ResultFile(output, overwrite=overwrite)
-    with result_file.keeping("perf"), PerfProgress(request.protocol) as progress:
+    _trace_defaults(context, given)
+    result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
+    trace_files = TraceFiles(
+        output,
+        wanted=given["op_tracing"] is not None,
+        perfetto=given["trace_format"].lower() == "perfetto",
+        overwrite=overwrite,
+    )
+    request = _request(chosen_model(model, sample), given, trace_files.folder)
+
+    def show(result: dict[str, Any]) -> None:
+        console.data(perf_text(result, top_k=given["top_k"]))
+
+    with result_file.keeping("perf", show), PerfProgress(request.protocol) as progress:
         result = perf(request, progress.on_event)
     if as_json:
         console.data_json(result)
     else:
-        console.data(perf_text(result))
+        show(result)
     result_file.write(result)
+    trace_path = trace_files.write(result["op_trace"])
     for warning in result["warnings"]:
         console.say("warning", warning)
     if not as_json:
-        console.say("next", f"winml inspect {'--sample' if sample else f'-m {console.quoted(request.model)}'}")
+        named = "--sample" if sample else f"-m {console.quoted(request.model)}"
+        console.say("next", _next(given, trace_path, named))
 
 
-def _request(model: str, given: dict[str, Any]) -> Any:
+def _trace_defaults(context: click.Context, given: dict[str, Any]) -> None:
+    """One session and one timed run are enough for a trace, unless the user said otherwise."""
+    if given["op_tracing"] is None:
+        return
+    given["op_tracing"] = given["op_tracing"].lower()
+    for name in ("iterations", "sessions"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+            given[name] = 1
+
+
+def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
+    if trace_path is not None:
+        return f"winml trace diff {console.quoted(trace_path)} OTHER_op_trace.json"
+    if given["op_tracing"] is not None:
+        return f"winml perf {named} --op-tracing {given['op_tracing']} -o perf.json keeps the trace"
+    return f"winml inspect {named}"
+
+
+def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
     from winml.modelkit.app.perf import DEFAULT_TIMEOUT_S, PerfRequest
     from winml.modelkit.bench.sessions import PerfProtocol
     from winml.modelkit.cli.words import input_request
@@ -96,4 +156,8 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         inputs=input_request(given),
         strict_ep=given["strict_ep"],
         memory=given["memory"],
+        op_tracing=given["op_tracing"],
+        keep_trace=keep_trace,
+        baseline=None if given["baseline"] is None else Path(given["baseline"]),
+        monitor=given["monitor"],
     )

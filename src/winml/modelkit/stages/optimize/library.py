@@ -14,7 +14,8 @@ from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.stages.optimize.table import Pass
 from winml.modelkit.stages.optimize.workspace import Version, Workspace
 
-Change = Callable[[ir.Model], Any]
+Change = Callable[[ir.Model], ir.Model | None]
+"""Takes a model, which it uses up, and returns the one that a pass makes of it, or None when it finds nothing to do."""
 
 _RULES = ("onnxscript.rewriter.rules.common", "onnxscript.rewriter.rules.fusion._rms_normalization")
 _ARGUMENTS = {"LiftConstantsToInitializersPass": {"lift_all_constants": True, "size_limit": 0}}
@@ -27,27 +28,37 @@ class Graphs:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._read: dict[str, onnx.ModelProto] = {}
+        self._plain: dict[str, tuple[onnx.ModelProto, str]] = {}
 
     def apply(self, row: Pass, version: Version) -> Version | None:
         """The version a pass makes of another, or None when it changes nothing."""
         change = _change(row)
         try:
-            model = ir.from_proto(self._inferred(version))
-            ir.external_data.set_base_dir(model.graph, version.path.parent)
-            change(model)
-            changed = ir.to_proto(model)
+            plain, before = self._saved(version)
+            changed = change(_loaded(plain, version))
+            proto = None if changed is None else ir.to_proto(changed)
         except Exception as error:
             # A library may raise anything on a graph it was not written for; the version before it is untouched.
             raise RunFailedError(_last_line(error)) from error
-        made = self._workspace.write(changed)
-        return None if made.digest == version.digest else made
+        made = None if proto is None else self._workspace.write(proto)
+        return None if made is None or made.digest == before else made
 
-    def _inferred(self, version: Version) -> onnx.ModelProto:
-        """The version with the shapes that can be inferred; kept, because several passes start from it."""
-        if version.digest not in self._read:
-            self._read = {version.digest: onnx.shape_inference.infer_shapes(version.model, data_prop=True)}
-        return self._read[version.digest]
+    def _saved(self, version: Version) -> tuple[onnx.ModelProto, str]:
+        """The version with the shapes that can be inferred, and its digest as onnx-ir writes it.
+
+        Inferred shapes of outputs and what saving adds are not the work of a pass.
+        """
+        if version.digest not in self._plain:
+            inferred = onnx.shape_inference.infer_shapes(version.model, data_prop=True)
+            saved = self._workspace.write(ir.to_proto(_loaded(inferred, version)))
+            self._plain = {version.digest: (inferred, saved.digest)}
+        return self._plain[version.digest]
+
+
+def _loaded(model: onnx.ModelProto, version: Version) -> ir.Model:
+    loaded = ir.from_proto(model)
+    ir.external_data.set_base_dir(loaded.graph, version.path.parent)
+    return loaded
 
 
 def _last_line(error: BaseException) -> str:
@@ -61,14 +72,22 @@ def _last_line(error: BaseException) -> str:
 def _change(row: Pass) -> Change:
     if row.kind == "ir":
         passes = importlib.import_module("onnx_ir.passes.common")
-        return ir.passes.Sequential(*(getattr(passes, name)(**_ARGUMENTS.get(name, {})) for name in row.parts))
+        return _by(ir.passes.Sequential(*(getattr(passes, name)(**_ARGUMENTS.get(name, {})) for name in row.parts)))
     if row.kind == "onnxscript":
-        return _rewriter(row.parts)
-    change: Change = importlib.import_module(f"{_REWRITES}.{row.parts[0]}").rewrite
-    return change
+        return _by(_rewriter(row.parts))
+    rewrite = importlib.import_module(f"{_REWRITES}.{row.parts[0]}").rewrite
+    return lambda model: model if rewrite(model) else None
 
 
-def _rewriter(names: tuple[str, ...]) -> Change:
+def _by(change: ir.passes.PassBase) -> Change:
+    def apply(model: ir.Model) -> ir.Model | None:
+        result = change(model)
+        return result.model if result.modified else None
+
+    return apply
+
+
+def _rewriter(names: tuple[str, ...]) -> ir.passes.PassBase:
     from onnxscript import rewriter
 
     modules = [importlib.import_module(name) for name in _RULES]
@@ -77,5 +96,5 @@ def _rewriter(names: tuple[str, ...]) -> Change:
         found = next(getattr(module, name) for module in modules if hasattr(module, name))
         found = found() if inspect.isfunction(found) else found
         rules += found if isinstance(found, list | tuple) else getattr(found, "rules", [found])
-    change: Change = rewriter.RewritePass(rules)
+    change: ir.passes.PassBase = rewriter.RewritePass(rules)
     return change

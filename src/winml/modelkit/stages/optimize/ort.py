@@ -15,9 +15,9 @@ from onnxruntime.capi.onnxruntime_pybind11_state import OrtExternalInitializerIn
 
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.graph import walk
-from winml.modelkit.session.failures import plain
+from winml.modelkit.session import failures
 from winml.modelkit.stages.optimize.table import BY_NAME, TRANSFORMERS, Pass
-from winml.modelkit.stages.optimize.workspace import Version, Workspace
+from winml.modelkit.stages.optimize.workspace import Version, Workspace, nameless
 
 _DISABLED = "optimization.disable_specified_optimizers"
 _EMBED_BYTES = 2**20
@@ -64,6 +64,7 @@ class Transformers:
     ) -> Version:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1  # starting threads costs more than most passes
         kept = set(keep)
         options.add_session_config_entry(_DISABLED, ";".join(name for name in TRANSFORMERS if name not in kept))
         for key, value in entries:
@@ -79,7 +80,7 @@ class Transformers:
             )
             compiler.compile_to_file(str(path))
         except Exception as error:
-            raise RunFailedError(f"ONNX Runtime: {plain(str(error))}") from error
+            raise RunFailedError(nameless(failures.opening(error, version.path), version.path)) from error
         return self._workspace.read(path)
 
     @staticmethod

@@ -27,8 +27,8 @@ def resolve(
 ) -> OptimizeSection:
     """The section behind the options; without a target it is good for every one.
 
-    A level leaves out passes that make operators the target does not take; a pass that was asked for by name and does
-    so is an error.
+    A level leaves out passes that may make operators the target does not take; one that was asked for by name is an
+    error.
     """
     wanted = {table.find(name).name for name in enable}
     unwanted = {table.find(name).name for name in disable}
@@ -38,7 +38,7 @@ def resolve(
     if opset is not None and opset < LOWEST_OPSET:
         raise RequestError(f"opset must be at least {LOWEST_OPSET} but got {opset}")
     checked = None if allow_unsupported else target
-    chosen = {row.name for row in _of_level(level, target) if not _only_makes(row, checked)}
+    chosen = {row.name for row in _of_level(level, target) if not refused(checked, row.produces)}
     for name in sorted(wanted):
         _require_supported(table.BY_NAME[name], checked)
     names = (chosen | wanted) - unwanted
@@ -54,14 +54,8 @@ def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:
     return tuple(row for row in table.PASSES if row.level in levels or row.name in extra)
 
 
-def _only_makes(row: Pass, target: Target | None) -> list[str]:
-    """What a pass makes when the target takes none of it; a pass that may make other things is tried."""
-    never = refused(target, row.produces)
-    return never if len(never) == len(row.produces) else []
-
-
 def _require_supported(row: Pass, target: Target | None) -> None:
-    never = _only_makes(row, target)
+    never = refused(target, row.produces)
     if never:
         raise RequestError(
             f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to take",

@@ -14,6 +14,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, synthetic
 from winml.modelkit.session.session import WinMLSession
+from winml.modelkit.stages.optimize.workspace import nameless
 
 ROUNDING = 1e-3
 """Largest difference, relative to the largest number of an output, that reordered arithmetic may cause."""
@@ -50,7 +51,7 @@ def reference(model: Path, *, seed: int, dims: Mapping[str, int]) -> Reference:
             if any(not _equal(sample.outputs, session.run(sample.inputs)) for sample in samples):
                 return Reference((), "the outputs of the model change from run to run")
     except ModelkitError as error:
-        return Reference((), error.message)
+        return Reference((), nameless(error, model))
     return Reference(samples)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.tensors import is_external
@@ -39,6 +39,11 @@ def op_counts(model: ModelProto) -> dict[str, int]:
 def opset(model: ModelProto) -> int:
     """The version of the default domain; 0 when the model imports none."""
     return next((int(entry.version) for entry in model.opset_import if walk.domain_of(entry.domain) == ""), 0)
+
+
+def nameless(error: ModelkitError, path: Path) -> str:
+    """The message of an error about a file of the workspace, whose name means nothing to a user."""
+    return error.message.replace(f"`{path}`", "the model").replace(str(path), "the model")
 
 
 class Workspace:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from onnx import ModelProto
 
@@ -16,7 +17,7 @@ from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.data.dataset import Dataset, open_dataset
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import Arrays
-from winml.modelkit.stages.quantize import dynamic, fidelity, float16, static, weight_only
+from winml.modelkit.stages.quantize import fidelity, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.library import guarded
@@ -46,7 +47,12 @@ class Mode(Protocol):
     ) -> tuple[ModelProto, Selection]: ...
 
 
-WITHOUT_DATA: dict[str, Mode] = {"fp16": float16, "dynamic": dynamic, "weight_only": weight_only}
+WITHOUT_DATA: dict[str, str] = {
+    "fp16": "winml.modelkit.stages.quantize.float16",
+    "dynamic": "winml.modelkit.stages.quantize.dynamic",
+    "weight_only": "winml.modelkit.stages.quantize.weight_only",
+}
+"""Modules by mode, imported when needed: that of `weight_only` costs more than all others together."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ class _Job:
     work: Path
     """A folder that goes with the worker."""
     progress: Progress
+    compare: bool
+    """Whether the outputs of both models are compared at the end."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +98,13 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
             model_folder=Path(args.get("model_folder") or path.parent),
             work=Path(folder),
             progress=_progress(context),
+            compare=args.get("compare", True),
         )
         outcome = _quantized(job)
         context.event("progress", step="writing", done=0, total=1)
         written = files.save(outcome.model if outcome.changed else files.load(path), job.output, overwrite=True)
         context.event("progress", step="comparing", done=0, total=1)
-        compared = fidelity.measure(path, job.output, _inputs(outcome.dataset), source=outcome.dataset.source)
+        compared = _compared(job, outcome)
     return {
         "changed": outcome.changed,
         "mode": section.mode,
@@ -103,7 +112,7 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
         "calibration": outcome.calibration,
         "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
         "fidelity": compared,
-        "notes": list(outcome.notes),
+        "notes": list(outcome.notes) if outcome.changed else [],
         "warnings": _warnings(outcome, compared),
     }
 
@@ -128,7 +137,7 @@ def _quantized(job: _Job) -> _Outcome:
         return _static(job)
     if job.section.calibration is not None:
         raise RequestError(f"mode `{job.section.mode}` takes no calibration data")
-    return _without_data(job, WITHOUT_DATA[job.section.mode])
+    return _without_data(job, cast(Mode, import_module(WITHOUT_DATA[job.section.mode])))
 
 
 def _without_data(job: _Job, mode: Mode) -> _Outcome:
@@ -161,9 +170,9 @@ def _static(job: _Job) -> _Outcome:
     dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
     ops, producer = operators(prepared.model), producer_of(prepared.model)
     chosen = static.choose(prepared.model, section)
-    tensors = static.tensors_to_calibrate(prepared.model, chosen, values.types)
+    wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
-    calibration = calibrate(runnable, tensors, outputs, dataset, section, job.progress)
+    calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
     chosen = chosen.without(static.without_range(prepared.model, calibration.endless))
     with guarded():
         model, done = static.quantize(prepared, section, chosen, calibration, values.types)
@@ -180,6 +189,14 @@ def _static(job: _Job) -> _Outcome:
     return _Outcome(model, (*prepared.notes, *dataset.notes), summary(ops, done), facts, dataset)
 
 
+def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
+    source = outcome.dataset.source
+    if not outcome.changed or not job.compare:
+        reason = "not asked for" if outcome.changed else "nothing changed"
+        return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "outputs": []}
+    return fidelity.measure(job.path, job.output, _inputs(outcome.dataset), source=source)
+
+
 def _inputs(dataset: Dataset) -> Iterator[Arrays]:
     for sample in dataset:
         yield sample.inputs
@@ -189,10 +206,10 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     found = []
     if not outcome.changed:
         found.append("no change: nothing in the model could be quantized; the output is the model as it was")
-    fused = [entry for entry in outcome.nodes["left"] if _is_fused(entry["op"])]
+    fused = [entry for entry in outcome.nodes["left"] if entry["reason"] == static.FUSED]
     if fused:
         listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
-        found.append(f"operators that were fused before cannot be quantized and stay in float: {listed}")
+        found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
     apart = outcome.nodes["quantized"].get("BatchNormalization")
     if apart:
         found.append(f"{apart} BatchNormalization nodes are quantized by themselves; `winml optimize` folds them first")
@@ -201,10 +218,6 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
     found += [_poor(entry) for entry in poor]
     return found
-
-
-def _is_fused(op: str) -> bool:
-    return ":" in op and any(word in op for word in ("Conv", "MatMul", "Gemm", "Attention"))
 
 
 def _poor(entry: dict[str, Any]) -> str:

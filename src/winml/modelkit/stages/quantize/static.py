@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ PAIRS_OPSET = 13
 FUSED = "it was fused before, and no quantizer takes it apart"
 _PRODUCTS = ("Attention", "Conv", "Gemm", "MatMul")
 """What the names of fused operators that multiply have in common."""
+_MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that leave every number as it is."""
 _QNN_LEFT = ("Cast",)
 _NUMPY = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
 
@@ -86,17 +89,29 @@ def _is_fused(node: NodeProto) -> bool:
     return node.domain == "com.microsoft" and any(word in node.op_type for word in _PRODUCTS)
 
 
-def tensors_to_calibrate(model: ModelProto, selection: Selection, types: Mapping[str, int]) -> list[str]:
-    """Float values that the chosen nodes read or make, in the order of the graph."""
+@dataclass(frozen=True)
+class Wanted:
+    """Values whose ranges are needed."""
+
+    tensors: list[str]
+    """To be observed, in the order of the graph."""
+    same: Mapping[str, str]
+    """Values that hold the same numbers as an observed one, only elsewhere."""
+
+
+def to_calibrate(model: ModelProto, selection: Selection, types: Mapping[str, int]) -> Wanted:
+    """The float values that the chosen nodes read or make."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    found = (
-        name
-        for node in model.graph.node
-        if node.name in selection.chosen
-        for name in (*node.input, *node.output)
-        if name not in weights and types.get(name) in FLOATS
-    )
-    return list(dict.fromkeys(found))
+    tensors: dict[str, None] = {}
+    same: dict[str, str] = {}
+    for node in model.graph.node:
+        if node.name not in selection.chosen:
+            continue
+        names = [n for n in (*node.input, *node.output) if n not in weights and types.get(n) in FLOATS]
+        if node.op_type in _MOVES and len(names) == 2:  # what it reads and what it makes
+            same[names[1]] = same.get(names[0], names[0])
+        tensors.update(dict.fromkeys(name for name in names if name not in same))
+    return Wanted(list(tensors), same)
 
 
 def without_range(model: ModelProto, endless: Mapping[str, str]) -> dict[str, str]:

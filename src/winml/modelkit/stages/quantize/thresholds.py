@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 BINS = 2048
-LEVELS = 256
-"""Steps of an 8-bit type."""
+LEVELS = 128
+"""Steps the search shows a histogram in. With as many as uint8 has, narrow ranges lose nothing in it and always win."""
 
 _CANDIDATES = 128
 _TINY = 1e-10
@@ -57,11 +57,10 @@ def entropy(histogram: Histogram) -> Range:
     """
     counts = _folded(histogram)
     bins = len(counts)
-    levels = LEVELS // 2 if histogram.range.low < 0.0 < histogram.range.high else LEVELS
-    if bins <= levels:
+    if bins <= LEVELS:
         return histogram.range
-    step = max(1, (bins - levels) // _CANDIDATES)
-    best = min((*range(levels, bins, step), bins), key=_divergence_of(counts, levels))
+    step = max(1, (bins - LEVELS) // _CANDIDATES)
+    best = min((*range(LEVELS, bins, step), bins), key=_divergence_of(counts))
     limit = best * histogram.width
     return Range(max(histogram.range.low, -limit), min(histogram.range.high, limit))
 
@@ -80,12 +79,12 @@ def _folded(histogram: Histogram) -> Counts:
     return folded
 
 
-def _divergence_of(counts: Counts, levels: int) -> Callable[[int], float]:
+def _divergence_of(counts: Counts) -> Callable[[int], float]:
     def divergence(bins: int) -> float:
-        """How much is lost when the first `bins` bins are kept and shown in `levels` steps."""
+        """How much is lost when the first `bins` bins are kept and shown in `LEVELS` steps."""
         kept = counts[:bins].astype(np.float64)
         filled = kept > 0
-        starts = np.linspace(0, bins, levels, endpoint=False).astype(np.int64)
+        starts = np.linspace(0, bins, LEVELS, endpoint=False).astype(np.int64)
         sizes = np.diff(np.append(starts, bins))
         per_bin = np.add.reduceat(kept, starts) / np.maximum(np.add.reduceat(filled.astype(np.float64), starts), 1.0)
         shown = np.repeat(per_bin, sizes) * filled

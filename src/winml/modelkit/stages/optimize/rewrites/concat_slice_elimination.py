@@ -9,7 +9,7 @@ import onnx_ir as ir
 from winml.modelkit.stages.optimize.rewrites.editing import Editor, attribute, integers, nodes, shape
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "Slice"):
         maker = node.inputs[0].producer() if node.inputs[0] is not None else None
@@ -17,6 +17,7 @@ def rewrite(model: ir.Model) -> None:
             taken = _whole_inputs(maker, node)
             if taken:
                 _bypass(editor, node, taken, attribute(maker, "axis", 0))
+    return editor.replaced
 
 
 def _whole_inputs(concat: ir.Node, node: ir.Node) -> list[ir.Value]:

@@ -74,6 +74,8 @@ class Editor:
     def __init__(self, model: ir.Model) -> None:
         self._model = model
         self._names = set(_names(model))
+        self.replaced = False
+        """Whether anything was put in the place of something else."""
 
     def fresh(self, base: str | None, suffix: str) -> str:
         name = wanted = f"{base or 'value'}_{suffix}"
@@ -109,6 +111,7 @@ class Editor:
 
     def replace(self, old: Sequence[ir.Node], new: Sequence[ir.Node], outputs: dict[ir.Value, ir.Value]) -> None:
         """Put `new` where the last of `old` is; `outputs` says which value takes the place of which."""
+        self.replaced = True
         last = old[-1]
         graph = last.graph
         assert graph is not None

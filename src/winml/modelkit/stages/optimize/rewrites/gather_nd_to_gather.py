@@ -11,12 +11,13 @@ import onnx_ir as ir
 from winml.modelkit.stages.optimize.rewrites.editing import Editor, attribute, constant, fixed_shape, nodes
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "GatherND"):
         sizes, indices = fixed_shape(node.inputs[0]), constant(node.inputs[1])
         if sizes and indices is not None and attribute(node, "batch_dims", 0) == 0:
             _replace(editor, node, sizes, indices)
+    return editor.replaced
 
 
 def _replace(editor: Editor, node: ir.Node, sizes: tuple[int, ...], indices: np.ndarray[tuple[int, ...]]) -> None:

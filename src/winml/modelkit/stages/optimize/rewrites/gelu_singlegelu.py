@@ -13,11 +13,12 @@ _TOLERANCE = 1e-3
 """Constants are compared relative to this: exporters write them with three to eight digits."""
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for kind in ("Erf", "Tanh"):
         for node in nodes(model, kind):
             _fuse(editor, node)
+    return editor.replaced
 
 
 def _fuse(editor: Editor, inner: ir.Node) -> None:

@@ -16,13 +16,14 @@ from winml.modelkit.stages.optimize.rewrites.editing import Editor, attribute, f
 MIN_RANK = 5
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for transpose in nodes(model, "Transpose"):
         first = transpose.inputs[0].producer() if transpose.inputs[0] is not None else None
         last = only_use(transpose.outputs[0])
         if first is not None and last is not None and _is_pattern(first, transpose, last):
             _lower(editor, first, transpose)
+    return editor.replaced
 
 
 def _is_pattern(first: ir.Node, transpose: ir.Node, last: ir.Node) -> bool:

@@ -8,12 +8,13 @@ import onnx_ir as ir
 from winml.modelkit.stages.optimize.rewrites.editing import Editor, nodes, only_use, shape
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for matmul in nodes(model, "MatMul"):
         add = only_use(matmul.outputs[0])
         if add is not None and add.op_type == "Add" and not add.domain:
             _fuse(editor, matmul, add)
+    return editor.replaced
 
 
 def _fuse(editor: Editor, matmul: ir.Node, add: ir.Node) -> None:

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from winml.modelkit.stages.optimize.rewrites.editing import MICROSOFT, Editor, nodes, opset
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     domain = "" if opset(model) >= 20 else MICROSOFT
     for node in nodes(model, "BiasGelu", MICROSOFT):
@@ -15,3 +15,4 @@ def rewrite(model: ir.Model) -> None:
         add = editor.node("Add", node.inputs, output)
         gelu = editor.node("Gelu", [add.outputs[0]], output, domain=domain)
         editor.replace([node], [add, gelu], {output: gelu.outputs[0]})
+    return editor.replaced

@@ -10,13 +10,14 @@ from winml.modelkit.stages.optimize.rewrites.editing import MICROSOFT, Editor, a
 _FUSED = ("activation", "activation_params")
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "FusedConv", MICROSOFT):
         name = attribute(node, "activation", "")
         parameters = attribute(node, "activation_params", ())
         if not name or (activation.known(name, parameters) and (name != "Clip" or opset(model) >= 11)):
             _unfuse(editor, node, name, parameters)
+    return editor.replaced
 
 
 def _unfuse(editor: Editor, node: ir.Node, name: str, parameters: tuple[float, ...]) -> None:

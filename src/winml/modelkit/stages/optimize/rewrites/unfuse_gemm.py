@@ -10,7 +10,7 @@ from winml.modelkit.stages.optimize.rewrites.editing import MICROSOFT, Editor, a
 _PARAMETERS = ("activation_alpha", "activation_beta")
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "FusedGemm", MICROSOFT):
         name = attribute(node, "activation", "")
@@ -18,6 +18,7 @@ def rewrite(model: ir.Model) -> None:
         given = [float(value) for value in parameters if value is not None]
         if activation.known(name, given) and (name != "Clip" or opset(model) >= 11):
             _unfuse(editor, node, name, given)
+    return editor.replaced
 
 
 def _unfuse(editor: Editor, node: ir.Node, name: str, parameters: list[float]) -> None:

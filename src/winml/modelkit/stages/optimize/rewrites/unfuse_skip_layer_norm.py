@@ -7,12 +7,13 @@ import onnx_ir as ir
 from winml.modelkit.stages.optimize.rewrites.editing import MICROSOFT, Editor, attribute, nodes
 
 
-def rewrite(model: ir.Model) -> None:
+def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "SkipLayerNormalization", MICROSOFT):
         mean, inverse = (*node.outputs, None, None, None)[1:3]
         if not any(value is not None and (value.uses() or value.is_graph_output()) for value in (mean, inverse)):
             _unfuse(editor, node)
+    return editor.replaced
 
 
 def _unfuse(editor: Editor, node: ir.Node) -> None:

@@ -1,0 +1,174 @@
+"""`winml quantize`: a model in smaller numbers, with how far its outputs moved."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app import targets
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import precision
+from winml.modelkit.stages.quantize import advice
+from winml.modelkit.store import atomic
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/quantize/1"
+PRELOAD = ("winml.modelkit.stages.quantize.stage",)
+DEFAULT_PRECISION = "int8"
+"""Where a target prefers no precision of its own."""
+RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+_CHOICE = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
+_WEIGHTS = ("weight_type", "per_channel", "symmetric_weights", "reduce_range")
+MEANINGFUL: dict[str, tuple[str, ...]] = {
+    "fp16": ("keep_io_types", *_CHOICE),
+    "dynamic": (*_WEIGHTS, *_CHOICE),
+    "static": (
+        "activation_type", "symmetric_activations", "rules", "calibration_method", "percentile", *_WEIGHTS, *_CHOICE,
+    ),
+    "weight_only": ("weight_type", "symmetric_weights", "block_size", *_CHOICE),
+}  # fmt: skip
+"""Keys of the section that each mode looks at; another one would reach nobody."""
+
+
+@dataclass(frozen=True)
+class QuantizeRequest:
+    """Everything the user decided."""
+
+    model: str
+    output: str
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    precision: str | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
+    """Keys of the section that are not to be as the target prefers."""
+    data: DataSection | None = None
+    sample_data: DataSection | None = None
+    """What the sample brings along, for a precision that needs data."""
+    compare: bool = True
+    overwrite: bool = False
+    timeout_s: float | None = None
+
+
+def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Quantize in a worker and return the JSON object of the contract."""
+    model, output = model_argument(request.model).path, Path(request.output).absolute()
+    _check_output(output, model, overwrite=request.overwrite)
+    target = targets.plan(request.target, request.ep, request.device).target
+    on_event({"event": "target", "target": target})
+    word, section = _section(request, target)
+    doubts = advice.check(section, target)
+    on_event({"event": "stage", "stage": "quantize"})
+    with _staged(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
+        report: dict[str, Any] = worker.call(
+            "stages.quantize",
+            {
+                "model": str(model),
+                "output": str(staged),
+                "section": sections.plain(section),
+                "model_folder": str(model.parent),
+                "compare": request.compare,
+            },
+            timeout_s=request.timeout_s,
+            on_event=on_event,
+            what="quantizing",
+        )
+    if section.calibration is not None and section.calibration.source == RANDOM:
+        doubts.append(RANDOM_DOUBT)
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": request.model,
+        "output": request.output,
+        **target.to_json(),
+        "precision": word,
+        "section": sections.plain(section),
+        **report,
+        "warnings": [*doubts, *report["warnings"]],
+    }
+
+
+def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
+    """The precision and the section for it; what the user changed must mean something there."""
+    word = precision.resolve(target, request.precision or precision.AUTO)
+    if word == precision.UNQUANTIZED and request.precision is None:
+        word = DEFAULT_PRECISION
+    section = precision.quantize_section(target, word)
+    if section is None:
+        raise RequestError(
+            f"precision `{word}` leaves the model as it is",
+            hint=f"name another one with `-p`: {', '.join(p for p in precision.PRECISIONS if p != word)}",
+        )
+    for name in request.changes:
+        if name not in MEANINGFUL[section.mode]:
+            raise RequestError(f"`{name}` has no meaning with precision `{word}`", hint="drop the option")
+    if section.mode != "static" and request.data is not None:
+        raise RequestError(f"precision `{word}` needs no calibration data", hint="drop `--data` or `--calibration`")
+    data = (request.data or request.sample_data) if section.mode == "static" else None
+    if section.mode == "static" and data is None:
+        raise RequestError(
+            f"precision `{word}` needs calibration data",
+            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+        )
+    changed = replace(section, **request.changes, calibration=_absolute(data))
+    # Read back, so that a value from the command line is checked like one from a config.
+    return word, sections.read(QuantizeSection, sections.plain(changed), "quantize")
+
+
+def _absolute(data: DataSection | None) -> DataSection | None:
+    """The data by paths that mean the same in the worker's folder."""
+    if data is None:
+        return None
+    source = data.source if data.source == RANDOM else str(Path(data.source).absolute())
+    processor = None if data.processor is None else str(Path(data.processor).absolute())
+    return replace(data, source=source, processor=processor)
+
+
+def _check_output(output: Path, model: Path, *, overwrite: bool) -> None:
+    """Whether the result can be written, asked before the work starts."""
+    if output.is_dir():
+        raise RequestError(f"output `{output}` is a directory", hint="name a file")
+    if not output.parent.is_dir():
+        raise RequestError(f"output folder not found: `{output.parent}`", hint="create it or choose another one")
+    if output.exists():
+        if output.samefile(model):
+            raise RequestError(f"output `{output}` is the model itself", hint="choose another name")
+        if not overwrite:
+            raise RequestError(f"output file exists: `{output}`", hint="add `--overwrite` to replace it")
+
+
+@contextlib.contextmanager
+def _staged(output: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A path in a folder beside `output`; its files move there when the block ends well, and go when it does not.
+
+    The worker may be ended at any moment, so that it must not write where its leftovers would stay.
+    """
+    folder = atomic.temporary_name(output.parent)
+    try:
+        try:
+            folder.mkdir()
+            yield folder / output.name
+            _move(folder, output, overwrite=overwrite)
+        except OSError as error:
+            raise atomic.refused(error, output) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(folder: Path, output: Path, *, overwrite: bool) -> None:
+    """Move the files of a model into place, the model itself last: it names the others."""
+    for file in sorted(folder.iterdir(), key=lambda file: file.name == output.name):
+        if not overwrite and (output.parent / file.name).exists():
+            raise RequestError(f"output file exists: `{output.parent / file.name}`", hint="add `--overwrite`")
+        file.replace(output.parent / file.name)

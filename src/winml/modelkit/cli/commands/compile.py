@@ -1,0 +1,89 @@
+"""`winml compile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option, target_options
+
+
+@click.command(
+    "compile",
+    help="Compile models for an execution provider into ONNX files with EP contexts. Several models share one context: "
+    "weights they have in common are stored once. Each result is run against its source.",
+    epilog=examples(
+        "winml compile -m model.onnx --target qnn/npu -o model_ctx.onnx",
+        "winml compile -m prefill.onnx -m decode.onnx --target qnn/npu --output-dir compiled",
+        "winml compile -m model.onnx --target qnn/npu --ep-options soc_model=60 --embed --output-dir compiled",
+        "winml compile --list --target qnn/npu",
+    ),
+    context_settings=HELP,
+)
+@click.option("-m", "--model", "models", multiple=True, metavar="FILE", help="An ONNX model; may be repeated.")
+@click.option("-o", "--output", metavar="FILE", help="The file a single model becomes.")
+@click.option("--output-dir", metavar="DIR", help="Folder for NAME_ctx.onnx; needed for several models.")
+@target_options
+@click.option("--config", metavar="FILE", help="A build config; its compile section counts.")
+@click.option("--compiler", metavar="NAME", help="ort (default), ort_jit or qairt; `--list` shows which are here.")
+@click.option("--embed", is_flag=True, help="Put the compiled data into the ONNX file (one model).")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; wins over --config."
+)
+@click.option("--qnn-sdk-root", metavar="DIR", help="Folder of the QAIRT SDK (default: $QNN_SDK_ROOT).")
+@click.option("--no-validate", is_flag=True, help="Do not run the result against its source.")
+@click.option("--no-cache", is_flag=True, help="Compile again although the cache has the result.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per model (1800).")
+@click.option("--overwrite", is_flag=True, help="Replace existing files.")
+@click.option("--list", "listing", is_flag=True, help="Show the compilers for the target and why some are not here.")
+@json_option
+def command(listing: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.compile import compile_models, list_compilers, raise_for
+    from winml.modelkit.cli.progress import CompileProgress
+    from winml.modelkit.render.compile import compile_text, compilers_text
+
+    request = _request(given)
+    if listing:
+        listed = list_compilers(request)
+        console.data_json(listed) if as_json else console.data(compilers_text(listed))
+        return
+    with CompileProgress() as progress:
+        result = compile_models(request, progress.on_event)
+    if not as_json:
+        console.data(compile_text(result))
+    for warning in result["warnings"]:
+        console.say("warning", warning)
+    raise_for(result)
+    if as_json:
+        console.data_json(result)
+        return
+    runs = [row["output"] for row in result["models"] if row["validation"]["status"] == "passed"]
+    if runs:
+        path = console.quoted(str(Path(result["folder"]) / runs[0]))
+        console.say("next", f"winml perf -m {path} --target {result['target']}")
+
+
+def _request(given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.compile import DEFAULT_TIMEOUT_S, CompileRequest, read_config
+    from winml.modelkit.ep.options import parse_pairs
+
+    return CompileRequest(
+        models=given["models"],
+        output=given["output"],
+        output_dir=given["output_dir"],
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        config={} if given["config"] is None else read_config(given["config"]),
+        compiler=given["compiler"],
+        embed=given["embed"] or None,
+        ep_options=parse_pairs(given["ep_options"]),
+        qnn_sdk_root=given["qnn_sdk_root"],
+        validate=not given["no_validate"],
+        reuse=not given["no_cache"],
+        overwrite=given["overwrite"],
+        timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
+    )

@@ -1,0 +1,98 @@
+"""`winml optimize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, target_options
+
+
+@click.command(
+    "optimize",
+    help="Run passes over a model and compare its outputs before and after. Levels are ONNX Runtime's: none, basic "
+    "(operators of ONNX only, good to quantize afterwards), extended, all.",
+    epilog=examples(
+        "winml optimize --list",
+        "winml optimize --sample -o optimized.onnx",
+        "winml optimize -m model.onnx -o optimized.onnx --target qnn/npu",
+        "winml optimize -m model.onnx -o fused.onnx --level none --enable conv_bn_fusion --enable gelu-fusion",
+        "winml optimize -m model.onnx -o newer.onnx --opset 21 --dim batch=1",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@click.option("-o", "--output", metavar="FILE", help="The optimized model.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@target_options
+@click.option("--level", metavar="LEVEL", help="Passes to start from: none, basic (default), extended, all.")
+@click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; repeat for more.")
+@click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out; repeat for more.")
+@click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Write a size for a symbolic dimension.")
+@click.option("--allow-unsupported", is_flag=True, help="Also make operators that the target does not take.")
+@click.option("--no-verify", is_flag=True, help="Do not compare outputs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the compared inputs.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds (default 1800).")
+@click.option("--list", "show_list", is_flag=True, help="Show every pass and what it does.")
+@json_option
+def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **given: Any) -> None:
+    if show_list:
+        _list(given, as_json=as_json)
+        return
+    from winml.modelkit.app.optimize import optimize
+    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.render.optimize import optimize_text
+
+    request = _request(chosen_model(model, sample), given)
+    with StageProgress() as progress:
+        progress.on_event({"event": "stage", "stage": "optimize"})
+        result = optimize(request, progress.on_event)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(optimize_text(result))
+    for warning in result["warnings"]:
+        console.say("warning", warning)
+    if not as_json:
+        output = console.quoted(request.output)
+        after = f"perf -m {output}" if sample else f"compare {console.quoted(request.model)} {output}"
+        console.say("next", f"winml {after}")
+
+
+def _list(given: dict[str, Any], *, as_json: bool) -> None:
+    from winml.modelkit.app.optimize import passes
+    from winml.modelkit.render.optimize import passes_text
+
+    result = passes(given["target"], given["ep"], given["device"])
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(passes_text(result))
+
+
+def _request(model: str, given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.optimize import DEFAULT_TIMEOUT_S, OptimizeRequest
+    from winml.modelkit.cli.words import dimensions
+
+    if given["output"] is None:
+        raise click.UsageError("name the optimized model with `-o FILE`")
+    return OptimizeRequest(
+        model=model,
+        output=given["output"],
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        level=given["level"],
+        enable=given["enable"],
+        disable=given["disable"],
+        opset=given["opset"],
+        dims=dimensions(given["dims"]),
+        allow_unsupported=given["allow_unsupported"],
+        verify=not given["no_verify"],
+        seed=given["seed"],
+        overwrite=given["overwrite"],
+        timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
+    )

@@ -1,0 +1,112 @@
+"""`winml quantize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.build_options import calibration_data, calibration_options
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, target_options
+
+_FIELDS = {
+    "activations": "activation_type",
+    "weights": "weight_type",
+    "per_channel": "per_channel",
+    "symmetric_activations": "symmetric_activations",
+    "symmetric_weights": "symmetric_weights",
+    "reduce_range": "reduce_range",
+    "rules": "rules",
+    "method": "calibration_method",
+    "percentile": "percentile",
+    "block_size": "block_size",
+    "keep_io": "keep_io_types",
+}
+"""Options and the keys of the section they change; an option that is not given changes nothing."""
+_NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
+
+
+@click.command(
+    "quantize",
+    help="Quantize a model in the way the target prefers, and compare its outputs with the original's. Static "
+    "precisions (int8, w8a16, w4a16, int16) need calibration data; dynamic, int4 and fp16 do not.",
+    epilog=examples(
+        "winml quantize --sample -o int8.onnx",
+        "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --data images/ --samples 128",
+        "winml quantize -m bert.onnx -o dynamic.onnx -p dynamic",
+        "winml quantize -m bert.onnx -o int8.onnx --data texts.csv --column text=sentence --op-types MatMul",
+        "winml quantize -m llm.onnx -o int4.onnx -p int4 --block-size 64",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@click.option("-o", "--output", metavar="FILE", help="The quantized model.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@target_options
+@click.option(
+    "-p",
+    "--precision",
+    metavar="P",
+    help="fp16, int8, w8a16, w4a16, int16, dynamic or int4 (default: what the target prefers, or int8).",
+)
+@calibration_options
+@click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
+@click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
+@click.option("--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights.")
+@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Zero in the middle, or not.")
+@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Zero in the middle, or not.")
+@click.option("--reduce-range", is_flag=True, default=None, help="7-bit weights, where 16-bit sums could saturate.")
+@click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
+@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are found.")
+@click.option("--percentile", type=click.FloatRange(50, 100), metavar="P", help="Share of values kept (99.99).")
+@click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; repeat for more.")
+@click.option("--exclude-op-types", multiple=True, metavar="OP", help="Not this operator; repeat for more.")
+@click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; repeat for more.")
+@click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Not this node; repeat for more.")
+@click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
+@click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
+@click.option("--no-compare", is_flag=True, help="Do not compare outputs.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds it may take.")
+@json_option
+def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.quantize import quantize
+    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.render.quantize import quantize_text
+
+    request = _request(chosen_model(model, sample), given, sample=sample)
+    with StageProgress() as progress:
+        result = quantize(request, progress.on_event)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(quantize_text(result))
+    for note in result["notes"]:
+        console.say("note", note)
+    for warning in result["warnings"]:
+        console.say("warning", warning)
+    if not as_json:
+        console.say("next", f"winml compare {console.quoted(request.model)} {console.quoted(request.output)}")
+
+
+def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
+    from winml.modelkit.app.quantize import QuantizeRequest
+
+    if given["output"] is None:
+        raise click.UsageError("name the quantized model with `-o FILE`")
+    changes = {field: given[option] for option, field in _FIELDS.items() if given[option] is not None}
+    changes |= {field: given[field] for field in _NAME_FIELDS if given[field]}
+    return QuantizeRequest(
+        model=model,
+        output=given["output"],
+        target=given["target"],
+        ep=given["ep"],
+        device=given["device"],
+        precision=given["precision"],
+        changes=changes,
+        data=calibration_data(False, given),
+        sample_data=calibration_data(sample, given),
+        compare=not given["no_compare"],
+        overwrite=given["overwrite"],
+        timeout_s=given["timeout"],
+    )

@@ -1,0 +1,48 @@
+"""`winml trace`."""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option, output_options
+
+
+@click.group(
+    "trace",
+    help="Operator traces that `winml perf --op-tracing` wrote.",
+    epilog=examples("winml trace diff before_op_trace.json after_op_trace.json"),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+@command.command(
+    "diff",
+    help="Tell which operators changed from one trace to another, moved to another provider, appeared or vanished.",
+    epilog=examples(
+        "winml trace diff before_op_trace.json after_op_trace.json",
+        "winml trace diff a_op_trace.json b_op_trace.json --top-k 20 --json -o diff.json",
+    ),
+    context_settings=HELP,
+)
+@click.argument("before")
+@click.argument("after")
+@click.option("--top-k", type=click.IntRange(min=1), default=10, show_default=True, metavar="K", help="Lines to show.")
+@output_options
+@json_option
+def diff(before: str, after: str, top_k: int, output: str | None, overwrite: bool, as_json: bool) -> None:
+    from winml.modelkit.app.trace import trace_diff
+    from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.render.trace import diff_text
+
+    result_file = ResultFile(output, overwrite=overwrite)
+    result = trace_diff(before, after)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(diff_text(result, top_k))
+    result_file.write(result)
+    for note in result["notes"]:
+        console.say("note", note)

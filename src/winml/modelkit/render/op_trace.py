@@ -1,0 +1,108 @@
+"""An operator trace as a table: largest share first, with the shares added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from winml.modelkit.render.table import table
+from winml.modelkit.render.units import size
+
+_WIDTH = 46
+_UNITS = {"us": "µs", "cycles": "cycles"}
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _short(text: str) -> str:
+    """The end of a long name, which tells more than its begin."""
+    return text if len(text) <= _WIDTH else "…" + text[-_WIDTH + 1 :]
+
+
+def _node(operator: dict[str, Any]) -> str:
+    """The model's node where there is one; what the EP inserted is named with its neighbour."""
+    if operator["origin"] == "inserted":
+        at = f" (before {operator['neighbour']})" if operator["neighbour"] else ""
+        return _short(f"+ {operator['op_path']}{at}")
+    if operator["origin"] in ("boundary", "unknown") or not operator["onnx_nodes"]:
+        return _short(operator["op_path"])
+    more = f" +{len(operator['onnx_nodes']) - 1}" if len(operator["onnx_nodes"]) > 1 else ""
+    return _short(operator["onnx_nodes"][0]) + more
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def _rows(operators: Iterable[dict[str, Any]], unit: str, *, detail: bool) -> list[tuple[str, ...]]:
+    word = _UNITS[unit]
+    extra = ("DRAM read", "VTCM hit") if detail else ()
+    rows: list[tuple[str, ...]] = [("node", "type", f"avg {word}", f"p90 {word}", "share", "sum", *extra)]
+    added = 0.0
+    for o in operators:
+        share = o["percent_of_total"] or 0.0
+        added += share
+        kind = o["onnx_op_type"] or o["op_type"] or o["name"]
+        more = (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
+        rows.append(
+            (_node(o), kind, _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %", f"{added:.1f} %",
+             *more)
+        )  # fmt: skip
+    return rows
+
+
+def _bytes(value: float | None) -> str:
+    return "" if value is None else size(int(value))
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.0f} %"
+
+
+def _section(operators: Sequence[dict[str, Any]], unit: str, top_k: int) -> list[str]:
+    timed = [o for o in operators if o["unit"] == unit and o["percent_of_total"] is not None]
+    if not timed:
+        return []
+    timed.sort(key=lambda o: (-o["percent_of_total"], o["op_path"]))
+    eps = " and ".join(sorted({o["ep"].removesuffix("ExecutionProvider") for o in timed}))
+    shown = timed[:top_k]
+    detail = any(o["dram_read_bytes"] is not None for o in shown)
+    head = f"  {_count(len(timed), 'operator')} on {eps}, share of their {_UNITS[unit]}"
+    more = f", the first {top_k}" if len(timed) > top_k else ""
+    return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 8)))]
+
+
+def _whole(trace: dict[str, Any]) -> list[str]:
+    """The sum of operators against the whole run."""
+    summary, lines = trace["summary"], []
+    if summary.get("unexplained_us") is not None:
+        known = summary["end_to_end_us"] - summary["unexplained_us"]
+        lines.append(
+            f"  explained  {_number(known)} of {_number(summary['end_to_end_us'])} µs per run; "
+            f"{_number(abs(summary['unexplained_us']))} µs ({summary['unexplained_pct']:.1f} %) are not in an operator"
+        )
+    if summary.get("accelerator_cycles"):
+        lines.append(
+            f"  cycles     {_number(summary['operators_cycles'])} of {_number(summary['accelerator_cycles'])} "
+            "the accelerator counted"
+        )
+    absorbed = len(summary.get("absorbed_nodes", ()))
+    if absorbed:
+        lines.append(
+            f"  absorbed   {_count(absorbed, 'node')} of the model, into other operators or when it was opened"
+        )
+    return lines
+
+
+def op_trace_text(trace: dict[str, Any], top_k: int) -> str:
+    """The operators that matter, per unit, and what they leave unexplained."""
+    metadata = trace["metadata"]
+    runs = f"{_count(metadata['num_samples'], 'run')} after {_count(metadata['warmup_samples'], 'warm-up')}"
+    simulated = ", simulated" if metadata["simulated"] else ""
+    head = f"operators ({metadata['tracing_backend']}{simulated}; {runs})"
+    sections = [line for unit in ("cycles", "us") for line in _section(trace["operators"], unit, top_k)]
+    return "\n".join([head, *sections, *_whole(trace)])

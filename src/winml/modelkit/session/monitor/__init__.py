@@ -1,0 +1,1 @@
+"""Monitors: what an EP tells about the operators it ran, in one form."""

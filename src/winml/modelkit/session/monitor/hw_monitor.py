@@ -1,0 +1,224 @@
+"""HWMonitor: what the machine did beside a timed loop, sampled in a thread.
+
+A source that this machine does not have is named with the reason; it never ends the measuring.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from winml.modelkit.core.statistics import mean
+
+Read = Callable[[], float]
+Answer = TypeVar("Answer")
+INTERVAL_S = 0.1
+SYSFS = Path("/sys")
+
+
+class Missing(Exception):
+    """This machine does not offer a source, and why."""
+
+
+def _process(pid: int) -> dict[str, Callable[[], Read]]:
+    def cpu() -> Read:
+        import psutil
+
+        process = psutil.Process(pid)
+        process.cpu_percent(None)
+        return lambda: float(process.cpu_percent(None))
+
+    def memory() -> Read:
+        import psutil
+
+        process = psutil.Process(pid)
+        return lambda: float(process.memory_info().rss)
+
+    return {"process_cpu_pct": cpu, "process_memory_bytes": memory}
+
+
+def _cpu() -> Read:
+    import psutil
+
+    psutil.cpu_percent(None)
+    return lambda: float(psutil.cpu_percent(None))
+
+
+def _memory() -> Read:
+    import psutil
+
+    return lambda: float(psutil.virtual_memory().percent)
+
+
+def _frequency() -> Read:
+    import psutil
+
+    def read() -> float:
+        found = psutil.cpu_freq()
+        if found is None or not found.current:
+            raise Missing("the system does not tell the CPU's frequency")
+        return float(found.current)
+
+    read()
+    return read
+
+
+def _load() -> Read:
+    if sys.platform == "win32":
+        raise Missing("Windows has no load average")
+    return lambda: os.getloadavg()[0]
+
+
+def _amd_gpu(sysfs: Path) -> Read:
+    files = sorted(sysfs.glob("class/drm/card*/device/gpu_busy_percent"))
+    if not files:
+        raise Missing("no GPU here reports how busy it is")
+    return lambda: max(float(f.read_text()) for f in files)
+
+
+def _intel_npu(sysfs: Path) -> Read:
+    """The driver counts busy microseconds; the share is what they grew by since the last sample."""
+    files = sorted(sysfs.glob("class/accel/accel*/device/npu_busy_time_us"))
+    if not files:
+        raise Missing("no NPU here reports how busy it is")
+    last = [time.monotonic(), float(files[0].read_text())]
+
+    def read() -> float:
+        now, busy = time.monotonic(), float(files[0].read_text())
+        share = (busy - last[1]) / max((now - last[0]) * 1e6, 1.0)
+        last[:] = [now, busy]
+        return min(100.0, 100.0 * share)
+
+    return read
+
+
+class _NvmlUtilization(ctypes.Structure):
+    _fields_ = (("gpu", ctypes.c_uint), ("memory", ctypes.c_uint))
+
+
+def _nvidia_gpu() -> Read:
+    name = "nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1"
+    try:
+        nvml = ctypes.CDLL(name)
+    except OSError as error:
+        raise Missing("no GPU here reports how busy it is") from error
+    device = ctypes.c_void_p()
+    if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)):
+        raise Missing("the NVIDIA driver has no device")
+
+    def read() -> float:
+        found = _NvmlUtilization()
+        if nvml.nvmlDeviceGetUtilizationRates(device, ctypes.byref(found)):
+            raise Missing("the NVIDIA driver does not tell the utilisation")
+        return float(found.gpu)
+
+    return read
+
+
+def _engines(kind: str) -> Read:
+    """The busiest engine of a kind; Windows lists the engines of NPUs among those of GPUs."""
+    from winml.modelkit.session.monitor.windows_counters import busiest
+
+    return busiest(rf"\GPU Engine(*engtype_{kind})\Utilization Percentage")
+
+
+def _gpu(sysfs: Path) -> Read:
+    if sys.platform == "win32":
+        return _engines("3D")
+    try:
+        return _amd_gpu(sysfs)
+    except Missing:
+        return _nvidia_gpu()
+
+
+def _npu(sysfs: Path) -> Read:
+    return _engines("Compute*") if sys.platform == "win32" else _intel_npu(sysfs)
+
+
+def _sources(pid: int, sysfs: Path) -> dict[str, Callable[[], Read]]:
+    return {
+        "cpu_pct": _cpu,
+        **_process(pid),
+        "memory_pct": _memory,
+        "load": _load,
+        "frequency_mhz": _frequency,
+        "gpu_pct": lambda: _gpu(sysfs),
+        "npu_pct": lambda: _npu(sysfs),
+    }
+
+
+class HWMonitor:
+    """Samples the machine and one process until it is left."""
+
+    def __init__(
+        self,
+        pid: int | None = None,
+        *,
+        interval_s: float = INTERVAL_S,
+        on_sample: Callable[[Mapping[str, float]], None] = lambda _: None,
+        sysfs: Path = SYSFS,
+    ) -> None:
+        """`on_sample` is called from the sampling thread."""
+        self._interval_s = interval_s
+        self._on_sample = on_sample
+        self._samples: dict[str, list[float]] = {}
+        self.missing: dict[str, str] = {}
+        """Sources this machine does not have, with the reason."""
+        self._reads: dict[str, Read] = {}
+        for name, source in _sources(os.getpid() if pid is None else pid, sysfs).items():
+            read = self._asked(name, source)
+            if read is not None:
+                self._reads[name] = read
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def _asked(self, name: str, ask: Callable[[], Answer]) -> Answer | None:
+        """The answer of a source; one that has none is not asked again."""
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001 - whatever a driver does, measuring goes on
+            self._reads.pop(name, None)
+            if name not in self._samples:
+                self.missing[name] = str(error) if isinstance(error, Missing) else f"{type(error).__name__}: {error}"
+            return None
+
+    def _sample(self) -> None:
+        ended = False
+        while not ended:
+            # One more sample at the end, so that a short loop has one too.
+            ended = self._stop.wait(self._interval_s)
+            answers = {name: self._asked(name, read) for name, read in list(self._reads.items())}
+            latest = {name: value for name, value in answers.items() if value is not None}
+            for name, value in latest.items():
+                self._samples.setdefault(name, []).append(value)
+            if latest:
+                self._on_sample(latest)
+
+    def __enter__(self) -> HWMonitor:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def summary(self) -> dict[str, Any]:
+        """Mean, lowest and highest of every source, and the sources that are missing."""
+        return {
+            "interval_s": self._interval_s,
+            "samples": max(map(len, self._samples.values()), default=0),
+            "sources": {
+                name: {"mean": mean(values), "min": min(values), "max": max(values)}
+                for name, values in self._samples.items()
+            },
+            "missing": dict(self.missing),
+        }

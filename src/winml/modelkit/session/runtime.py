@@ -1,0 +1,125 @@
+"""Opens an ONNX Runtime session on a target and checks that it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from winml.modelkit.core.errors import CheckFailed, PlacementError, SessionError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog
+from winml.modelkit.ep.catalog import EPInfo, Package
+from winml.modelkit.session import failures
+from winml.modelkit.session.monitor.ep_monitor import PlacedNode
+from winml.modelkit.session.placement import Placement, read_placement
+from winml.modelkit.session.selection import select
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """Options a monitor lays over those of the session, and the target it pins."""
+
+    session: Mapping[str, str] = field(default_factory=dict)
+    provider: Mapping[str, str] = field(default_factory=dict)
+    target: Target | None = None
+    owner: str = ""
+
+    @property
+    def brings_options(self) -> bool:
+        return bool(self.session or self.provider or self.target)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a session since it was opened; outlives it."""
+
+    placement: Placement
+    nodes: tuple[PlacedNode, ...]
+    provider_options: dict[str, str]
+    added_options: dict[str, str]
+    """Provider options nobody asked for by name."""
+    package: Package
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to open, where and how."""
+
+    path: Path
+    target: Target
+    section: SessionSection
+    overlay: Overlay
+    strict_ep: bool = False
+    asking: bool = False
+    """Log everything, and let the EP take no node at all."""
+    distribution: str | None = None
+
+
+def open_session(request: Request) -> tuple[Any, Facts]:
+    """The runtime's session, never on another EP than the target's, and what is known of it."""
+    info = catalog.BY_NAME[request.target.ep]
+    section = replace(request.section, ep_options={**request.section.ep_options, **request.overlay.provider})
+    chosen = select(
+        request.target, section, request.distribution, added=request.overlay.session, verbose=request.asking
+    )
+    try:
+        # Without enable_fallback=0 the wrapper retries on the CPU when an EP cannot be created or a run fails.
+        session = onnxruntime.InferenceSession(
+            str(request.path), chosen.options, providers=chosen.providers, enable_fallback=0
+        )
+    except Exception as error:
+        raise failures.opening(error, request.path) from error
+    _check_providers(session, request.target, info)
+    _check_arrival(session, info, request.overlay)
+    subgraphs = session.get_provider_graph_assignment_info()
+    placement = read_placement(subgraphs, info.full_name)
+    _check_placement(placement, request)
+    return session, Facts(placement, _nodes(subgraphs), chosen.provider_options, chosen.added_options, chosen.package)
+
+
+def _nodes(subgraphs: Any) -> tuple[PlacedNode, ...]:
+    return tuple(
+        PlacedNode(node.name, node.op_type, subgraph.ep_name, number)
+        for number, subgraph in enumerate(subgraphs)
+        for node in subgraph.get_nodes()
+    )
+
+
+def _check_providers(session: Any, target: Target, info: EPInfo) -> None:
+    providers = session.get_providers()
+    if info.full_name not in providers:
+        raise PlacementError(
+            f"`{target}` was requested, but the runtime opened {', '.join(providers)} instead",
+            hint="check the provider options and that the device is there; `winml sys` shows what was found",
+        )
+
+
+def _check_arrival(session: Any, info: EPInfo, overlay: Overlay) -> None:
+    """Options that reached nobody would make an empty trace; an EP that does not repeat its options cannot be asked."""
+    arrived = session.get_provider_options().get(info.full_name)
+    lost = {k: v for k, v in overlay.provider.items() if arrived and arrived.get(k) != v}
+    if lost:
+        raise SessionError(f"provider options of {overlay.owner} did not reach `{info.name}`: {', '.join(lost)}")
+
+
+def _check_placement(placement: Placement, request: Request) -> None:
+    target = request.target
+    ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
+    if placement.took_nothing and not request.asking:
+        raise PlacementError(
+            f"`{target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
+            hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
+            "types; the provider's last log lines may say why",
+            details={"placement": placement.to_json()},
+        )
+    if request.strict_ep and placement.fell_back:
+        raise CheckFailed(
+            f"{sum(placement.fell_back.values())} of {placement.total} nodes are not on `{target}`: {ops}",
+            hint="drop `--strict-ep` to run with them on the CPU",
+            details={"placement": placement.to_json()},
+        )

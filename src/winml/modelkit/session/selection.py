@@ -1,0 +1,86 @@
+"""An EP chosen for a session or a compilation: found, registered, bound to its device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnxruntime
+
+from winml.modelkit.core.errors import EPUnavailableError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, options
+from winml.modelkit.ep.catalog import EPInfo, Package
+from winml.modelkit.ep.discovery import Rejected, look_for, this_host
+from winml.modelkit.ep.targets import unavailable
+from winml.modelkit.session import ep_registry
+from winml.modelkit.session.options import session_options
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Session options with the EP in them, and where it comes from."""
+
+    options: Any
+    providers: list[Any] | None
+    """Providers to name beside the options; None when the options carry the EP."""
+    package: Package
+    provider_options: dict[str, str]
+    added_options: dict[str, str]
+    """Those among the provider options that nobody asked for by name."""
+
+
+def select(
+    target: Target,
+    section: SessionSection,
+    distribution: str | None = None,
+    *,
+    added: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> Selection:
+    """Bind the target's EP: a plugin through its device, a bundled EP by name.
+
+    `distribution` names the package to take it from where several bring it; `added` are session options
+    of a monitor; `verbose` makes it log everything.
+    """
+    info = catalog.BY_NAME[target.ep]
+    provider_options, unasked = options.complete(target, section.ep_options)
+    found = look_for(info, this_host(), distribution)
+    if isinstance(found, Rejected):
+        raise unavailable(info, found)
+    prepared = session_options(section, added, verbose=verbose)
+    providers: list[Any] | None = None
+    if info.name == "cpu":
+        providers = ["CPUExecutionProvider"]
+    elif found.package.kind == "bundled":
+        providers = [_bundled(info, provider_options), "CPUExecutionProvider"]
+    else:
+        prepared.add_provider_for_devices([_device(info, target)], provider_options)
+    return Selection(prepared, providers, found.package, provider_options, unasked)
+
+
+def _bundled(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[str, str]]:
+    if info.full_name not in onnxruntime.get_available_providers():
+        raise EPUnavailableError(f"this onnxruntime does not contain `{info.full_name}`")
+    return info.full_name, dict(provider_options)
+
+
+def _device(info: EPInfo, target: Target) -> Any:
+    """The runtime's device of a plugin EP that the target means."""
+    ep_registry.ensure_initialized([info.name])
+    failure = ep_registry.registration_failures().get(info.name)
+    if failure is not None:
+        raise EPUnavailableError(f"execution provider `{info.name}` does not load: {failure}")
+    devices = ep_registry.devices_of(info)
+    # A simulator presents itself as the CPU it runs on.
+    kind = "cpu" if target.simulated else target.device
+    for device in devices:
+        if ep_registry.device_kind(device) == kind:
+            return device
+    kinds = ", ".join(sorted({ep_registry.device_kind(d) for d in devices})) or "none"
+    raise EPUnavailableError(
+        f"execution provider `{info.name}` has no {target.device} here; it found: {kinds}",
+        hint="`winml sys` shows what this machine has",
+    )

@@ -1,0 +1,43 @@
+"""The compile section of a config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import CompileSection, compile_section_from_json
+from winml.modelkit.core.errors import RequestError
+
+
+def test_a_section_survives_its_json() -> None:
+    section = CompileSection("ort_jit", True, {"soc_model": "60"})
+    assert compile_section_from_json(sections.plain(section)) == section
+    assert compile_section_from_json({}) == CompileSection()
+
+
+def test_the_older_name_of_a_compiler_is_understood() -> None:
+    assert compile_section_from_json({"compiler": "ort_session"}).compiler == "ort_jit"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "`compile` must be an object"),
+        ({"provider_option": {}}, "unknown key `compile.provider_option`"),
+        ({"compiler": 1}, "`compile.compiler` cannot be 1"),
+        ({"embed": "yes"}, "`compile.embed` must be true or false"),
+        ({"provider_options": {"soc_model": 60}}, "must map names to text"),
+        ({"provider_options": None}, "must map names to text"),
+    ],
+)
+def test_what_does_not_fit_is_named(value: Any, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        compile_section_from_json(value)
+
+
+def test_a_misspelt_key_gets_the_nearest_one() -> None:
+    with pytest.raises(RequestError) as caught:
+        compile_section_from_json({"provider_option": {}})
+    assert "`provider_options`" in (caught.value.hint or "")
