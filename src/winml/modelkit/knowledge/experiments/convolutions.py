@@ -1,0 +1,80 @@
+"""Convolutional nets: plain, with what ONNX Runtime fuses them into, and quantized as QDQ."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from winml.modelkit.knowledge.experiments.parts import CONTRIB, Graph, tensor
+
+_KERNEL = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+_RANGES = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int4": (-8, 7)}
+_TYPES = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "uint16": TensorProto.UINT16, "int4": TensorProto.INT4}
+_SPAN = 6.0
+"""Values that activations are quantized to lie between zero and this."""
+
+
+def conv_net(
+    *, layers: int = 3, channels: int = 16, size: int = 16, fused: bool = False, batch: int | str = 1, opset: int = 21
+) -> ModelProto:
+    """Convolutions with Relu; `fused` writes each pair as the one operator an extended optimization makes of it."""
+    graph = Graph()
+    value, width = "x", 3
+    for _ in range(layers):
+        weights = graph.constant(graph.weights(channels, width, 3, 3))
+        bias = graph.constant(0.1 * graph.weights(channels))
+        if fused:
+            value = graph.add("FusedConv", value, weights, bias, domain=CONTRIB, activation="Relu", **_KERNEL)
+        else:
+            value = graph.add("Relu", graph.add("Conv", value, weights, bias, **_KERNEL))
+        width = channels
+    value = graph.add("Flatten", graph.add("GlobalAveragePool", value))
+    return graph.model([tensor("x", [batch, 3, size, size])], value, [batch, channels], opset=opset)
+
+
+def _integers(values: np.ndarray, kind: str) -> TensorProto:  # type: ignore[type-arg]  # of any element type
+    low, high = _RANGES[kind]
+    clipped = np.clip(np.round(values), low, high).astype(np.int32)
+    return helper.make_tensor("", _TYPES[kind], clipped.shape, clipped.ravel().tolist())
+
+
+def _activation(graph: Graph, value: str, kind: str) -> str:
+    """The value through a Quantize and a Dequantize of the type."""
+    low, high = _RANGES[kind]
+    scale = graph.constant(np.array(_SPAN / (high - low), np.float32))
+    zero = graph.constant(_integers(np.array(low), kind))
+    return graph.add("DequantizeLinear", graph.add("QuantizeLinear", value, scale, zero), scale, zero)
+
+
+def _weights(graph: Graph, width: int, channels: int, kind: str, *, per_channel: bool) -> str:
+    values = graph.weights(channels, width, 3, 3)
+    low, high = _RANGES[kind]
+    largest = np.abs(values).max(axis=(1, 2, 3)) if per_channel else np.abs(values).max()
+    scale = np.asarray(largest / (high if low < 0 else (high - low) / 2), np.float32)
+    middle = 0 if low < 0 else (high - low + 1) // 2
+    stored = values / (scale[:, None, None, None] if per_channel else scale) + middle
+    zero = _integers(np.full(scale.shape, middle), kind)
+    inputs = (graph.constant(_integers(stored, kind)), graph.constant(scale), graph.constant(zero))
+    return graph.add("DequantizeLinear", *inputs, **({"axis": 0} if per_channel else {}))
+
+
+def quantized_conv_net(
+    *,
+    activations: str = "uint8",
+    weights: str = "int8",
+    per_channel: bool = False,
+    layers: int = 3,
+    channels: int = 16,
+    size: int = 16,
+    opset: int = 21,
+) -> ModelProto:
+    """The same net with every activation and weight quantized; only the element types differ between variants."""
+    graph = Graph()
+    value, width = _activation(graph, "x", activations), 3
+    for _ in range(layers):
+        kernel = _weights(graph, width, channels, weights, per_channel=per_channel)
+        value = graph.add("Relu", graph.add("Conv", value, kernel, **_KERNEL))
+        value, width = _activation(graph, value, activations), channels
+    value = _activation(graph, graph.add("GlobalAveragePool", value), activations)
+    value = graph.add("Flatten", value)
+    return graph.model([tensor("x", [1, 3, size, size])], value, [1, channels], opset=opset)
