@@ -35,6 +35,7 @@ CATEGORIES = (
     "graph-fusion-neutral",
     "operator-support",
     "session-options",
+    "config",
     "build-runtime-failure",
     "measurement-methodology",
     "tooling",

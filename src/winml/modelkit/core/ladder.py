@@ -9,6 +9,7 @@ from typing import Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.finding import LEVELS, Finding
+from winml.modelkit.core.sweep import pair_from_json
 
 HELD_OUT_CASES = 20
 HELD_OUT_FALSE_SHARE = 0.05
@@ -17,9 +18,32 @@ HELD_OUT_FALSE_SHARE = 0.05
 def finding_from_json(value: Any) -> Finding:
     """The finding in a JSON value; an error names the first field that does not fit or lacks its evidence."""
     finding = sections.read(Finding, value, "")
-    for check in (_binds_an_ep, _status_has_its_evidence, _level_has_its_evidence):
+    for check in (_evidence_fits, _binds_an_ep, _status_has_its_evidence, _level_has_its_evidence):
         check(finding)
     return finding
+
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "samples": ("measurement", "verdict", "calibration", "calibrations", "tests"),
+    "nodes": ("base", "candidate"),
+    "error": ("base", "candidate"),
+    "distance": ("outputs",),
+}
+"""What the data of each form holds."""
+
+
+def _evidence_fits(finding: Finding) -> None:
+    for index, evidence in enumerate(finding.evidence):
+        where = f"evidence[{index}].data"
+        if evidence.form == "words":
+            if evidence.data is not None:
+                raise RequestError(f"`{where}` must be null: `words` carry no data")
+        elif evidence.form == "medians":
+            pair_from_json(evidence.data, where)
+        else:
+            missing = [name for name in _KEYS[evidence.form] if name not in (evidence.data or {})]
+            if missing:
+                raise RequestError(f"`{where}.{missing[0]}` is missing")
 
 
 def _binds_an_ep(finding: Finding) -> None:

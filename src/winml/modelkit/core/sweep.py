@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.sections import choice, each, key, names, number, optional, section, text, whole
+from winml.modelkit.core.sections import choice, each, key, names, number, optional, read, section, text, whole
 
 ORDERS = ("sequential", "interleaved", "unknown")
 
@@ -47,3 +47,22 @@ class Sweep:
 
     def config(self, name: str) -> Config | None:
         return next((c for c in self.configs if c.id == name), None)
+
+
+@dataclass(frozen=True)
+class RecordedPair:
+    """Two configs of a recorded sweep and what is claimed of them: evidence where raw samples are gone."""
+
+    base: str = key(text)
+    candidate: str = key(text)
+    claim: str = key(choice("faster", "slower", "neutral"))
+    sweep: Sweep = key(section(Sweep))
+
+
+def pair_from_json(value: Any, where: str) -> RecordedPair:
+    """The pair in a JSON value; both of its configs are in the sweep."""
+    pair = read(RecordedPair, value, where)
+    for side in ("base", "candidate"):
+        if pair.sweep.config(getattr(pair, side)) is None:
+            raise RequestError(f"`{where}.{side}` names no config of the sweep: {getattr(pair, side)!r}")
+    return pair

@@ -32,7 +32,7 @@ class Advice:
 
     kind: Kind
     action: dict[str, Any]
-    """`{"skip" | "last" | "first" | "start" | "finish" | "measure": {...}}`, with `after` when it waits for an event."""
+    """`{"skip" | "last" | "first" | "start" | "finish" | "measure": {...}}`; `after` when it waits for an event."""
     finding: str
     reason: str
     what: Selection

@@ -38,24 +38,34 @@ def _integers(values: np.ndarray, kind: str) -> TensorProto:  # type: ignore[typ
     return helper.make_tensor("", _TYPES[kind], clipped.shape, clipped.ravel().tolist())
 
 
+def _activation_scale(kind: str) -> float:
+    low, high = _RANGES[kind]
+    return _SPAN / (high - low)
+
+
 def _activation(graph: Graph, value: str, kind: str) -> str:
     """The value through a Quantize and a Dequantize of the type."""
-    low, high = _RANGES[kind]
-    scale = graph.constant(np.array(_SPAN / (high - low), np.float32))
-    zero = graph.constant(_integers(np.array(low), kind))
+    scale = graph.constant(np.array(_activation_scale(kind), np.float32))
+    zero = graph.constant(_integers(np.array(_RANGES[kind][0]), kind))
     return graph.add("DequantizeLinear", graph.add("QuantizeLinear", value, scale, zero), scale, zero)
 
 
-def _weights(graph: Graph, width: int, channels: int, kind: str, *, per_channel: bool) -> str:
+def _kernel_and_bias(
+    graph: Graph, width: int, channels: int, activations: str, kind: str, *, per_channel: bool
+) -> tuple[str, str]:
     values = graph.weights(channels, width, 3, 3)
     low, high = _RANGES[kind]
     largest = np.abs(values).max(axis=(1, 2, 3)) if per_channel else np.abs(values).max()
     scale = np.asarray(largest / (high if low < 0 else (high - low) / 2), np.float32)
     middle = 0 if low < 0 else (high - low + 1) // 2
     stored = values / (scale[:, None, None, None] if per_channel else scale) + middle
-    zero = _integers(np.full(scale.shape, middle), kind)
-    inputs = (graph.constant(_integers(stored, kind)), graph.constant(scale), graph.constant(zero))
-    return graph.add("DequantizeLinear", *inputs, **({"axis": 0} if per_channel else {}))
+    axis = {"axis": 0} if per_channel else {}
+    zero = graph.constant(_integers(np.full(scale.shape, middle), kind))
+    kernel = graph.add("DequantizeLinear", graph.constant(_integers(stored, kind)), graph.constant(scale), zero, **axis)
+    # A bias is added to sums of products, so its scale is the product of theirs.
+    bias_scale = (scale * _activation_scale(activations)).astype(np.float32)
+    bias = np.round(0.1 * graph.weights(channels) / bias_scale).astype(np.int32)
+    return kernel, graph.add("DequantizeLinear", graph.constant(bias), graph.constant(bias_scale), **axis)
 
 
 def quantized_conv_net(
@@ -63,18 +73,24 @@ def quantized_conv_net(
     activations: str = "uint8",
     weights: str = "int8",
     per_channel: bool = False,
+    residual: bool = False,
     layers: int = 3,
     channels: int = 16,
     size: int = 16,
     opset: int = 21,
 ) -> ModelProto:
-    """The same net with every activation and weight quantized; only the element types differ between variants."""
+    """The same net with activations, weights and biases quantized; `residual` adds what went into each layer but one.
+
+    Between variants only the element types differ, so that they compute the same up to rounding.
+    """
     graph = Graph()
     value, width = _activation(graph, "x", activations), 3
     for _ in range(layers):
-        kernel = _weights(graph, width, channels, weights, per_channel=per_channel)
-        value = graph.add("Relu", graph.add("Conv", value, kernel, **_KERNEL))
-        value, width = _activation(graph, value, activations), channels
+        kernel, bias = _kernel_and_bias(graph, width, channels, activations, weights, per_channel=per_channel)
+        made = graph.add("Relu", graph.add("Conv", value, kernel, bias, **_KERNEL))
+        made = _activation(graph, made, activations)
+        if residual and width == channels:
+            made = _activation(graph, graph.add("Add", value, made), activations)
+        value, width = made, channels
     value = _activation(graph, graph.add("GlobalAveragePool", value), activations)
-    value = graph.add("Flatten", value)
-    return graph.model([tensor("x", [1, 3, size, size])], value, [1, channels], opset=opset)
+    return graph.model([tensor("x", [1, 3, size, size])], graph.add("Flatten", value), [1, channels], opset=opset)
