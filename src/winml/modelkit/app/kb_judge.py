@@ -144,14 +144,12 @@ def claim_answer(judged: Judged, claim: str) -> str:
 
 
 def together(answers: list[str]) -> str:
-    """One answer for several claims: supported only when all are, refuted only when none is left open."""
-    if answers and set(answers) == {"supported"}:
-        return "supported"
-    return "not supported" if answers and set(answers) == {"not supported"} else "insufficient"
+    """One answer for several claims: the one they share, and insufficient when they differ."""
+    return answers[0] if len(set(answers)) == 1 else "insufficient"
 
 
 def _of_finding(finding: Finding, found: dict[Where, Sweep]) -> dict[str, Any] | None:
-    """What the record says of a finding's own pairs; None when it holds none of them."""
+    """What the record says of a finding's own pairs; None when it holds none that carries the claim."""
     pairs = []
     for evidence, pair in claimed_pairs(finding):
         where = finding.scope.ep, finding.scope.device, evidence.model or ""
@@ -161,9 +159,9 @@ def _of_finding(finding: Finding, found: dict[Where, Sweep]) -> dict[str, Any] |
         judged = judge_pair(sweep, pair.base, pair.candidate)
         shown = {"claim": pair.claim, "claim_answer": claim_answer(judged, pair.claim), "speaks": evidence.speaks}
         pairs.append({**_pair(where, judged), **shown})
-    if not pairs:
-        return None
     carrying = [p["claim_answer"] for p in pairs if p["speaks"] == "for"]
+    if not carrying:
+        return None
     return {
         "id": finding.id,
         "title": finding.title,

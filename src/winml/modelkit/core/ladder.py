@@ -158,6 +158,6 @@ def promoted(finding: Finding, rung: str) -> Finding:
     reason = lacking(finding, rung)
     if reason is not None:
         raise CheckFailed(
-            f"`{finding.id}` cannot become {rung}: {reason}", hint=f"`winml kb replay {finding.id}` adds a run"
+            f"`{finding.id}` cannot become {rung}: {reason}", hint=f"`winml kb show {finding.id}` says what each rung needs"
         )
     return replace(finding, **{"confidence" if rung in LEVELS else "status": rung})

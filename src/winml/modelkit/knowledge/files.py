@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +34,10 @@ def json_files(folder: Path) -> Iterator[Path]:
     return iter(sorted(folder.glob("*.json"))) if folder.is_dir() else iter(())
 
 
+_NUMBERS = re.compile(r"\[\s+(-?\d[-+.\deE,\s]*?)\s+\]")
+
+
 def text(value: dict[str, Any]) -> bytes:
-    """A value as these files hold it."""
-    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    """A value as these files hold it: indented, with lists of numbers on one line."""
+    indented = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return (_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", indented) + "\n").encode()

@@ -77,8 +77,9 @@ class Entry:
 
     @property
     def with_outcomes(self) -> Finding:
-        """The finding with the evidence of the replays that held."""
-        more = tuple(o.evidence for o in self.outcomes if o.answer == "holds")
+        """The finding with the evidence of the replays that held and that it does not have yet."""
+        known = {e.run for e in self.finding.evidence}
+        more = tuple(o.evidence for o in self.outcomes if o.answer == "holds" and o.evidence.run not in known)
         return replace(self.finding, evidence=(*self.finding.evidence, *more))
 
 
