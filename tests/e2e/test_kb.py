@@ -119,7 +119,7 @@ def test_judge_text_names_the_reason(folder: Path, sessions: Path) -> None:
         ("[1", "is not JSON"),
         ('{"rows": []}', "`kind` is missing"),
         ('{"kind": "samples", "rows": []}', "must be `medians`"),
-        ('{"kind": "medians", "rows": [{"model": "m", "hypothesis": "h0", "session_p50s_ms": [0]}]}', "rows[0].session"),
+        ('{"kind": "medians", "rows": [{"model": "m", "hypothesis": "h", "session_p50s_ms": [0]}]}', "rows[0].session"),
         ('{"kind": "medians", "rows": [{"model": "m", "hypothesis": "h0", "sessions": []}]}', "rows[0].sessions"),
     ],
 )  # fmt: skip

@@ -114,7 +114,11 @@ def config(**changes: Any) -> BuildConfig:
 @pytest.mark.parametrize(
     ("what", "meant", "spared"),
     [
-        (Selection(passes=("a", "b")), config(optimize=OptimizeSection(("b",))), config(optimize=OptimizeSection(("c",)))),
+        (
+            Selection(passes=("a", "b")),
+            config(optimize=OptimizeSection(("b",))),
+            config(optimize=OptimizeSection(("c",))),
+        ),
         (Selection(compile=True), config(compile=CompileSection()), config()),
         (Selection(precision=("int8",)), config(precision="int8"), config(precision="fp16")),
         (
@@ -123,7 +127,7 @@ def config(**changes: Any) -> BuildConfig:
             config(quantize=QuantizeSection("static", weight_type="int4", per_channel=True)),
         ),
     ],
-)  # fmt: skip
+)
 def test_a_selection_means_the_configs_in_which_it_holds(
     what: Selection, meant: BuildConfig, spared: BuildConfig
 ) -> None:
