@@ -159,4 +159,4 @@ def promoted(finding: Finding, rung: str) -> Finding:
     if reason is not None:
         hint = f"`winml kb show {finding.id}` says what each rung needs"
         raise CheckFailed(f"`{finding.id}` cannot become {rung}: {reason}", hint=hint)
-    return replace(finding, **{"confidence" if rung in LEVELS else "status": rung})
+    return replace(finding, confidence=rung) if rung in LEVELS else replace(finding, status=rung)
