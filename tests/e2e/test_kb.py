@@ -16,6 +16,9 @@ from winml.modelkit.core.sweep import pair_from_json
 from winml.modelkit.knowledge.findings import SHIPPED, Knowledge
 
 
+SEED_SESSIONS = Path(__file__).parents[1] / "knowledge" / "seed-sessions.json"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "my knowledge"
@@ -104,6 +107,17 @@ def test_judge_answers_what_the_recorded_sessions_allow(folder: Path, sessions: 
     slow = pairs["cpu", "facebook/dinov2-small", "h3"]
     assert slow["answer"] == "not supported"
     assert "10.6 times" in slow["reason"] or "11.0 times" in slow["reason"]
+
+
+def test_judge_on_everything_the_seed_recorded_on_npu_and_gpu(folder: Path) -> None:
+    value = valid(kb(folder, "judge", SEED_SESSIONS, "--json").stdout)
+    answers = {f["id"]: f["answer"] for f in value["findings"]}
+    assert (answers["npu-006"], answers["npu-001"], answers["gpu-009"]) == ("supported", "not supported", "supported")
+    opset = {p["model"]: p for p in value["pairs"] if (p["device"], p["candidate"]) == ("npu", "h3")}
+    assert opset["facebook/dinov2-small"]["answer"] == "not supported"
+    assert opset["facebook/dinov2-base"]["answer"] == "insufficient"
+    assert "sequential" in opset["facebook/dinov2-base"]["reason"]
+    assert opset["facebook/dino-vitb16"]["effect"] == "neutral"
 
 
 def test_judge_text_names_the_reason(folder: Path, sessions: Path) -> None:
