@@ -15,6 +15,7 @@ from winml.modelkit.core.finding import STATUSES, Evidence, Finding
 from winml.modelkit.core.ladder import RUNGS, lacking, promoted
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.sweep import pair_from_json
 from winml.modelkit.ep import targets
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import Entry, Knowledge
@@ -77,7 +78,7 @@ def listing(knowledge: str | None, *, target: str | None, status: str | None) ->
 def _judged(evidence: Evidence) -> str | None:
     """What our statistics say of evidence by latency; None for what needs no statistics."""
     if evidence.form == "medians":
-        pair = kb_judge.pair_from_json(evidence.data, "data")
+        pair = pair_from_json(evidence.data, "data")
         judged = judge_pair(pair.sweep, pair.base, pair.candidate)
         return f"{kb_judge.claim_answer(judged, pair.claim)} ({pair.claim}): {judged.reason}"
     if evidence.form == "samples" and evidence.data is not None:

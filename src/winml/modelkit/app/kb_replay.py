@@ -14,8 +14,8 @@ from typing import Any
 from winml.modelkit import __version__
 from winml.modelkit.app import targets
 from winml.modelkit.app.compare import CompareRequest, OnEvent, compare
-from winml.modelkit.app.models import CONFIG, MODEL
 from winml.modelkit.core import sections
+from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError, SessionError
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding
 from winml.modelkit.core.measurement import section_from_json

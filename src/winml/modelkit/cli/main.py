@@ -21,9 +21,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
     "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
-    "kb": ("winml.modelkit.cli.commands.kb", "What is known about execution providers, with its evidence."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
+    "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }

@@ -157,7 +157,6 @@ def promoted(finding: Finding, rung: str) -> Finding:
     """The finding on another rung; the error says which evidence is missing."""
     reason = lacking(finding, rung)
     if reason is not None:
-        raise CheckFailed(
-            f"`{finding.id}` cannot become {rung}: {reason}", hint=f"`winml kb show {finding.id}` says what each rung needs"
-        )
-    return replace(finding, **{"confidence" if rung in LEVELS else "status": rung})
+        hint = f"`winml kb show {finding.id}` says what each rung needs"
+        raise CheckFailed(f"`{finding.id}` cannot become {rung}: {reason}", hint=hint)
+    return replace(finding, confidence=rung) if rung in LEVELS else replace(finding, status=rung)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from winml.modelkit.knowledge.experiments.parts import CONTRIB, Graph, tensor
+from winml.modelkit.knowledge.experiments.parts import CONTRIB, Array, Graph, tensor
 
-_KERNEL = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+_KERNEL: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
 _RANGES = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int4": (-8, 7)}
 _TYPES = {"uint8": TensorProto.UINT8, "int8": TensorProto.INT8, "uint16": TensorProto.UINT16, "int4": TensorProto.INT4}
 _SPAN = 6.0
@@ -32,7 +34,7 @@ def conv_net(
     return graph.model([tensor("x", [batch, 3, size, size])], value, [batch, channels], opset=opset)
 
 
-def _integers(values: np.ndarray, kind: str) -> TensorProto:  # type: ignore[type-arg]  # of any element type
+def _integers(values: Array, kind: str) -> TensorProto:
     low, high = _RANGES[kind]
     clipped = np.clip(np.round(values), low, high).astype(np.int32)
     return helper.make_tensor("", _TYPES[kind], clipped.shape, clipped.ravel().tolist())
@@ -59,7 +61,7 @@ def _kernel_and_bias(
     scale = np.asarray(largest / (high if low < 0 else (high - low) / 2), np.float32)
     middle = 0 if low < 0 else (high - low + 1) // 2
     stored = values / (scale[:, None, None, None] if per_channel else scale) + middle
-    axis = {"axis": 0} if per_channel else {}
+    axis: dict[str, Any] = {"axis": 0} if per_channel else {}
     zero = graph.constant(_integers(np.full(scale.shape, middle), kind))
     kernel = graph.add("DequantizeLinear", graph.constant(_integers(stored, kind)), graph.constant(scale), zero, **axis)
     # A bias is added to sums of products, so its scale is the product of theirs.

@@ -26,7 +26,8 @@ class Graph:
     def weights(self, *shape: int) -> Array:
         """Values whose products neither vanish nor grow through layers."""
         fan_in = max(1, int(np.prod(shape[1:])))
-        return (self._random.standard_normal(shape) * np.sqrt(2.0 / fan_in)).astype(np.float32)
+        values: Array = (self._random.standard_normal(shape) * np.sqrt(2.0 / fan_in)).astype(np.float32)
+        return values
 
     def constant(self, value: Array | TensorProto) -> str:
         name = f"c{len(self._constants)}"
