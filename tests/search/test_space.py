@@ -11,6 +11,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.search.space import Space, restricted
 from winml.modelkit.session import knobs as session_knobs
+from winml.modelkit.stages.compile import knobs as compile_knobs
 from winml.modelkit.stages.optimize import knobs as optimize_knobs
 from winml.modelkit.stages.quantize import knobs as quantize_knobs
 
@@ -22,7 +23,7 @@ TARGETS = (Target("cpu", "cpu"), Target("qnn", "npu"), Target("qnn", "gpu"), Tar
 
 
 def all_knobs(target: Target) -> tuple[Knob, ...]:
-    owners = (quantize_knobs, optimize_knobs, session_knobs, ep_knobs)
+    owners = (quantize_knobs, optimize_knobs, compile_knobs, session_knobs, ep_knobs)
     return tuple(knob for owner in owners for knob in owner.knobs(target))
 
 

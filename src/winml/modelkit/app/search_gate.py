@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import evaluate_result
-from winml.modelkit.app.evaluate_result import Judging
+from winml.modelkit.app.evaluate_result import Judging, Side
 from winml.modelkit.bench.compare import ArmSpec
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, DataError
-from winml.modelkit.core.target import Target
 from winml.modelkit.search.guards import Checked
 from winml.modelkit.worker.client import Worker
 
@@ -77,14 +76,6 @@ class GateRequest:
         return f"{' and '.join(limits)} on `{self.data.source}`"
 
 
-@dataclass(frozen=True)
-class _Side:
-    model: str
-    target: Target
-    report: dict[str, Any]
-    saved: Path
-
-
 class Gate:
     """Runs configs over the data on their target; the baseline is run once and kept as the reference."""
 
@@ -92,7 +83,7 @@ class Gate:
         self._request = request
         self._model_folder = model_folder
         self._folder = folder
-        self._reference: _Side | None = None
+        self._reference: Side | None = None
         self._reference_s = 0.0
         self._count = 0
 
@@ -130,9 +121,9 @@ class Gate:
             reason = f"agreement with the baseline is {shown}, the least is {self._request.min_agreement:g}"
             return Checked(enough, "" if enough else reason, facts)
         failed = [c for c in result["checks"] if c["answer"] != "within"]
-        return Checked(not failed, "; ".join(_sentence(c, result) for c in failed), facts)
+        return Checked(not failed, "; ".join(evaluate_result.sentence(c, result) for c in failed), facts)
 
-    def _run(self, spec: ArmSpec, timeout_s: float) -> _Side:
+    def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
         self._count += 1
         saved = self._folder / f"outputs{self._count}"
         args = {
@@ -152,9 +143,9 @@ class Gate:
             report = worker.call("evaluate.run", args, timeout_s=timeout_s, what=what)
         if not report["predictions"]:
             raise DataError(f"`{self._request.data.source}` has no samples")
-        return _Side(spec.label, spec.arm.target, report, saved)
+        return Side(spec.label, spec.arm.target, report, saved)
 
-    def _distance(self, candidate: _Side, reference: _Side) -> dict[str, Any]:
+    def _distance(self, candidate: Side, reference: Side) -> dict[str, Any]:
         sides = {
             role: {"path": str(side.saved), "outputs": side.report["outputs"]}
             for role, side in (("candidate", candidate), ("reference", reference))
@@ -186,13 +177,3 @@ def _agreement(distance: dict[str, Any]) -> float | None:
     medians = [None if o["cosine"] is None or o["incomparable"] else o["cosine"]["median"] for o in distance["outputs"]]
     known = [m for m in medians if m is not None]
     return min(known) if known and len(known) == len(medians) else None
-
-
-def _sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
-    name, limit = check["metric"], f"{check['limit']:g}"
-    found = (result["drop"] or {}).get(name) if check["check"] == "max-drop" else result["metrics"].get(name)
-    value = "unknown" if found is None or found["value"] is None else f"{found['value']:.4f}"
-    doubt = " and the data cannot tell" if check["answer"] == "inconclusive" else ""
-    if check["check"] == "max-drop":
-        return f"{name} dropped by {value}{doubt}, the limit is {limit}"
-    return f"{name} is {value}{doubt}, the least is {limit}"

@@ -21,6 +21,7 @@ from winml.modelkit.search import insight as insights
 from winml.modelkit.search.insight import Insight, Note
 from winml.modelkit.search.space import Space, restricted
 from winml.modelkit.session import knobs as session_knobs
+from winml.modelkit.stages.compile import knobs as compile_knobs
 from winml.modelkit.stages.optimize import knobs as optimize_knobs
 from winml.modelkit.stages.optimize import table as passes
 from winml.modelkit.stages.optimize.support import refused
@@ -37,6 +38,7 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
     found = [
         *quantize_knobs.knobs(first),
         *optimize_knobs.knobs(first),
+        *compile_knobs.knobs(first),
         *session_knobs.knobs(first),
     ]
     if len(targets) > 1:

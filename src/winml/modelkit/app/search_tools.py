@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from winml.modelkit.app import measuring
+from winml.modelkit.app import build_compile, measuring
 from winml.modelkit.app.build import steps
 from winml.modelkit.app.search_gate import Gate
+from winml.modelkit.app.targets import Planned
 from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench.compare import ArmSpec, Plan, Progress
 from winml.modelkit.bench.protocols import CompareProtocol
@@ -118,6 +119,12 @@ class Workbench:
         )
         for step in steps(made, self._job.source):
             pipeline.run(step)
+        if made.compile is not None:
+            here = self._job.targets[made.target]
+            planned = Planned(here.target, here, None)
+            timeout_s = self._job.build_timeout_s
+            settings = build_compile.settings_for(made.compile, planned, rebuild=False, timeout_s=timeout_s)
+            build_compile.compiled(pipeline, settings, self._cache)
         path = self._placed(pipeline)
         known = self._describe(pipeline.artifact.digest, path)
         spec = self._spec(made, path)

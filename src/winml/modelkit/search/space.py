@@ -50,6 +50,11 @@ def _write(config: dict[str, Any], level: Level) -> None:
         section[name] = list(dict.fromkeys((*(section.get(name) or ()), *values)))
 
 
+def _acts(knob: Knob, config: Mapping[str, Any]) -> bool:
+    """Whether a knob has an effect on a config."""
+    return all(_lookup(config, key) in values for key, values in knob.when.items())
+
+
 def label(choice: Choice) -> str:
     """A choice in words; the baseline has none to change."""
     return ", ".join(f"{knob}={level}" for knob, level in choice) or "baseline"
@@ -80,7 +85,7 @@ class Space:
         kept: list[tuple[str, str]] = []
         for knob in self.knobs:
             name = chosen.get(knob.name, DEFAULT)
-            if name != DEFAULT and all(_lookup(config, key) in values for key, values in knob.when.items()):
+            if name != DEFAULT and _acts(knob, config):
                 _write(config, knob.level(name))
                 kept.append((knob.name, name))
         return tuple(kept), config
@@ -117,12 +122,20 @@ class Space:
 
     def choices(self) -> Iterator[Choice]:
         """Every choice once, the baseline first."""
-        seen: set[Choice] = set()
-        for names in itertools.product(*(knob.names for knob in self.knobs)):
-            choice = self.canonical(tuple((k.name, n) for k, n in zip(self.knobs, names, strict=True) if n != DEFAULT))
-            if choice not in seen:
-                seen.add(choice)
-                yield choice
+        yield from self._grown(0, (), dict(self.base))
+
+    def _grown(self, index: int, choice: Choice, config: dict[str, Any]) -> Iterator[Choice]:
+        """A choice with every choice of the knobs from `index` on, as far as they have an effect."""
+        if index == len(self.knobs):
+            yield choice
+            return
+        knob = self.knobs[index]
+        yield from self._grown(index + 1, choice, config)
+        if _acts(knob, config):
+            for level in knob.levels:
+                changed = copy.deepcopy(config)
+                _write(changed, level)
+                yield from self._grown(index + 1, (*choice, (knob.name, level.name)), changed)
 
     def without(self, excluded: Callable[[str, str], bool]) -> Space:
         """The space without some levels, and without the knobs that have none left."""
