@@ -13,8 +13,8 @@ from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Trial
 
 if TYPE_CHECKING:
-    from winml.modelkit.app.autoconfig import Prepared
     from winml.modelkit.app.autoconfig_files import SearchFolder
+    from winml.modelkit.app.autoconfig_prepare import Prepared
 
 SCHEMA = "winml/autoconfig/1"
 _SECTIONS = ("target", "optimize", "quantize", "compile", "session")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app.autoconfig import AutoconfigRequest, autoconfig
+from winml.modelkit.app.autoconfig import autoconfig
 from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
+from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.core.errors import Interrupted, ModelkitError, PartlyDone, RequestError, RunFailedError
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.store import atomic

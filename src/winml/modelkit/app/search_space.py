@@ -14,7 +14,6 @@ from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.knowledge import rules
-from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search import insight as insights
@@ -29,6 +28,11 @@ from winml.modelkit.stages.quantize import knobs as quantize_knobs
 
 HYPOTHESIS = "hypothesis"
 """The knob whose levels are the hypotheses of a preset."""
+POINTLESS = {
+    "size": (("session.", "ep."), "it changes no file"),
+    "placement": (("session.", "ep.", "compile"), "it changes neither the placement nor what is placed"),
+}
+"""Knobs that cannot change what is counted, by objective."""
 NO_DATA = "no calibration data; name them with `--calibration`"
 
 
@@ -112,11 +116,6 @@ def _pass_notes(space: Space, target: Target) -> list[Note]:
     return found
 
 
-def advice_for(knowledge: Knowledge, facts: Mapping[str, Any], target: Target, versions: Mapping[str, str]) -> Any:
-    """What findings say about a graph on a target."""
-    return rules.applicable(knowledge.findings, facts, target, versions=versions)
-
-
 def known_before(
     space: Space,
     *,
@@ -126,6 +125,7 @@ def known_before(
     advice: Iterable[Advice],
     missing: Mapping[str, str],
     preset: Preset | None,
+    objective: str,
 ) -> Insight:
     """Every note on the levels of a space, and what is left of it."""
     advice = tuple(advice)
@@ -134,12 +134,15 @@ def known_before(
     def concerns(one: Advice, config: Mapping[str, Any]) -> bool:
         return rules.concerns(one.what, config_from_json(config), opset=own_opset)
 
+    ops = None if facts.get("compiled", True) else facts.get("ops")
     notes = [
         *insights.left_out(space, missing),
+        *insights.without_ops(space, ops),
+        *insights.pointless(space, *POINTLESS.get(objective, ((), ""))),
+        *insights.unfired(space, candidates, optimize_knobs.single_pass),
         *insights.advised(space, advice, concerns),
         *([] if preset is None else _preset_notes(preset, facts)),
         *_pass_notes(space, target),
-        *insights.unfired(space, candidates, optimize_knobs.single_pass),
     ]
     return insights.insight(space, _once(notes), advice, concerns)
 

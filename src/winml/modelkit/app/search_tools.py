@@ -18,6 +18,7 @@ from winml.modelkit.bench.compare import ArmSpec, Plan, Progress
 from winml.modelkit.bench.protocols import CompareProtocol
 from winml.modelkit.core.config import BuildConfig, config_from_json
 from winml.modelkit.core.measurement import Arm, Measurement
+from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
@@ -194,12 +195,26 @@ class Workbench:
             limit_s = measuring.hang_limit_s(base.probe, base.probe_s)
             self._probes[built.identity] = self._run_probe(spec, limit_s)
         probe = self._probes[built.identity]
-        facts = {"placement": probe["placement"], "ms": _milliseconds(probe)}
+        facts = {"placement": probe["placement"], "ms": _milliseconds(probe), "verdict_s": self._verdict_s(base.probe)}
         if self._job.objective != "latency":
             return Probed(0.0, facts)
         mode = bench.choose_mode(base.spec, spec)
         clock = f"{bench.choose_metric(base.spec, spec, mode, (base.probe, probe))}_ns"
         return Probed(min(probe[clock]) / max(1, *base.probe[clock]), facts)
+
+    def _verdict_s(self, probe: dict[str, Any]) -> float:
+        """About how long the rounds of a first look take: runs of both arms, and a process per round."""
+        if self._job.objective != "latency":
+            return 0.0
+        protocol = self._job.protocol
+        run_s = median(probe["wall_ns"]) / 1e9
+        round_s = 2 * max(protocol.min_round_s, protocol.few_pairs * run_s) + protocol.cool_down_s + 1.0
+        return protocol.first_look * round_s
+
+    def placement(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Where the nodes of a config go."""
+        found: Mapping[str, Any] = self.probe(self.build(config)).facts["placement"]
+        return found
 
     def check(self, built: Built) -> Checked:
         base = self._baseline()
@@ -248,9 +263,9 @@ class Workbench:
         bytes_ratio = math.log(self._bytes(base) / self._bytes(built))
         if self._job.objective == "size":
             return bytes_ratio
-        pieces = [_pieces(self._probes[b.identity]["placement"]) for b in (base, built)]
-        # Among builds in equally many pieces the smaller one is better, by a margin that decides nothing else.
-        return math.log(pieces[0] / pieces[1]) + 1e-3 * bytes_ratio
+        parts = [pieces(self._probes[b.identity]["placement"]) for b in (base, built)]
+        # Among builds in equally many pieces the smaller one is better; size alone hardly outweighs a piece.
+        return math.log(parts[0] / parts[1]) + 0.1 * bytes_ratio
 
     def _bytes(self, built: Built) -> int:
         return int(built.facts["artifact"]["bytes"])
@@ -306,12 +321,17 @@ def _milliseconds(probe: dict[str, Any]) -> dict[str, float]:
     return {clock: min(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS}
 
 
-def _pieces(placement: Mapping[str, Any]) -> int:
-    """Groups of nodes that the EP compiled, and nodes that run on the CPU one by one."""
+EDGES = ("QuantizeLinear", "DequantizeLinear")
+"""Operators that an EP leaves to the CPU where a quantized model takes and gives floats."""
+
+
+def pieces(placement: Mapping[str, Any]) -> int:
+    """Groups of nodes that the EP compiled, and nodes that run on the CPU in between."""
     requested = placement["requested"]
     if not placement["nodes"].get(requested):
         return 1 + int(sum(placement["nodes"].values()))
-    return max(1, int(placement["partitions"].get(requested, 1))) + int(sum(placement["cpu_ops"].values()))
+    left = sum(count for op, count in placement["cpu_ops"].items() if op not in EDGES)
+    return max(1, int(placement["partitions"].get(requested, 1))) + int(left)
 
 
 def _series(taken: Measurement, plan: Plan, progress: Progress) -> Series:

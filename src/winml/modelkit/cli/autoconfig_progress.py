@@ -13,6 +13,7 @@ class SearchProgress(LineProgress):
     """The running trial, the leader, the time left; verdicts as they come."""
 
     _now = ""
+    _budget_s = math.inf
 
     def on_event(self, event: dict[str, Any]) -> None:
         handler = getattr(self, f"_on_{event['event'].replace('-', '_')}", None)
@@ -31,6 +32,7 @@ class SearchProgress(LineProgress):
 
     def _on_insight(self, event: dict[str, Any]) -> None:
         left_out = sum(note.kind in ("skip", "blocked") for note in event["insight"].notes)
+        self._budget_s = event["limits"].budget_s
         count = event["insight"].space.size
         say("note", f"{'thousands of' if count is None else count} choices; {left_out} levels are left out")
 
@@ -39,10 +41,8 @@ class SearchProgress(LineProgress):
 
         gain = leader_gain_pct(state)
         best = "" if gain is None or gain <= 0 else f" · best so far saves {gain:.1f} %"
-        left = self.budget_s - state.seconds
+        left = self._budget_s - state.seconds
         return f"{best}{'' if math.isinf(left) else f' · {max(0.0, left):.0f} s left'}"
-
-    budget_s = math.inf
 
     def _on_trying(self, event: dict[str, Any]) -> None:
         from winml.modelkit.search.space import label

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from winml.modelkit.app.autoconfig import AutoconfigRequest
+from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.app.autoconfig_sweep import SweepRequest
 from winml.modelkit.cli.options import chosen_model
 from winml.modelkit.cli.words import duration_s, gain_pct, input_request

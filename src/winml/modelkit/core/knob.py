@@ -21,6 +21,8 @@ class Level:
     """Config keys of lists, and what is added to them."""
     needs: tuple[str, ...] = ()
     """What must be at hand: `data`."""
+    ops: tuple[str, ...] = ()
+    """Operators of which a graph must have one; none for a level that is for every graph."""
 
 
 @dataclass(frozen=True)

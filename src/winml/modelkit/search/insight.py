@@ -87,6 +87,24 @@ def left_out(space: Space, missing: Mapping[str, str]) -> list[Note]:
     ]
 
 
+def without_ops(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
+    """Levels for operators that the graph does not have; without knowing its operators they are blocked."""
+    found = []
+    for knob in space.knobs:
+        for level in (level for level in knob.levels if level.ops):
+            option, words = (knob.name, level.name), " or ".join(level.ops)
+            if ops is None:
+                found.append(Note("blocked", option, "graph", f"whether the model has {words} is not known"))
+            elif not any(ops.get(op) for op in level.ops):
+                found.append(Note("skip", option, "graph", f"the model has no {words}"))
+    return found
+
+
+def pointless(space: Space, prefixes: tuple[str, ...], reason: str) -> list[Note]:
+    """Levels of knobs that do not change what is searched for."""
+    return [Note("skip", option, "objective", reason) for option in space.options() if option[0].startswith(prefixes)]
+
+
 def unfired(space: Space, changes: Mapping[str, Mapping[str, Any]], pass_of: Callable[[str], str | None]) -> list[Note]:
     """Notes on passes from what each did to the model alone: none for one that was not run, which is then tried."""
     found = []

@@ -8,7 +8,7 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
-from winml.modelkit.ep import precision
+from winml.modelkit.ep import catalog, precision
 
 SCHEMES: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("int8", "int8", {}),
@@ -50,18 +50,23 @@ def knobs(target: Target) -> tuple[Knob, ...]:
     """The scheme, and what can be changed within the schemes that the target has."""
     schemes = _schemes(target)
     modes = {level.sets["quantize"]["mode"] for level in schemes}
-    within = tuple(knob for knob in _within() if modes.intersection(knob.when["quantize.mode"]))
+    within = tuple(
+        knob
+        for knob in _within(catalog.BY_NAME[target.ep].int8.per_channel)
+        if modes.intersection(knob.when["quantize.mode"])
+    )
     return (Knob("quantize.scheme", schemes, prior=5.0), *within)
 
 
-def _within() -> tuple[Knob, ...]:
+def _within(per_channel: bool) -> tuple[Knob, ...]:
+    """Knobs of a scheme; `per_channel` is what the target's own scheme has."""
     static, whole = {"quantize.mode": ("static",)}, {"quantize.mode": ("static", "dynamic")}
     return (
         Knob(
             "quantize.op_types",
             (
-                Level("matrix-products", {"quantize.op_types": list(MATRIX_PRODUCTS)}),
-                Level("convolutions", {"quantize.op_types": ["Conv"]}),
+                Level("matrix-products", {"quantize.op_types": list(MATRIX_PRODUCTS)}, ops=MATRIX_PRODUCTS),
+                Level("convolutions", {"quantize.op_types": ["Conv"]}, ops=("Conv",)),
             ),
             when=whole,
             prior=3.0,
@@ -76,13 +81,8 @@ def _within() -> tuple[Knob, ...]:
         ),
         Knob(
             "quantize.per_channel",
-            (Level("on", {"quantize.per_channel": True}),),
-            when={**whole, "quantize.per_channel": (False,)},
-        ),
-        Knob(
-            "quantize.per_tensor",
-            (Level("on", {"quantize.per_channel": False}),),
-            when={**whole, "quantize.per_channel": (True,), "quantize.weight_type": ("int8", "uint8")},
+            (Level("off" if per_channel else "on", {"quantize.per_channel": not per_channel}),),
+            when={**whole, "quantize.per_channel": (per_channel,), "quantize.weight_type": ("int8", "uint8")},
         ),
         Knob(
             "quantize.reduce_range",
