@@ -164,4 +164,4 @@ def search(
 
 
 def chosen(study: Study) -> Choice:
-    return champion(study.state, study.plan).choice
+    return champion(study.state).choice

@@ -161,7 +161,7 @@ def _enough_for_one(study: Study, ended: str) -> None:
     """Raise when the budget was too small for a single verdict."""
     if len(study.state.trials) > 1 or not ended.startswith("the budget"):
         return
-    needed = study.state.seconds + reserve_s(study.state, study.plan)
+    needed = study.state.seconds + reserve_s(study.state)
     raise RequestError(
         f"a budget of {study.plan.limits.budget_s:.0f} s is too small for one verdict: about {needed:.0f} s are needed",
         hint=f"go on with `--resume --budget {math.ceil(needed * 2 / 60)}m`",
@@ -170,7 +170,7 @@ def _enough_for_one(study: Study, ended: str) -> None:
 
 def _deliver(result: dict[str, Any], prepared: Prepared, study: Study, folder: SearchFolder, on_event: OnEvent) -> None:
     """The champion's build folder, the reports and the drafts of findings."""
-    best = champion(study.state, study.plan)
+    best = champion(study.state)
     config = completed(
         study.plan.space.config(best.choice),
         None if prepared.calibration is None else sections.plain(prepared.calibration),

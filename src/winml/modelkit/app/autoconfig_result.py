@@ -90,7 +90,7 @@ def _of_gain(gain: float) -> float:
 
 def _champion(study: Study) -> dict[str, Any]:
     """The champion with its speed-up from fresh rounds, and how sure that is."""
-    best = strategy.champion(study.state, study.plan)
+    best = strategy.champion(study.state)
     entry = _trial(best, study)
     if best.outcome == "baseline":
         return {

@@ -82,7 +82,7 @@ def next_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: in
 
 
 def _undecided(trial: Trial, yardstick: Yardstick) -> bool:
-    return trial.series is not None and yardstick.verdict(trial.series).verdict == "INCONCLUSIVE"
+    return yardstick.verdict_of(trial).verdict == "INCONCLUSIVE"
 
 
 def _closest(leader: Runner, rivals: Sequence[Runner], yardstick: Yardstick, max_rounds: int) -> Runner | None:

@@ -85,7 +85,6 @@ class Plan:
     rounds: int = 3
     """Rounds of a first look."""
     predicted_tries: int = PREDICTED_TRIES
-    confirm: bool = True
 
     @property
     def all_raced(self) -> bool:
@@ -143,26 +142,24 @@ def decide(state: State, plan: Plan) -> Action:
 def _stopped(state: State, plan: Plan) -> str | None:
     """Why nothing new is tried any more, None while there is no reason."""
     limits, left = plan.limits, plan.limits.budget_s - state.seconds
-    if left < reserve_s(state, plan):
+    if left < reserve_s(state):
         return "the budget is used up"
     discards = consecutive_discards(state)
     if limits.max_discards is not None and discards >= limits.max_discards:
         return f"{discards} trials in a row did not lead"
     ranked = race.runners(state.trials)
     if limits.stop_at_pct is not None and ranked:
-        series = ranked[0].trial.series
-        assert series is not None
-        verdict = plan.measured_by(state).verdict(series)
+        verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
             return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} % of the time"
     return None
 
 
-def reserve_s(state: State, plan: Plan) -> float:
+def reserve_s(state: State) -> float:
     """Time to keep for one more trial and for confirming the leader."""
     tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
     once = max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds))
-    return float(once) * (3 if plan.confirm else 1)
+    return 3 * float(once)
 
 
 def consecutive_discards(state: State) -> int:
@@ -334,30 +331,27 @@ def _next_round(state: State, plan: Plan) -> More | None:
     return None if trial is None else More(trial.id)
 
 
-def kept(state: State, plan: Plan) -> list[Trial]:
-    """Trials that beat the baseline at the error rate of a verdict, best first."""
+def _contenders(state: State, plan: Plan) -> list[Trial]:
+    """Trials that may beat the baseline, best first: those it was not shown of that they do not."""
     yardstick = plan.measured_by(state)
-    ranked = race.simplest_first(race.runners(state.trials))
     return [
         runner.trial
-        for runner in ranked
-        if runner.trial.series is not None and yardstick.verdict(runner.trial.series).kept
+        for runner in race.simplest_first(race.runners(state.trials))
+        if runner.score > 0 and yardstick.verdict_of(runner.trial).verdict != "DISCARD"
     ]
 
 
 def _to_confirm(state: State, plan: Plan) -> Trial | None:
-    """The best kept trial that was not measured again, until one was confirmed or three were not."""
+    """The best contender that was not measured again, until one was confirmed or three were not."""
     done = {confirmation.trial for confirmation in state.confirmations}
-    if not plan.confirm or any(c.confirmed for c in state.confirmations) or len(done) >= CONFIRMED_AT_MOST:
+    if any(c.confirmed for c in state.confirmations) or len(done) >= CONFIRMED_AT_MOST:
         return None
-    return next((trial for trial in kept(state, plan) if trial.id not in done), None)
+    return next((trial for trial in _contenders(state, plan) if trial.id not in done), None)
 
 
-def champion(state: State, plan: Plan) -> Trial:
-    """The best confirmed trial, or the baseline when none was."""
-    if not plan.confirm:
-        return next(iter(kept(state, plan)), state.trials[0])
-    confirmed: Sequence[str] = [c.trial for c in state.confirmations if c.confirmed]
+def champion(state: State) -> Trial:
+    """The confirmed trial, or the baseline when none was."""
+    confirmed = [c.trial for c in state.confirmations if c.confirmed]
     return state.trial(confirmed[0]) if confirmed else state.trials[0]
 
 

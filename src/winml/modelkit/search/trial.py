@@ -149,6 +149,11 @@ class Yardstick:
         assert judged is not None
         return judged
 
+    def verdict_of(self, trial: Trial) -> Verdict:
+        """The verdict on a measured trial."""
+        assert trial.series is not None
+        return self.verdict(trial.series)
+
     def _counted(self, value: float) -> Verdict:
         gain = gain_pct(value)
         if gain >= self.protocol.keep_pct:
