@@ -11,7 +11,7 @@ import platform
 import sys
 from pathlib import Path
 
-from winml.modelkit.stages.compile.qairt import _HOSTS, CONVERTER, GENERATOR, UTILITY
+from winml.modelkit.stages.compile.qairt import CONVERTER, GENERATOR, HOSTS, UTILITY
 
 _CONVERTER = """
 parser.add_argument("--input_network", required=True)
@@ -51,7 +51,7 @@ def _tool(root: Path, body: str) -> str:
 
 def make_sdk(root: Path, binary: bytes, description: dict[str, object]) -> Path:
     """An SDK folder for this host whose tools know one binary and its description."""
-    folder = _HOSTS[platform.system(), platform.machine().lower()][0]
+    folder = HOSTS[platform.system(), platform.machine().lower()][0]
     (root / "bin" / folder).mkdir(parents=True)
     (root / "lib" / folder).mkdir(parents=True)
     for name, body in ((CONVERTER, _CONVERTER), (GENERATOR, _GENERATOR), (UTILITY, _UTILITY)):

@@ -59,6 +59,7 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     for name in ("other.onnx", "old/model.onnx", "new/model.onnx"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(sample.MODEL, tmp_path / name)
+    shutil.copy(sample.CALIBRATION, tmp_path / "samples.npz")
     for name, size in (("small.onnx", 1), ("large.onnx", 2)):
         _at_batch(size, tmp_path / name)
     _traces(tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from referencing import Registry, Resource
 
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.ladder import finding_from_json
 from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.findings import SHIPPED, Knowledge
+from winml.modelkit.knowledge.findings import SHIPPED, Knowledge, Outcome, experiment_digest
 
 SCHEMAS = SHIPPED.parent / "schemas"
 
@@ -108,25 +110,34 @@ def test_a_users_finding_replaces_the_shipped_one(tmp_path: Path) -> None:
 
 def test_a_replay_that_did_not_hold_makes_a_finding_contested(tmp_path: Path) -> None:
     shipped = json.loads((SHIPPED / "findings" / "npu-104.json").read_text(encoding="utf-8"))
+    finding = finding_from_json(shipped)
+    assert finding.experiment is not None
     outcome = {
         "schema": "winml/outcome/1",
         "finding": "npu-104",
         "answer": "does not hold",
         "reason": "the EP took all nodes",
-        "experiment": "sha256:0",
+        "experiment": experiment_digest(finding.experiment),
         "winml": "0.1.0",
         "evidence": {**shipped["evidence"][-1], "speaks": "against", "run": "replay later"},
     }
     path = tmp_path / "outcomes" / "npu-104-001.json"
     path.parent.mkdir()
     path.write_text(json.dumps(outcome), encoding="utf-8")
+    path.with_name("npu-104-002.json").write_text(json.dumps({**outcome, "experiment": "sha256:0"}), encoding="utf-8")
     found = Knowledge(tmp_path).entry("npu-104")
+    assert len(found.outcomes) == 1, "an outcome of another experiment says nothing"
     assert found.finding.status == "confirmed"
     assert found.effective.status == "contested"
     assert "the EP took all nodes" in found.effective.falsified_by
 
 
-def test_evidence_of_a_replay_is_added_once(tmp_path: Path) -> None:
-    knowledge = Knowledge()
+def test_evidence_of_a_replay_is_added_once(knowledge: Knowledge) -> None:
     entry = knowledge.entry("npu-104")
-    assert entry.with_outcomes.evidence == entry.finding.evidence
+    known = entry.finding.evidence[-1]
+    made = [
+        Outcome("winml/outcome/1", "npu-104", answer, "seen", "sha256:0", "0.1.0", replace(known, run=run))
+        for answer, run in (("holds", known.run), ("holds", "later"), ("unclear", "last"))
+    ]
+    more = replace(entry, outcomes=tuple(made)).with_outcomes
+    assert [e.run for e in more.evidence] == [*(e.run for e in entry.finding.evidence), "later"]

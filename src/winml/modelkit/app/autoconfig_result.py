@@ -83,30 +83,28 @@ def _trial(trial: Trial, study: Study) -> dict[str, Any]:
     }
 
 
-def _of_gain(gain: float) -> float:
-    """How many times faster something is that saves this much of the time."""
+def _factor(gain: float) -> float:
+    """How many times less there is when this much is saved, in percent."""
     return 1 / (1 - gain / 100)
 
 
-def _champion(study: Study) -> dict[str, Any]:
-    """The champion with its speed-up from fresh rounds, and how sure that is."""
+def _champion(study: Study, objective: str) -> dict[str, Any]:
+    """The champion with what it gains on fresh rounds and how sure that is; a speed-up only where time was measured."""
     best = strategy.champion(study.state)
     entry = _trial(best, study)
-    if best.outcome == "baseline":
-        return {
-            **entry, "status": "BASELINE_IS_BEST", "speedup": 1.0, "speedup_interval": None, "gain_pct": 0.0,
-            "gain_interval_pct": None,
-        }  # fmt: skip
     confirmed = entry["confirmation"]
-    verdict = entry["verdict"] if confirmed is None else confirmed["verdict"]
-    low, high = verdict["interval_pct"]
+    gain = 0.0 if confirmed is None else confirmed["verdict"]["gain_pct"]
+    interval = None if confirmed is None else confirmed["verdict"]["interval_pct"]
+    factors = None if interval is None else [_factor(bound) for bound in interval]
+    timed = objective == "latency"
     return {
         **entry,
-        "status": "KEEP_CONFIRMED" if confirmed else "KEEP",
-        "speedup": _of_gain(verdict["gain_pct"]),
-        "speedup_interval": [_of_gain(low), _of_gain(high)],
-        "gain_pct": verdict["gain_pct"],
-        "gain_interval_pct": [low, high],
+        "status": "BASELINE_IS_BEST" if confirmed is None else "KEEP_CONFIRMED",
+        "gain_pct": gain,
+        "gain_interval_pct": interval,
+        "speedup": _factor(gain) if timed else None,
+        "speedup_interval": factors if timed else None,
+        "factor": _factor(gain),
     }
 
 
@@ -141,7 +139,7 @@ def result_of(
         "seconds": state.seconds,
         "choices": study.plan.space.size,
         "trials": [_trial(trial, study) for trial in state.trials],
-        "champion": _champion(study) if state.trials else None,
+        "champion": _champion(study, prepared.objective) if state.trials else None,
         "pareto": _front(study),
         "insight": [note.to_json() for note in prepared.insight.notes],
         "environment": dict(environment),

@@ -51,11 +51,13 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
         with pipeline.work_folder() as folder:
             model = pipeline.materialize(folder)
             request = AnalyzeRequest(
-                model=str(model), target=str(planned.target), ep_options=dict(session.ep_options), fusions=False
+                model=str(model),
+                shown_as=pipeline.artifact.main,
+                target=str(planned.target),
+                ep_options=dict(session.ep_options),
+                fusions=False,
             )
-            answer = analyze(request, pipeline.tell)
-            answer["model"] = pipeline.artifact.main
-            write_json(folder / ANALYSIS, answer)
+            write_json(folder / ANALYSIS, analyze(request, pipeline.tell))
             entry = cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})
     value: dict[str, Any] = json.loads(cache.objects.open_path(entry.files[ANALYSIS]).read_bytes())
     seconds = time.monotonic() - started

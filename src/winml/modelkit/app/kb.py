@@ -10,7 +10,7 @@ from winml.modelkit.app import kb_draft, kb_judge, kb_replay
 from winml.modelkit.app.compare import OnEvent
 from winml.modelkit.app.rejudge import judged_again
 from winml.modelkit.bench.recorded import judge_pair
-from winml.modelkit.core.errors import CheckFailed, RequestError
+from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
 from winml.modelkit.core.finding import STATUSES, Evidence, Finding
 from winml.modelkit.core.ladder import RUNGS, lacking, promoted
 from winml.modelkit.core.location import knowledge_root
@@ -30,11 +30,19 @@ def _result(action: str, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _folder(given: str | None) -> Path:
-    return knowledge_root() if given is None else Path(given).absolute()
+    """Where the user's knowledge is written; it need not be there yet."""
+    folder = knowledge_root() if given is None else Path(given).absolute()
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"`{folder}` is not a folder")
+    return folder
 
 
 def _knowledge(given: str | None) -> Knowledge:
-    return Knowledge(_folder(given))
+    """Everything that is known; a folder that was named has to be there to be read."""
+    folder = _folder(given)
+    if given is not None and not folder.is_dir():
+        raise RequestError(f"folder not found: `{given}`")
+    return Knowledge(folder)
 
 
 def _where(finding: Finding) -> str | None:
@@ -75,7 +83,7 @@ def listing(knowledge: str | None, *, target: str | None, status: str | None) ->
     return _result("list", {"findings": [r for r in rows if status in (None, r["status"])], "gaps": gaps})
 
 
-def _judged(evidence: Evidence) -> str | None:
+def _statistics(evidence: Evidence) -> str | None:
     """What our statistics say of evidence by latency; None for what needs no statistics."""
     if evidence.form == "medians":
         pair = pair_from_json(evidence.data, "data")
@@ -88,6 +96,18 @@ def _judged(evidence: Evidence) -> str | None:
     return None
 
 
+def _judged(entry: Entry) -> list[str | None]:
+    """What our statistics say of each piece of evidence; samples that cannot be read are named by their field."""
+    answers = []
+    for index, evidence in enumerate(entry.finding.evidence):
+        try:
+            answers.append(_statistics(evidence))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise DataError(f"`{entry.path}`: `evidence[{index}].data` is damaged: {what}") from error
+    return answers
+
+
 def show(knowledge: str | None, name: str) -> dict[str, Any]:
     """A finding in full, with what our statistics say of its evidence and what each rung would need."""
     entry = _knowledge(knowledge).entry(name)
@@ -98,7 +118,7 @@ def show(knowledge: str | None, name: str) -> dict[str, Any]:
             "file": str(entry.path),
             "finding": finding.to_json(),
             "outcomes": [o.to_json() for o in entry.outcomes],
-            "judged": [_judged(e) for e in finding.evidence],
+            "judged": _judged(entry),
             "missing": {rung: lacking(entry.with_outcomes, rung) for rung in RUNGS},
         },
     )
@@ -106,12 +126,11 @@ def show(knowledge: str | None, name: str) -> dict[str, Any]:
 
 def _contradictions(entry: Entry) -> list[str]:
     """Raw latency evidence that speaks for a finding and, judged again, shows nothing."""
-    found = []
-    for evidence in entry.finding.deciding:
-        judged = _judged(evidence) or ""
-        if judged.startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED")):
-            found.append(f"{entry.finding.id}: evidence of {evidence.run} is {judged}")
-    return found
+    return [
+        f"{entry.finding.id}: evidence of {evidence.run} is {judged}"
+        for evidence, judged in zip(entry.finding.evidence, _judged(entry), strict=True)
+        if evidence in entry.finding.deciding and (judged or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED"))
+    ]
 
 
 def check(knowledge: str | None) -> dict[str, Any]:
@@ -198,7 +217,7 @@ def report(knowledge: str | None) -> dict[str, Any]:
             "target": _where(entry.finding),
             "single_model": entry.finding.single_model,
             "finding": entry.effective.to_json(),
-            "judged": [_judged(e) for e in entry.finding.evidence],
+            "judged": _judged(entry),
             "outcomes": [{"answer": o.answer, "reason": o.reason, "run": o.evidence.run} for o in entry.outcomes],
         }
         for entry in known

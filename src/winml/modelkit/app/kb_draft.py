@@ -12,8 +12,9 @@ by its `record`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,21 +51,19 @@ class TrialLine:
 _KNOWN = frozenset(TrialLine.__dataclass_fields__)
 
 
-@dataclass(frozen=True)
-class _Passed:
-    """Trials that are no finding, with the reason."""
-
-    reasons: list[dict[str, str]] = field(default_factory=list)
-
-    def add(self, trial: TrialLine, reason: str) -> None:
-        self.reasons.append({"hypothesis": trial.hypothesis, "reason": reason})
-
-
 def drafts(run: Path) -> tuple[list[Finding], list[dict[str, str]]]:
     """The draft findings of a run, and why its other trials are none."""
-    passed = _Passed()
-    made = [finding for trial in _trials(run) if (finding := _draft(trial, passed)) is not None]
-    return made, passed.reasons
+    made, passed_over = [], []
+    for trial in _trials(run):
+        try:
+            found = _draft(trial)
+        except RequestError as error:
+            raise DataError(f"`{run}`: `{trial.hypothesis}`: {error.message}", hint=error.hint) from error
+        if isinstance(found, Finding):
+            made.append(found)
+        else:
+            passed_over.append({"hypothesis": trial.hypothesis, "reason": found})
+    return made, passed_over
 
 
 def _trials(run: Path) -> list[TrialLine]:
@@ -122,22 +121,23 @@ def _category(changes: dict[str, Any]) -> str:
     return _CATEGORIES.get(next(iter(changes)), "config") if len(changes) == 1 else "config"
 
 
-def _draft(trial: TrialLine, passed: _Passed) -> Finding | None:
+def _draft(trial: TrialLine) -> Finding | str:
+    """The finding a trial is worth, or why it is worth none."""
     verdict = trial.verdict
-    gain = verdict.get("gain_pct")
     if verdict.get("verdict") not in compare_result.KEPT:
-        passed.add(trial, f"not kept: {verdict.get('verdict')}")
-        return None
-    if not isinstance(gain, int | float) or gain <= GAIN_PCT:
-        passed.add(trial, f"a gain of {gain:.1f} % is not above {GAIN_PCT:g} %")
-        return None
+        return f"not kept: {verdict.get('verdict')}"
+    gain = verdict.get("gain_pct")
+    if not isinstance(gain, int | float) or not math.isfinite(gain):
+        raise RequestError(f"`verdict.gain_pct` must be a number but got {gain!r}")
+    if gain <= GAIN_PCT:
+        return f"a gain of {gain:.1f} % is not above {GAIN_PCT:g} %"
     return _finding(trial, float(gain))
 
 
 def _finding(trial: TrialLine, gain: float) -> Finding:
     asked = targets.parse_target(trial.target)
     if asked.ep is None:
-        raise DataError(f"`target` must name an execution provider but is `{trial.target}`")
+        raise RequestError(f"`target` must name an execution provider but is `{trial.target}`")
     device = asked.device or asked.ep.devices[0]
     evidence = _evidence(trial, gain)
     stamp = digest.of_json([trial.target, trial.model, trial.hypothesis, trial.changes, trial.verdict])

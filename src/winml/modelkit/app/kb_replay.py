@@ -14,19 +14,19 @@ from typing import Any
 from winml.modelkit import __version__
 from winml.modelkit.app import targets
 from winml.modelkit.app.compare import CompareRequest, OnEvent, compare
-from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import CONFIG, MODEL
-from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError, SessionError
+from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding
 from winml.modelkit.core.measurement import section_from_json
+from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.findings import OUTCOME_SCHEMA, Knowledge, Outcome
-from winml.modelkit.store import atomic, digest
+from winml.modelkit.knowledge.findings import OUTCOME_SCHEMA, Knowledge, Outcome, experiment_digest
+from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 
 TIMEOUT_S = 120.0
-CPU = "CPUExecutionProvider"
+CPU = catalog.BY_NAME["cpu"].full_name
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _ask(arm: Arm) -> dict[str, Any]:
     with Worker(python=arm.resolved.installed.python) as worker:
         try:
             answer = worker.call("analysis.ask", arm.arguments, timeout_s=TIMEOUT_S, what="opening the model")
-        except SessionError as error:
+        except RunFailedError as error:
             return {"opens": False, "message": error.message.replace(f"{arm.folder}/", ""), "environment": None}
     nodes = answer["nodes"]
     return {
@@ -234,15 +234,15 @@ def _outcome(finding: Finding, experiment: Experiment, seen: Seen) -> Outcome:
         versions=seen.versions,
         data=seen.data,
     )
-    digested = digest.of_json(sections.plain(experiment))
-    return Outcome(OUTCOME_SCHEMA, finding.id, answer, seen.reason, digested, __version__, evidence)
+    return Outcome(
+        OUTCOME_SCHEMA, finding.id, answer, seen.reason, experiment_digest(experiment), __version__, evidence
+    )
 
 
 def _write(outcome: Outcome, folder: Path) -> Path:
-    """Write the outcome under the next free number."""
-    place = folder / "outcomes"
-    taken = [int(path.stem.rpartition("-")[2]) for path in place.glob(f"{outcome.finding}-[0-9][0-9][0-9].json")]
-    path = place / f"{outcome.finding}-{max(taken, default=0) + 1:03d}.json"
+    """Write the outcome under the time of its run."""
+    stamp = outcome.evidence.run.rpartition(" ")[2].replace(":", "").replace("-", "")
+    path = folder / "outcomes" / f"{outcome.finding}-{stamp}.json"
     atomic.write_bytes(path, files.text(outcome.to_json()))
     return path
 

@@ -1,16 +1,16 @@
 """The knowledge base: findings and gaps from the shipped folder and the user's, with what replays came to.
 
     knowledge/
-      findings/npu-006.json          one finding, named by its id
-      gaps/fused-conv.json           something that is missing
-      outcomes/npu-006-001.json      what a replay of that finding came to
+      findings/npu-006.json                    one finding, named by its id
+      gaps/fused-conv.json                     something that is missing
+      outcomes/npu-006-20261116T015137Z.json   what a replay of that finding came to
 
 A finding in the user's folder replaces the shipped one of the same id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import DataError, RequestError
-from winml.modelkit.core.finding import Evidence, Finding
+from winml.modelkit.core.finding import Evidence, Experiment, Finding
 from winml.modelkit.core.ladder import finding_from_json
 from winml.modelkit.core.sections import choice, key, section, text
 from winml.modelkit.core.suggest import did_you_mean
@@ -26,6 +26,7 @@ from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.experiments.table import BUILDERS
 from winml.modelkit.knowledge.gaps import Gap, gap_from_json
+from winml.modelkit.store import digest
 
 SHIPPED = Path(__file__).parent
 OUTCOME_SCHEMA = "winml/outcome/1"
@@ -53,6 +54,10 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = sections.plain(self)
         return value
+
+
+def experiment_digest(experiment: Experiment) -> str:
+    return digest.of_json(sections.plain(experiment))
 
 
 def outcome_from_json(value: Any) -> Outcome:
@@ -97,6 +102,14 @@ def _finding(value: Any) -> Finding:
     return finding
 
 
+def _outcomes_of(finding: Finding, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """What replays of the finding's present experiment came to."""
+    if finding.experiment is None:
+        return ()
+    present = experiment_digest(finding.experiment)
+    return tuple(o for o in outcomes if o.finding == finding.id and o.experiment == present)
+
+
 class Knowledge:
     """Everything that is known, read and checked when it is made."""
 
@@ -111,8 +124,7 @@ class Knowledge:
                 finding = files.read(path, _finding)
                 if finding.id != path.stem:
                     raise DataError(f"`{path}`: `id` must be the file's name but is `{finding.id}`")
-                own = tuple(o for o in outcomes if o.finding == finding.id)
-                self._entries[finding.id] = Entry(path, finding, own)
+                self._entries[finding.id] = Entry(path, finding, _outcomes_of(finding, outcomes))
         self.gaps: tuple[Gap, ...] = tuple(
             files.read(path, gap_from_json) for root in roots for path in files.json_files(root / "gaps")
         )

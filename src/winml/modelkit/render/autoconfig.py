@@ -61,13 +61,13 @@ def champion_text(result: dict[str, Any]) -> str:
     best = result["champion"]
     if best["status"] == "BASELINE_IS_BEST":
         return "the baseline is best: nothing that was tried is faster and accurate enough"
-    low, high = best["speedup_interval"]
-    what = {"latency": "faster", "size": "smaller", "placement": "fewer pieces"}[result["objective"]]
-    between = "" if low == high else f" ({low:.2f} … {high:.2f}, 95 %)"
+    what = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}[result["objective"]]
+    limits = best["speedup_interval"]
+    between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
     drop = best["accuracy"]["drop"]
     known = f"{best['accuracy']['metric']} {best['accuracy']['value']:.4f}"
     lost = "" if drop is None else f", dropped by {drop:.4f}"
-    gained = f"{best['speedup']:.2f}x {what}{between} · {known}{lost} · {bytes_of(best)}"
+    gained = f"{best['factor']:.2f}x {what}{between} · {known}{lost} · {bytes_of(best)}"
     return f"champion {best['id']}  {best['label']}\n  {gained}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from winml.modelkit.render.table import table
 
-_HEAD = ("model", "champion", "speedup", "95 %", "accuracy", "trials", "status")
+_HEAD = ("model", "champion", "gain", "95 %", "accuracy", "trials", "status")
 
 
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ def _row(entry: dict[str, Any]) -> tuple[str, ...]:
     return (
         name,
         best["label"],
-        f"{best['speedup']:.2f}x",
+        f"{best['factor']:.2f}x",
         "" if interval is None else f"{interval[0]:.2f} … {interval[1]:.2f}",
         "" if known is None or known["value"] is None else f"{known['metric']} {known['value']:.4f}",
         str(entry["trials"]),

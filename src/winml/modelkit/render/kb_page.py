@@ -95,7 +95,8 @@ def _gaps(gaps: list[dict[str, Any]]) -> str:
 def page(result: dict[str, Any]) -> str:
     """The whole page."""
     by_target: dict[str, list[dict[str, Any]]] = {}
-    for entry in result["entries"]:
+    # What binds no EP stands last.
+    for entry in sorted(result["entries"], key=lambda e: (e["target"] is None, e["target"] or "")):
         by_target.setdefault(entry["target"] or "any EP", []).append(entry)
     links = "".join(f'<a href="#{_text(name)}">{_text(name)} ({len(found)})</a>' for name, found in by_target.items())
     body = "\n".join(_section(name, found) for name, found in by_target.items())

@@ -45,7 +45,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class AssignedNode:
-    """A node as the runtime saw it when it asked the EPs: after its basic rewrites, with layout nodes an EP asked for."""
+    """A node as the EPs were asked about it: after the runtime's basic rewrites, with nodes for an EP's layout."""
 
     name: str
     op: str

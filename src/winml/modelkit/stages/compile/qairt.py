@@ -22,7 +22,7 @@ CONVERTER = "qairt-converter"
 GENERATOR = "qnn-context-binary-generator"
 UTILITY = "qnn-context-binary-utility"
 
-_HOSTS: dict[tuple[str, str], tuple[str, ...]] = {
+HOSTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Linux", "x86_64"): ("x86_64-linux-clang",),
     ("Linux", "aarch64"): ("aarch64-ubuntu-gcc9.4", "aarch64-oe-linux-gcc11.2"),
     ("Windows", "amd64"): ("x86_64-windows-msvc",),
@@ -94,7 +94,7 @@ def find_sdk(tools: Tools) -> SDK | Missing:
         return Missing(f"the QAIRT SDK is not at `{tools.sdk_root}`", hint)
     system, machine = _host()
     lacking = ""
-    for folder in _HOSTS.get((system, machine), ()):
+    for folder in HOSTS.get((system, machine), ()):
         sdk = SDK(tools.sdk_root, folder)
         absent = [name for name in (CONVERTER, GENERATOR, UTILITY) if sdk.tool(name) is None]
         if not absent:

@@ -50,8 +50,8 @@ def model_refusal(name: str, source: Mapping[str, Any], info: EPInfo, device: De
         places = ", ".join(f"{symbol} ({' '.join(where)})" for symbol, where in source["symbolic"].items())
         return ModelFileError(
             f"`{name}` has inputs without fixed sizes: {places}",
-            hint="an NPU compiles for fixed shapes and would leave what depends on them to the CPU; export the model "
-            "with fixed sizes",
+            hint="an NPU compiles for fixed shapes and would leave what depends on others to the CPU; "
+            "`winml build --compile --dim NAME=N` fixes them",
         )
     if source["precision"] in info.uncompilable:
         return ModelFileError(

@@ -8,6 +8,7 @@ provider.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -105,7 +106,7 @@ def _inserted_casts(version: Version) -> int:
 class _Placement:
     """Says where a tensor goes: it stays in the data file it came from; a large one that is new gets one."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._end = 0
 
@@ -116,4 +117,4 @@ class _Placement:
         with self._path.open("ab") as stream:
             stream.write(array.tobytes())
         start, self._end = self._end, self._end + array.nbytes
-        return OrtExternalInitializerInfo(str(self._path), start, array.nbytes)
+        return OrtExternalInitializerInfo(self._path.name, start, array.nbytes)

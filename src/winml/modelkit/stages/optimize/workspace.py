@@ -15,6 +15,7 @@ from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.tensors import is_external
+from winml.modelkit.store import atomic
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,10 @@ class Workspace:
 
     def _version(self, path: Path, model: ModelProto) -> Version:
         _drop_unused_imports(model)
-        path.write_bytes(model.SerializeToString(deterministic=True))
+        try:
+            path.write_bytes(model.SerializeToString(deterministic=True))
+        except OSError as error:
+            raise atomic.refused(error, path) from error
         return Version(path, model, fingerprint(_named_weights(model)))
 
 

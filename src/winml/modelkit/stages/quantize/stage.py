@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from winml.modelkit.worker.program import Context
 
 POOR_COSINE = 0.99
+SATURATED_DB = 6.0
+"""Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
 
 
 class Mode(Protocol):
@@ -194,7 +196,8 @@ def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
     if not outcome.changed or not job.compare:
         reason = "not asked for" if outcome.changed else "nothing changed"
         return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "outputs": []}
-    return fidelity.measure(job.path, job.output, _inputs(outcome.dataset), source=source)
+    exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
+    return fidelity.measure(job.path, job.output, _inputs(outcome.dataset), source=source, exact=exact)
 
 
 def _inputs(dataset: Dataset) -> Iterator[Arrays]:
@@ -216,8 +219,21 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
-    found += [_poor(entry) for entry in poor]
-    return found
+    saturated = [entry for entry in compared["outputs"] if _saturates(entry)]
+    return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
+
+
+def _saturates(entry: dict[str, Any]) -> bool:
+    """Whether integer kernels lose more than quantization itself."""
+    real, exact = entry["sqnr_db"], entry["exact_sqnr_db"]
+    return real is not None and exact is not None and exact - real > SATURATED_DB
+
+
+def _saturation(entry: dict[str, Any]) -> str:
+    return (
+        f"the 8-bit kernels of this processor saturate: output `{entry['name']}` has {entry['sqnr_db']:.0f} dB against "
+        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, `--reduce-range` avoids it"
+    )
 
 
 def _poor(entry: dict[str, Any]) -> str:
