@@ -31,16 +31,10 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
     """Search and return the JSON object of the contract; a search that ends early is raised with it as details."""
     check(request)
     folder = SearchFolder(Path(request.output).absolute(), resume=request.resume)
-    with Journal(folder.path / JOURNAL) as journal:
-        records = list(journal.replay.records)
-        if records and not request.resume:
-            raise RequestError(
-                f"`{folder.path}` holds a search", hint="go on with `--resume`, or name a new folder with `-o`"
-            )
-        start = prepared(request, on_event)
-        records = _opened(journal, records, start)
-        with tempfile.TemporaryDirectory(prefix="winml-autoconfig-") as work:
-            return _searched(start, folder, journal, records, Path(work), on_event)
+    start = prepared(request, on_event)
+    with Journal(folder.path / JOURNAL) as journal, tempfile.TemporaryDirectory(prefix="winml-autoconfig-") as work:
+        records = _opened(journal, list(journal.replay.records), start)
+        return _searched(start, folder, journal, records, Path(work), on_event)
 
 
 def _opened(journal: Journal, records: list[dict[str, Any]], prepared: Prepared) -> list[dict[str, Any]]:

@@ -30,10 +30,12 @@ class SearchFolder:
             raise RequestError(f"output `{path}` is a file", hint="name a folder")
         if not path.parent.is_dir():
             raise RequestError(f"output folder's parent not found: `{path.parent}`")
-        there = path.is_dir() and any(path.iterdir())
-        if there and not (path / JOURNAL).is_file():
+        started = (path / JOURNAL).is_file()
+        if not started and path.is_dir() and any(path.iterdir()):
             raise RequestError(f"output folder `{path}` holds other files", hint="name a new folder")
-        if resume and not (path / JOURNAL).is_file():
+        if started and not resume:
+            raise RequestError(f"`{path}` holds a search", hint="go on with `--resume`, or name a new folder with `-o`")
+        if resume and not started:
             raise RequestError(f"`{path}` holds no search to go on with", hint="leave `--resume` out to start one")
         self.path = path
         self.champion = path / "champion"

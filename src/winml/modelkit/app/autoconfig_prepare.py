@@ -18,6 +18,7 @@ from winml.modelkit.app.search_tools import Objective
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.finding import Finding
+from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
@@ -152,7 +153,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         else:
             whole, changes = search_space.of_preset(base, preset, request.only), {}
     facts, target = described["facts"], resolved[0].target
-    findings = Knowledge(None if request.knowledge is None else Path(request.knowledge)).findings
+    findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
     insight = search_space.known_before(
         whole,
         target=target,

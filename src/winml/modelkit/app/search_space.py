@@ -83,11 +83,11 @@ def of_preset(base: Mapping[str, Any], preset: Preset, only: tuple[str, ...]) ->
     return Space((Knob(HYPOTHESIS, tuple(levels)),), base)
 
 
-def _preset_notes(preset: Preset, facts: Mapping[str, Any]) -> list[Note]:
+def _preset_notes(space: Space, preset: Preset, facts: Mapping[str, Any]) -> list[Note]:
     """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
     found = []
-    for hypothesis in preset.hypotheses:
-        option = (HYPOTHESIS, hypothesis.id)
+    for option in space.options():
+        hypothesis = preset.hypothesis(option[1])
         failing, unknown = rules.unmet(hypothesis.needs, facts)
         words = ", ".join(str(condition) for condition in (*failing, *unknown))
         if failing:
@@ -141,7 +141,7 @@ def known_before(
         *insights.pointless(space, *POINTLESS.get(objective, ((), ""))),
         *insights.unfired(space, candidates, optimize_knobs.single_pass),
         *insights.advised(space, advice, concerns),
-        *([] if preset is None else _preset_notes(preset, facts)),
+        *([] if preset is None else _preset_notes(space, preset, facts)),
         *_pass_notes(space, target),
     ]
     return insights.insight(space, _once(notes), advice, concerns)
