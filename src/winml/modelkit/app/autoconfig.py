@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +22,7 @@ from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.search.guards import Guarded
-from winml.modelkit.search.strategy import Plan, champion, reserve_s
+from winml.modelkit.search.strategy import RACE_ALL, Plan, champion, reserve_s
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal
@@ -100,6 +101,7 @@ def _study(
         allowed=insight.allowed,
         limits=start.request.limits,
         rounds=protocol.first_look,
+        race_all=sys.maxsize if start.request.exhaustive else RACE_ALL,
     )
     return Study(
         plan, Guarded(bench), append=journal.append, records=records, because=insight.because, on_event=on_event

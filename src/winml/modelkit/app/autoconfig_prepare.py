@@ -68,6 +68,8 @@ class AutoconfigRequest:
     knowledge: str | None = None
     raise_priority: bool = True
     calibrate: bool = True
+    exhaustive: bool = False
+    """Try every choice however many there are, for benchmarks."""
     seed: int = 0
 
 

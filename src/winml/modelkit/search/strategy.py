@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from winml.modelkit.core.knob import DEFAULT
@@ -19,7 +20,6 @@ from winml.modelkit.search.space import Choice, Space
 from winml.modelkit.search.trial import Trial, Yardstick
 
 RACE_ALL = 20
-"""Up to this many choices are all tried."""
 PREDICTED_TRIES = 10
 FIELD = 8
 """How many of many trials are raced."""
@@ -85,10 +85,12 @@ class Plan:
     rounds: int = 3
     """Rounds of a first look."""
     predicted_tries: int = PREDICTED_TRIES
+    race_all: int = RACE_ALL
+    """Up to this many choices besides the baseline are all tried."""
 
-    @property
+    @cached_property
     def all_raced(self) -> bool:
-        return self.space.count(limit=RACE_ALL + 2) <= RACE_ALL + 1
+        return self.space.count(limit=self.race_all + 2) <= self.race_all + 1
 
     def measured_by(self, state: State) -> Yardstick:
         return Yardstick(self.yardstick.protocol, state.calibration)
