@@ -1,4 +1,4 @@
-"""Three nets in the shape of what people search for: a CNN, a vision transformer, a text encoder. Weights are random."""
+"""Three nets like those people search for, with random weights: a CNN, a vision transformer, a text encoder."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ def _norm(net: Net, x: str, width: int) -> str:
     normed = net.add("Div", centred, net.add("Sqrt", net.add("Add", variance, net.scalar(1e-5))))
     scaled = net.add("Mul", normed, net.tensor(np.ones(width, np.float32)))
     return net.add("Add", scaled, net.tensor(np.zeros(width, np.float32)))
+
+
+def _linear(net: Net, x: str, width: int, out: int) -> str:
+    return net.add("Add", net.add("MatMul", x, net.weight(width, out)), net.weight(out))
 
 
 def _layers(net: Net, x: str, *, tokens: int, width: int, heads: int, layers: int) -> str:

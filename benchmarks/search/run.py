@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 
 KNOBS = {
     "quantize.scheme": ["int8", "dynamic", "u8u8", "fp16"],
-    "quantize.op_types": ["matrix-products"],
+    "quantize.op_types": ["MatMul", "Conv"],
     "quantize.calibration_method": ["percentile"],
     "optimize.passes": ["basic", "extended"],
     "session.nchwc": ["off"],

@@ -22,7 +22,7 @@ class Level:
     needs: tuple[str, ...] = ()
     """What must be at hand: `data`."""
     ops: tuple[str, ...] = ()
-    """Operators of which a graph must have one; none for a level that is for every graph."""
+    """Operators that a graph must have; none for a level that is for every graph."""
 
 
 @dataclass(frozen=True)

@@ -92,11 +92,12 @@ def without_ops(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
     found = []
     for knob in space.knobs:
         for level in (level for level in knob.levels if level.ops):
-            option, words = (knob.name, level.name), " or ".join(level.ops)
+            option, absent = (knob.name, level.name), [op for op in level.ops if ops is not None and not ops.get(op)]
             if ops is None:
+                words = " and ".join(level.ops)
                 found.append(Note("blocked", option, "graph", f"whether the model has {words} is not known"))
-            elif not any(ops.get(op) for op in level.ops):
-                found.append(Note("skip", option, "graph", f"the model has no {words}"))
+            elif absent:
+                found.append(Note("skip", option, "graph", f"the model has no {' and no '.join(absent)}"))
     return found
 
 

@@ -23,7 +23,8 @@ SCHEMES: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 """Levels: name, precision word, and what differs from the section the word means on the target."""
 
-MATRIX_PRODUCTS = ("MatMul", "Gemm")
+OP_TYPES = (("MatMul",), ("Conv",), ("Gemm",), ("MatMul", "Gemm"))
+"""Operators that may be quantized alone."""
 
 
 def _level(target: Target, name: str, word: str, changes: dict[str, Any]) -> Level | None:
@@ -58,19 +59,15 @@ def knobs(target: Target) -> tuple[Knob, ...]:
     return (Knob("quantize.scheme", schemes, prior=5.0), *within)
 
 
+def _only(*ops: str) -> Level:
+    return Level("+".join(ops), {"quantize.op_types": list(ops)}, ops=ops)
+
+
 def _within(per_channel: bool) -> tuple[Knob, ...]:
     """Knobs of a scheme; `per_channel` is what the target's own scheme has."""
     static, whole = {"quantize.mode": ("static",)}, {"quantize.mode": ("static", "dynamic")}
     return (
-        Knob(
-            "quantize.op_types",
-            (
-                Level("matrix-products", {"quantize.op_types": list(MATRIX_PRODUCTS)}, ops=MATRIX_PRODUCTS),
-                Level("convolutions", {"quantize.op_types": ["Conv"]}, ops=("Conv",)),
-            ),
-            when=whole,
-            prior=3.0,
-        ),
+        Knob("quantize.op_types", tuple(_only(*ops) for ops in OP_TYPES), when=whole, prior=3.0),
         Knob(
             "quantize.calibration_method",
             (
