@@ -77,16 +77,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         files = {kind: saved(text_model(body), folder / f"{kind}.onnx") for kind, body in MODELS.items()}
-        data, weight = folder / "data.npz", (np.eye(SIZE) * 1.1).astype(np.float32)
-        inputs = np.random.default_rng(0).standard_normal((4, SIZE, SIZE)).astype(np.float32)
-        np.savez(data, x=inputs, w=np.stack([weight] * 4))
-        base = {
-            "schema": SCHEMA,
-            "model": str(files["default"]),
-            "target": "cpu",
-            "precision": "default",
-            "session": {"threads": 1},
-        }
+        base = {"schema": SCHEMA, "target": "cpu", "precision": "default", "session": {"threads": 1}}
         job = Job(
             source=read_source(files["default"], ()),
             targets={"cpu": targets.resolve("cpu", None, None)},

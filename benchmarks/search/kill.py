@@ -82,9 +82,8 @@ def main() -> None:
     assert len(choices) == len(set(choices)), "a trial was made twice"
     assert sorted(choices) == sorted(json.dumps(t["choice"], sort_keys=True) for t in whole["trials"])
     assert value["champion"]["digest"] == whole["champion"]["digest"], (value["champion"], whole["champion"])
-    print(
-        f"{given.kills} kills: same champion ({value['champion']['label']}), {len(choices)} trials, none lost or doubled"
-    )
+    label = value["champion"]["label"]
+    print(f"{given.kills} kills: same champion ({label}), {len(choices)} trials, none lost or doubled")
 
 
 if __name__ == "__main__":

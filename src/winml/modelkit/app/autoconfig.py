@@ -27,6 +27,9 @@ from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal
 
+BUILD_TIMEOUT_S = 600.0
+"""A stage that takes longer hangs, as far as a search is concerned."""
+
 
 def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
     """Search and return the JSON object of the contract; a search that ends early is raised with it as details."""
@@ -149,7 +152,7 @@ def _job(prepared: Prepared) -> Job:
         raise_priority=request.raise_priority,
         calibrate=request.calibrate,
         seed=request.seed,
-        build_timeout_s=None if math.isinf(request.limits.budget_s) else request.limits.budget_s,
+        build_timeout_s=min(BUILD_TIMEOUT_S, request.limits.budget_s),
     )
 
 
