@@ -18,6 +18,7 @@ import pytest
 from test_commands import failed, valid
 from test_commands import winml as run
 
+import model_zoo
 from winml.modelkit import sample
 
 
@@ -270,6 +271,23 @@ def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> Non
 
 
 @pytest.mark.qnn
+def test_a_model_that_takes_the_process_down_is_told_where(builds: Builds) -> None:
+    model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
+    result = builds.winml("build", "-m", "crash.onnx", "--target", "cpu", "-o", "out", "--json")
+    error = valid(result.stdout)["error"]
+    assert result.returncode == 1
+    assert error["message"] == "comparing outputs: stage `optimize`: the process crashed with SIGFPE"
+    assert "--no-optimize" in error["hint"]
+    assert not (builds.folder / "out").exists()
+
+
+def test_an_analysis_that_crashed_is_not_kept_for_the_next_build(builds: Builds) -> None:
+    model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
+    made = builds.build("-m", "crash.onnx", "--target", "cpu", "--no-optimize", "-o", "out")
+    assert "crashed with SIGFPE" in made["warnings"][0]
+    assert not list((builds.cache / "stages").glob("*.json"))
+
+
 def test_a_compiled_build_runs_on_the_npu(builds: Builds) -> None:
     built = builds.build("--sample", "--target", "qnn/npu", "-p", "fp32", "--compile", "-o", "npu", "--no-analyze")
     assert [stage["stage"] for stage in built["stages"]] == ["optimize", "compile"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,16 @@ def test_dimensions_are_written_into_the_model(tmp_path: Path, events: Any) -> N
         assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == sizes
 
 
+def test_a_dimension_without_a_name_is_fixed_by_its_place(tmp_path: Path, events: Any) -> None:
+    model = model_zoo.text_model("open (float[?,4] x, float[?,4] y) => (float[?,4] z) { z = Add(x, y) }")
+    report = _optimized(model, tmp_path, events, dims={"x[0]": 2, "y[0]": 2})
+    assert report["verification"]["status"] == "passed"
+    assert {tuple(run["dims"].values()) for run in report["verification"]["runs"]} == {(2, 2)}
+    fixed = files.load(tmp_path / "out.onnx")
+    for value in (*fixed.graph.input, *fixed.graph.output):
+        assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [2, 4]
+
+
 def test_an_unknown_dimension_is_an_error_that_suggests(tmp_path: Path, events: Any) -> None:
     with pytest.raises(RequestError, match="no symbolic dimension `bach`") as caught:
         _optimized(model_zoo.relu(), tmp_path, events, dims={"bach": 2})
@@ -192,6 +203,19 @@ def test_a_pass_that_fails_leaves_the_model_as_it_was(
     assert report["warnings"] == ["left out unfuse_bias_gelu: KeyError: 'no such thing'"]
 
 
+def test_a_pass_that_fails_on_a_full_disk_is_not_left_out(
+    tmp_path: Path, events: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(model: Any) -> bool:
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(1, 1, 0))
+        raise ValueError("truncated")
+
+    monkeypatch.setattr(unfuse_bias_gelu, "rewrite", cut_off)
+    with pytest.raises(UnavailableError, match="no space left on the disk"):
+        _optimized(pass_zoo.FIRES["unfuse_bias_gelu"], tmp_path, events, enable=("unfuse_bias_gelu",))
+    assert not (tmp_path / "out.onnx").exists()
+
+
 def test_a_model_the_runtime_cannot_read_keeps_the_passes_of_others(tmp_path: Path, events: Any) -> None:
     model = pass_zoo.graph(
         "(float[2,4] x) => (float[2,4] y) { a = Unknown(x)  b = Exp(x)  y = Add(a, b)  dead = Exp(y) }"
@@ -210,7 +234,21 @@ def test_float16_models_keep_their_types(tmp_path: Path, events: Any) -> None:
     )  # fmt: skip
     report = _optimized(model, tmp_path, events, level="extended")
     assert report["ops_after"] == {"Conv": 1, "Relu": 1}
-    assert any("Casts around the float16 nodes" in warning for warning in report["warnings"])
+    assert report["warnings"] == []
+
+
+def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: Any) -> None:
+    model = pass_zoo.graph(
+        """(float[1,3,8,8] x, float16[4] h) => (float[1,4,8,8] y, float16[4] z) {
+          c = Conv<pads = [1,1,1,1]>(x, w, b)  y = Relu(c)  z = Softplus(h) }""",
+        **pass_zoo.CONV_WEIGHTS,
+    )  # fmt: skip
+    report = _optimized(model, tmp_path, events, level="extended")
+    assert not report["changed"]
+    assert report["warnings"] == [
+        "left out conv_activation_fusion: ONNX Runtime would leave Casts around the float16 nodes that its CPU "
+        "provider lacks"
+    ]
 
 
 def test_the_blocked_layout_comes_with_a_warning(tmp_path: Path, events: Any) -> None:

@@ -133,7 +133,7 @@ def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache)
         folder = cache.builds / name
         folder.parent.mkdir(parents=True, exist_ok=True)
     else:
-        folder = Path(request.output).absolute()
+        folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
     return _Plan(made, source, identity, folder)
 

@@ -104,7 +104,12 @@ def run(args: list[str]) -> int:
 
 def main() -> None:
     """Entry point of `winml` and `wmk`."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # before the command began, which answers Ctrl-C itself
+        from winml.modelkit.core.errors import Interrupted
+
+        sys.exit(_fail(sys.argv[1], Interrupted("interrupted"), as_json="--json" in sys.argv))
 
 
 if __name__ == "__main__":

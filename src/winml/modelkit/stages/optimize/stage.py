@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnx import ModelProto
+
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import OptimizeSection
-from winml.modelkit.core.errors import ModelkitError, RunFailedError
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.graph import files
@@ -77,7 +79,7 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
     source = files.load(args["model"])
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
-        first = workspace.open(source)
+        first = _opened(workspace, source, section)
         start = _prepared(workspace, first, section)
         context.event("compare")
         reference = None
@@ -112,6 +114,13 @@ def _target(word: str | None) -> Target | None:
     if asked is None or asked.ep is None:
         return None
     return Target(asked.ep.name, asked.device or asked.ep.devices[0])
+
+
+def _opened(workspace: Workspace, source: ModelProto, section: OptimizeSection) -> Version:
+    """The first version; dimensions that are fixed have names in it, so that inputs can be made for it too."""
+    version = workspace.open(source)
+    model = dims.named(version.model, section.fixed_dims)
+    return version if model is version.model else workspace.write(model)
 
 
 def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
@@ -180,7 +189,8 @@ def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] |
         made = job.runner.apply(row, version)
         failure = None if made is None else _objection(job, row, version, made, compared)
         note = job.runner.why_not(row, version) if made is None else None
-    except ModelkitError as error:
+    except (RunFailedError, ModelFileError) as error:
+        job.runner.workspace.require_space()  # a result without the passes that found no room is not the one asked for
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
