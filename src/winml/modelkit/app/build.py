@@ -36,8 +36,8 @@ OnEvent = Callable[[dict[str, Any]], None]
 class BuildRequest:
     """Everything the user decided."""
 
-    config: ConfigRequest | str
-    """Words to make a config from, or the path of one."""
+    config: ConfigRequest | BuildConfig | str
+    """Words to make a config from, a config, or the path of one."""
     model: str | None = None
     """The model for a config that was given as a file; None takes the one it names."""
     output: str | None = None
@@ -70,7 +70,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     cache = Cache()
     with Worker(preload=configs.PRELOAD) as worker:
         made = _made(request, worker)
-        source = _source(made.config, worker)
+        source = source_of(made.config, worker)
     plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
@@ -95,7 +95,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
 def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
         return configs.make(request.config, worker)
-    config = configs.load(request.config)
+    config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
     planned = targets.plan(config.target, None, None)
     if config.compile is not None and planned.absent is not None:
         raise planned.absent
@@ -113,7 +113,8 @@ def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | Non
     return build_compile.settings_for(section, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s)
 
 
-def _source(config: BuildConfig, worker: Worker) -> Source:
+def source_of(config: BuildConfig, worker: Worker) -> Source:
+    """The model of a config, hashed with all its files."""
     assert config.model is not None
     path = Path(config.model)
     answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
@@ -153,8 +154,8 @@ def _libraries(stage: StageInfo) -> dict[str, str]:
     return {name: version(name) for name in stage.libraries}
 
 
-def _steps(plan: _Plan) -> list[Step]:
-    config = plan.config
+def steps(config: BuildConfig, source: Source) -> list[Step]:
+    """The stages of a config, in their order."""
     found: list[Step] = []
     if config.optimize is not None:
         found.append(Step(OPTIMIZE, sections.plain(config.optimize), _libraries(OPTIMIZE)))
@@ -162,7 +163,7 @@ def _steps(plan: _Plan) -> list[Step]:
         whole = sections.plain(config.quantize)
         # Where the data lies is not what the result depends on; its digest is.
         section = {name: value for name, value in whole.items() if name != "calibration"}
-        arguments = {"section": whole, "model_folder": str(plan.source.path.parent)}
+        arguments = {"section": whole, "model_folder": str(source.path.parent)}
         found.append(
             Step(QUANTIZE, section, _libraries(QUANTIZE), arguments, calibration=_calibration(config.quantize))
         )
@@ -172,7 +173,7 @@ def _steps(plan: _Plan) -> list[Step]:
 def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> dict[str, Any] | None:
     """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
     analysis: dict[str, Any] | None = None
-    for step in _steps(plan):
+    for step in steps(plan.config, plan.source):
         if step.stage is not OPTIMIZE and analysis is None and request.analyze:
             analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
         pipeline.run(step)
