@@ -174,6 +174,18 @@ def test_static_quantization_without_data_is_refused_with_the_way_out(builds: Bu
     assert "--calibration random" in text
 
 
+def test_data_that_no_stage_uses_is_said(builds: Builds) -> None:
+    made = builds.build("--sample", "--target", "cpu", "-p", "fp16", "--data", sample.CALIBRATION, "-o", "out")
+    assert "the calibration data is not used: precision fp16 needs none" in made["notes"]
+    assert not any("calibration" in note for note in builds.build("--sample", "--target", "cpu", "-o", "two")["notes"])
+
+
+def test_what_stages_changed_and_what_speaks_against_them_is_said(builds: Builds) -> None:
+    made = builds.build("--sample", "--target", "cpu", "-p", "w8a16", "-o", "out")
+    assert "quantize: converted from opset 17 to 21" in made["notes"]
+    assert any("16-bit activations are slower" in warning for warning in made["warnings"])
+
+
 def test_random_calibration_is_said_and_recorded(builds: Builds) -> None:
     built = builds.build("-m", sample.MODEL, "-p", "int8", "--target", "cpu", "--calibration", "random",
                          "--samples", "4", "-o", "out", "--no-analyze")  # fmt: skip

@@ -42,6 +42,8 @@ class ConfigRequest:
     precision: str = precision.AUTO
     data: DataSection | None = None
     """Calibration data; the digest is found out."""
+    sample_data: DataSection | None = None
+    """What the sample brings along, for a precision that needs data."""
     optimize: bool = True
     level: str | None = None
     enable: tuple[str, ...] = ()
@@ -78,6 +80,8 @@ def make(request: ConfigRequest, worker: Worker) -> MadeConfig:
         notes.append(f"precision auto is {word} on {planned.target}")
     dims, dim_notes = _fixed_dims(request, planned, model.path, worker)
     quantize = _quantize(request, planned, word, model.path, worker)
+    if request.data is not None and (quantize is None or quantize.calibration is None):
+        notes.append(f"the calibration data is not used: precision {word} needs none")
     section, optimize_notes = _optimize(request, planned, dims)
     config = BuildConfig(
         schema=SCHEMA,
@@ -130,15 +134,16 @@ def _quantize(
     request: ConfigRequest, planned: Planned, word: str, model: Path, worker: Worker
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
+    data = request.data or request.sample_data
     if section is None or section.mode != "static":
         return section
-    if request.data is None:
+    if data is None:
         raise RequestError(
             f"precision `{word}` needs calibration data",
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` makes some up, at the cost of accuracy",
         )
-    return replace(section, calibration=described(request.data, model, worker))
+    return replace(section, calibration=described(data, model, worker))
 
 
 def described(data: DataSection, model: Path, worker: Worker) -> DataSection:

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
+    "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
