@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -60,30 +59,39 @@ def main() -> None:
     rng = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         search = Search(Path(folder))
-        started = time.monotonic()
         whole = search.finish("whole")
-        took = time.monotonic() - started
-        print(f"uninterrupted: {whole['champion']['label']} in {took:.0f} s, {len(whole['trials'])} trials", flush=True)
-        before: list[dict] = []
-        for kill in range(given.kills):
-            process = search.start("killed")
-            try:
-                process.wait(timeout=rng.uniform(0.5, max(2.0, took / 2)))
-                print("it ended before the kill", flush=True)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            after = search.records("killed")
-            assert after[: len(before)] == before, "a record was lost"
-            print(f"kill {kill + 1}: {len(after)} records", flush=True)
-            before = after
-        value = search.finish("killed")
-    choices = [json.dumps(trial["choice"], sort_keys=True) for trial in value["trials"]]
+        print(f"uninterrupted: {whole['champion']['label']}, {len(whole['trials'])} trials", flush=True)
+        kills, number = 0, 0
+        while kills < given.kills:
+            number += 1
+            kills += killed_until_done(search, f"killed{number}", given.kills - kills, rng)
+            same_as(whole, search.finish(f"killed{number}"))
+    print(f"{kills} kills over {number} searches: same champion, no trial lost or doubled")
+
+
+def killed_until_done(search: Search, name: str, most: int, rng: random.Random) -> int:
+    """Kill a search again and again until it is through or was killed often enough; how often that was."""
+    before: list[dict] = []
+    for kill in range(most):
+        process = search.start(name)
+        try:
+            process.wait(timeout=rng.uniform(0.3, 9.0))
+            return kill
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        after = search.records(name)
+        assert after[: len(before)] == before, "a record was lost"
+        print(f"{name}, kill {kill + 1}: {len(after)} records", flush=True)
+        before = after
+    return most
+
+
+def same_as(whole: dict, value: dict) -> None:
+    choices, expected = (sorted(json.dumps(t["choice"]) for t in v["trials"]) for v in (value, whole))
     assert len(choices) == len(set(choices)), "a trial was made twice"
-    assert sorted(choices) == sorted(json.dumps(t["choice"], sort_keys=True) for t in whole["trials"])
+    assert choices == expected, "a trial is missing"
     assert value["champion"]["digest"] == whole["champion"]["digest"], (value["champion"], whole["champion"])
-    label = value["champion"]["label"]
-    print(f"{given.kills} kills: same champion ({label}), {len(choices)} trials, none lost or doubled")
 
 
 if __name__ == "__main__":
