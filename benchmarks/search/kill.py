@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-KNOBS = {"quantize.scheme": ["int8", "u8u8"], "quantize.op_types": ["Conv"]}
+KNOBS = {"quantize.scheme": ["int8", "u8u8", "fp16"]}
 
 
 class Search:
@@ -30,12 +31,13 @@ class Search:
             sys.executable, "-m", "winml.modelkit", "autoconfig", "--sample", "--target", "cpu", "--threads", "1",
             "--space", str(space), "--budget", "1h", "--json", "-o",
         ]  # fmt: skip
-        self._env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WINML_CACHE": str(folder / "cache")}
 
     def start(self, name: str) -> subprocess.Popen[str]:
+        """Start or go on with a search; each has a cache of its own, so that all of them take as long."""
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "WINML_CACHE": str(self.folder / f"cache-{name}")}
         resume = ["--resume"] if (self.folder / name / "journal.jsonl").is_file() else []
         return subprocess.Popen(
-            [*self._argv, str(self.folder / name), *resume], env=self._env, stdout=subprocess.PIPE,
+            [*self._argv, str(self.folder / name), *resume], env=env, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True, start_new_session=True,
         )  # fmt: skip
 
@@ -59,23 +61,26 @@ def main() -> None:
     rng = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         search = Search(Path(folder))
+        started = time.monotonic()
         whole = search.finish("whole")
-        print(f"uninterrupted: {whole['champion']['label']}, {len(whole['trials'])} trials", flush=True)
+        took_s = time.monotonic() - started
+        words = f"{whole['champion']['label']}, {len(whole['trials'])} trials in {took_s:.0f} s"
+        print(f"uninterrupted: {words}", flush=True)
         kills, number = 0, 0
         while kills < given.kills:
             number += 1
-            kills += killed_until_done(search, f"killed{number}", given.kills - kills, rng)
+            kills += killed_until_done(search, f"killed{number}", given.kills - kills, rng, took_s)
             same_as(whole, search.finish(f"killed{number}"))
     print(f"{kills} kills over {number} searches: same champion, no trial lost or doubled")
 
 
-def killed_until_done(search: Search, name: str, most: int, rng: random.Random) -> int:
+def killed_until_done(search: Search, name: str, most: int, rng: random.Random, took_s: float) -> int:
     """Kill a search again and again until it is through or was killed often enough; how often that was."""
     before: list[dict] = []
     for kill in range(most):
         process = search.start(name)
         try:
-            process.wait(timeout=rng.uniform(0.3, 9.0))
+            process.wait(timeout=rng.uniform(0.3, took_s))
             return kill
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
