@@ -124,7 +124,7 @@ class Laboratory:
             raise WorkerCrashed("the process crashed with SIGSEGV")
         slowdown = math.exp(-self.world.speed(choice))
         self._cost("slow" if slowdown > 10 else "probe", PROBE_S + min(WATCHDOG_S, 0.02 * slowdown))
-        return Probed(slowdown / 1.2)
+        return Probed(slowdown / 1.2, {"verdict_s": 3 * ROUND_S})
 
     def _cost(self, kind: str, seconds: float) -> None:
         self.now += seconds

@@ -118,6 +118,16 @@ def test_the_budget_leaves_time_to_confirm() -> None:
     assert isinstance(strategy.decide(study.state, study.plan), strategy.Finish)
 
 
+def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
+    world = World(MANY, {("scheme", "l1"): 0.3, ("nchwc", "l1"): 0.2}, spread=0.0005)
+    records: list[dict[str, Any]] = []
+    first, _ = search(world, limits=Limits(budget_s=110), records=records)
+    assert chosen(first) == (("scheme", "l1"),)
+    again, _ = search(world, records=records)
+    assert chosen(again) == (("scheme", "l1"), ("nchwc", "l1"))
+    assert [c.confirmed for c in again.state.confirmations] == [True, True]
+
+
 def test_it_stops_at_a_gain_that_is_enough() -> None:
     study, laboratory = search(CLEAR, limits=Limits(stop_at_pct=20))
     assert chosen(study) == (("scheme", "l2"),) or study.plan.space.count(limit=99) > laboratory.builds

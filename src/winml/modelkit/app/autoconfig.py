@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,6 +26,7 @@ from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal
 
+EVERYTHING = 10**9
 BUILD_TIMEOUT_S = 600.0
 """A stage that takes longer hangs, as far as a search is concerned."""
 
@@ -104,7 +104,7 @@ def _study(
         allowed=insight.allowed,
         limits=start.request.limits,
         rounds=protocol.first_look,
-        race_all=sys.maxsize if start.request.exhaustive else RACE_ALL,
+        race_all=EVERYTHING if start.request.exhaustive else RACE_ALL,
     )
     return Study(
         plan, Guarded(bench), append=journal.append, records=records, because=insight.because, on_event=on_event

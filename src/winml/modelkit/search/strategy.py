@@ -323,7 +323,7 @@ def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice
 
 
 def _next_round(state: State, plan: Plan) -> More | None:
-    field_size = len(state.trials) if plan.all_raced else FIELD
+    field_size = len(state.trials) if len(state.trials) <= RACE_ALL + 1 and plan.all_raced else FIELD
     trial = race.next_runner(
         state.trials,
         plan.measured_by(state),
@@ -344,17 +344,22 @@ def _contenders(state: State, plan: Plan) -> list[Trial]:
 
 
 def _to_confirm(state: State, plan: Plan) -> Trial | None:
-    """The best contender that was not measured again, until one was confirmed or three were not."""
-    done = {confirmation.trial for confirmation in state.confirmations}
-    if any(c.confirmed for c in state.confirmations) or len(done) >= CONFIRMED_AT_MOST:
-        return None
-    return next((trial for trial in _contenders(state, plan) if trial.id not in done), None)
+    """The best contender unless it was measured again already; after three that were not confirmed none."""
+    answers = {done.trial: done.confirmed for done in state.confirmations}
+    refused = sum(not confirmed for confirmed in answers.values())
+    for trial in _contenders(state, plan):
+        if answers.get(trial.id) or refused >= CONFIRMED_AT_MOST:
+            return None
+        if trial.id not in answers:
+            return trial
+    return None
 
 
 def champion(state: State) -> Trial:
-    """The confirmed trial, or the baseline when none was."""
-    confirmed = [c.trial for c in state.confirmations if c.confirmed]
-    return state.trial(confirmed[0]) if confirmed else state.trials[0]
+    """The best trial that was confirmed, or the baseline when none was."""
+    confirmed = [done.trial for done in state.confirmations if done.confirmed]
+    ranked = race.simplest_first(race.runners(state.trials))
+    return next((runner.trial for runner in ranked if runner.trial.id in confirmed), state.trials[0])
 
 
 def is_finished(state: State, plan: Plan) -> bool:
