@@ -16,9 +16,9 @@ import quantize_zoo
 from quantize_zoo import SECTIONS
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection, QuantizeSection
-from winml.modelkit.core.errors import DataError, Interrupted, RequestError
+from winml.modelkit.core.errors import DataError, Interrupted, RequestError, RunFailedError
 from winml.modelkit.graph.quantization import quantization_of
-from winml.modelkit.stages.quantize.stage import run
+from winml.modelkit.stages.quantize.stage import run, saturates
 
 Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
 
@@ -199,7 +199,7 @@ def test_float16_keeps_the_types_of_inputs_and_outputs_unless_told(quantize: Qua
 
 def test_progress_is_told_for_every_sample(quantize: Quantize, listener: Any) -> None:
     quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
-    calibrating = [event for event in listener.events if event.get("step") == "calibrating"]
+    calibrating = [event for event in listener.events if event["event"] == "calibrating"]
     assert [event["done"] for event in calibrating] == [1, 2, 3, 4]
 
 
@@ -290,6 +290,23 @@ def test_a_stop_between_two_samples_ends_it_and_leaves_nothing(
     with pytest.raises(Interrupted):
         quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
     assert not (tmp_path / "quantized.onnx").exists()
+
+
+def test_a_quantizer_that_trips_is_named(quantize: Quantize, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trip(self: Any) -> None:
+        raise KeyError("no scale for bias")
+
+    monkeypatch.setattr("onnxruntime.quantization.qdq_quantizer.QDQQuantizer._quantize_bias_tensors", trip)
+    with pytest.raises(RunFailedError, match="cannot take this model: KeyError: 'no scale for bias'") as caught:
+        quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
+    assert "trip" in caught.value.details["traceback"]
+
+
+def test_kernels_that_saturate_are_told_apart_from_quantization() -> None:
+    entry = {"name": "y", "identical": False, "cosine": 0.98, "sqnr_db": 16.0, "exact_sqnr_db": 45.0}
+    assert saturates(entry)
+    assert not saturates({**entry, "sqnr_db": 43.0})
+    assert not saturates({**entry, "exact_sqnr_db": None})
 
 
 def test_comparing_can_be_left_out(quantize: Quantize) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session.session import WinMLSession
@@ -57,6 +57,14 @@ class _Sums:
         }
 
 
+def skipped(source: str, reason: str) -> dict[str, Any]:
+    return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "outputs": []}
+
+
+def unknown(source: str, reason: str) -> dict[str, Any]:
+    return {**skipped(source, reason), "status": "unknown"}
+
+
 def measure(
     original: Path, quantized: Path, feeds: Iterable[Arrays], *, source: str, exact: bool = False
 ) -> dict[str, Any]:
@@ -67,18 +75,17 @@ def measure(
     16 bits, which saturate.
     """
     few = list(itertools.islice(feeds, SAMPLES))
-    unknown = {"status": "unknown", "source": source, "samples": len(few), "outputs": []}
     try:
         expected = _outputs(original, few)
         found = _sums(expected, _outputs(quantized, few))
         reference = _sums(expected, _outputs(quantized, few, level="disable")) if exact else {}
-    except RunFailedError as error:
-        return {**unknown, "reason": f"it cannot be run on the CPU here: {error.message}"}
+    except (RunFailedError, DataError) as error:
+        return unknown(source, f"it cannot be run on the CPU here: {error.message}")
     if not all(math.isfinite(total.noise) for total in found.values()):
-        return {**unknown, "reason": "an output is NaN or infinite"}
+        return unknown(source, "an output is NaN or infinite")
     outputs = [total.to_json(name, reference.get(name)) for name, total in found.items()]
     if not outputs:
-        return {**unknown, "reason": "no output is a float tensor of the same shape in both models"}
+        return unknown(source, "no output is a float tensor of the same shape in both models")
     return {"status": "measured", "reason": None, "source": source, "samples": len(few), "outputs": outputs}
 
 

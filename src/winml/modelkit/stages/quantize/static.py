@@ -18,7 +18,7 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 from winml.modelkit.stages.quantize.calibrate import Calibration
-from winml.modelkit.stages.quantize.library import get_qnn_qdq_config
+from winml.modelkit.stages.quantize.library import get_qnn_qdq_config, guarded
 from winml.modelkit.stages.quantize.prepare import FLOATS, Prepared, captured
 from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
 from winml.modelkit.stages.quantize.thresholds import Range
@@ -187,21 +187,20 @@ def quantize(
     op_types = sorted({node.op_type for node in model.graph.node if node.name in selection.chosen})
     excluded = sorted(before.keys() - selection.chosen)
     ranges = {name: _tensor_data(found, types[name]) for name, found in calibration.ranges.items()}
-    quantizer = _Quantizer(
-        model,
-        section.per_channel,
-        section.reduce_range,
-        TYPES[section.weight_type or ""],
-        TYPES[section.activation_type or ""],
-        TensorsData(CalibrationMethod.MinMax, ranges),
-        [],
-        excluded,
-        op_types,
-        _options(prepared, section, op_types, excluded),
-    )
-    with warnings.catch_warnings():
-        # A channel of zeros divides by zero before its scale is set to 1.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    # A channel of zeros divides by zero before its scale is set to 1.
+    with guarded(), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        quantizer = _Quantizer(
+            model,
+            section.per_channel,
+            section.reduce_range,
+            TYPES[section.weight_type or ""],
+            TYPES[section.activation_type or ""],
+            TensorsData(CalibrationMethod.MinMax, ranges),
+            [],
+            excluded,
+            op_types,
+            _options(prepared, section, op_types, excluded),
+        )
         result: ModelProto = quantizer.quantize_model()
     return result, selection.without(untouched(before, result, "none of its inputs is quantized"))
 
