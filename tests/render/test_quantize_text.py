@@ -27,7 +27,8 @@ def result(**changes: Any) -> dict[str, Any]:
         "changed": True,
         "nodes": {"quantized": {"Conv": 3}, "left": [{"op": "If", "nodes": 1, "reason": "because"}]},
         "calibration": {
-            "source": "data/x.npz", "samples": 16, "runs": 16, "seed": 3, "method": "minmax", "tensors": 7, "digest": "d",
+            "source": "data/x.npz", "samples": 16, "runs": 16, "seed": 3, "method": "minmax", "tensors": 7,
+            "digest": "d",
         },
         "size": {"before_bytes": 4096, "after_bytes": 1024},
         "fidelity": {"status": "measured", "reason": None, "source": "data/x.npz", "samples": 4, "outputs": [entry]},

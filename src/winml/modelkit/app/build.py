@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, build_compile, targets
+from winml.modelkit.app import build_analysis, build_compile
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
-from winml.modelkit.app.models import model_argument
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
-from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
@@ -96,14 +95,7 @@ def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
         return configs.make(request.config, worker)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
-    planned = targets.plan(config.target, None, None)
-    if config.compile is not None and planned.absent is not None:
-        raise planned.absent
-    model = request.model or config.model
-    if model is None:
-        raise RequestError("the config names no model", hint="name one with `-m FILE`")
-    notes = () if planned.absent is None else (configs.absent_note(planned.absent),)
-    return MadeConfig(replace(config, model=str(model_argument(model).path)), planned, notes)
+    return configs.given(replace(config, model=request.model or config.model), worker)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:

@@ -15,6 +15,7 @@ import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # ships no types
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from winml.modelkit.core.errors import RequestError
@@ -27,10 +28,14 @@ _REFUSALS = (
     onnx.version_converter.ConvertError,
     onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
+    EncodeError,
     RuntimeError,
     ValueError,
 )
-"""What onnx raises for a model it cannot convert or inline; the last two for its assertions and models past 2 GB."""
+"""What onnx raises for a model it cannot convert or inline; the last three for models past 2 GB and its assertions."""
+
+_INT4_IR = 10
+"""The first IR version with 4-bit tensors."""
 
 _BIAS_INDEX = {
     "BatchNormalization": 2,
@@ -144,6 +149,7 @@ def _raised(model: ModelProto, opset: int, contrib_from: int | None, notes: list
             f"opset {present} cannot be converted to {opset} ({_short(error)}); QuantizeLinear and DequantizeLinear "
             "are written in the domain com.microsoft"
         )
+        model.ir_version = max(model.ir_version, _INT4_IR)
         return model, True
     raised.ir_version = max(raised.ir_version, helper.find_min_ir_version_for(list(raised.opset_import), True))
     notes.append(f"converted from opset {present} to {opset}")
