@@ -46,6 +46,16 @@ def shared_bias() -> onnx.ModelProto:
     return model(nodes, [*(weight(f"w{i}", 4, 4, 1, 1, seed=i) for i in range(3)), weight("b", 4)], IMAGE)
 
 
+def gemm(*, bias: tuple[int, ...] = (4,), dtype: type = np.float32, opset: int = 21) -> onnx.ModelProto:
+    """One Gemm with a bias of this shape."""
+    weights = [numpy_helper.from_array(numpy_helper.to_array(w).astype(dtype), w.name)
+               for w in (weight("w", 8, 4), weight("b", *bias))]  # fmt: skip
+    made = model([node("Gemm", ["x", "w", "b"], "y")], weights, [2, 8], opset=opset, output=[2, 4])
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return made
+
+
 def bias_as_value() -> onnx.ModelProto:
     """A bias that is also reshaped and added: the library's own tool never comes back from it."""
     nodes = [

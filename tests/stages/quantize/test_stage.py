@@ -40,6 +40,42 @@ def test_a_hard_graph_is_quantized_and_keeps_its_outputs(quantize: Quantize, nam
         assert report["warnings"][0].startswith("no change")
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 4), (4,)], ids=str)
+def test_a_bias_of_a_gemm_may_have_any_shape_that_means_one_number_per_channel(
+    quantize: Quantize, shape: tuple[int, ...]
+) -> None:
+    model, report = quantize(quantize_zoo.gemm(bias=shape), SECTIONS["u8s8"])
+    assert report["nodes"]["quantized"] == {"Gemm": 1}
+    assert next(tensor for tensor in model.graph.initializer if tensor.name == "b_quantized").dims == [4]
+
+
+def test_a_gemm_with_a_matrix_for_a_bias_is_left(quantize: Quantize) -> None:
+    _, report = quantize(quantize_zoo.gemm(bias=(2, 4)), SECTIONS["u8s8"])
+    assert report["nodes"]["left"] == [
+        {"op": "Gemm", "nodes": 1, "reason": "its bias is a matrix, which has no scale per channel"}
+    ]
+
+
+@pytest.mark.parametrize("words", SECTIONS)
+def test_a_model_without_nodes_stays_as_it_is(quantize: Quantize, words: str) -> None:
+    _, report = quantize(model_zoo.text_model("empty (float[2,4] x) => (float[2,4] x) {}"), SECTIONS[words])
+    assert not report["changed"]
+    assert report["warnings"][0].startswith("no change")
+
+
+def test_8_bit_pairs_in_a_float16_model_get_an_opset_that_has_them(quantize: Quantize) -> None:
+    model, report = quantize(quantize_zoo.gemm(dtype=np.float16, opset=17), SECTIONS["u8s8"])
+    onnx.checker.check_model(model)
+    assert report["notes"] == ["converted from opset 17 to 19"]
+    assert report["fidelity"]["outputs"][0]["cosine"] > 0.99
+
+
+def test_16_bit_activations_in_float16_are_refused_for_their_scales_would_be_zero(quantize: Quantize) -> None:
+    with pytest.raises(RequestError, match="in float16") as caught:
+        quantize(quantize_zoo.gemm(dtype=np.float16), SECTIONS["w8a16 for qnn"])
+    assert "-p int8" in (caught.value.hint or "")
+
+
 KINDS = {"u8s8": "qdq", "w8a16 for qnn": "qdq", "dynamic": "dynamic", "int4": "weight-only", "fp16": "none"}
 
 

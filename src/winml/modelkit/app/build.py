@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, build_compile, targets
+from winml.modelkit.app import build_analysis, build_compile
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
-from winml.modelkit.app.models import model_argument
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
-from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
 from winml.modelkit.stages.compile.stage import Settings
+from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -55,6 +55,8 @@ class _Plan:
     source: Source
     identity: str
     folder: Path
+    doubts: tuple[str, ...]
+    """What speaks against the quantize section on the target."""
 
     @property
     def config(self) -> BuildConfig:
@@ -93,14 +95,7 @@ def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
         return configs.make(request.config, worker)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
-    planned = targets.plan(config.target, None, None)
-    if config.compile is not None and planned.absent is not None:
-        raise planned.absent
-    model = request.model or config.model
-    if model is None:
-        raise RequestError("the config names no model", hint="name one with `-m FILE`")
-    notes = () if planned.absent is None else (configs.absent_note(planned.absent),)
-    return MadeConfig(replace(config, model=str(model_argument(model).path)), planned, notes)
+    return configs.given(replace(config, model=request.model or config.model), worker)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
@@ -135,7 +130,12 @@ def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
-    return _Plan(made, source, identity, folder)
+    return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _doubts(made: MadeConfig) -> tuple[str, ...]:
+    section = made.config.quantize
+    return () if section is None else tuple(advice.check(section, made.planned.target))
 
 
 def _calibration(section: QuantizeSection | None) -> str | None:
@@ -204,7 +204,7 @@ def _deliver(
         "analysis": None if analysis is None else build_analysis.counts(analysis),
         "files_by": how,
         "seconds": seconds,
-        "notes": list(plan.made.notes),
+        "notes": [*plan.made.notes, *_told(pipeline, "notes")],
         "warnings": warnings,
     }
 
@@ -258,8 +258,13 @@ def _skipped(config: BuildConfig, stage: str) -> bool:
     return getattr(config, stage) is None
 
 
+def _told(pipeline: Pipeline, kind: str) -> list[str]:
+    """The `notes` or `warnings` of every stage."""
+    return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
+
+
 def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
-    found = [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get("warnings", ())]
+    found = [*plan.doubts, *_told(pipeline, "warnings")]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")

@@ -118,15 +118,6 @@ def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSec
             f"precision `{word}` needs calibration data",
             hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
         )
-    changed = replace(section, **request.changes, calibration=_absolute(data))
+    changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.
     return word, sections.read(QuantizeSection, sections.plain(changed), "quantize")
-
-
-def _absolute(data: DataSection | None) -> DataSection | None:
-    """The data by paths that mean the same in the worker's folder."""
-    if data is None:
-        return None
-    source = data.source if data.source == RANDOM else str(Path(data.source).absolute())
-    processor = None if data.processor is None else str(Path(data.processor).absolute())
-    return replace(data, source=source, processor=processor)

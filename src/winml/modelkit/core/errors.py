@@ -112,7 +112,7 @@ _OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.
 
 
 def of_system(error: OSError) -> UnavailableError | None:
-    """Permission and disk space, which differ from machine to machine; None for what is a bug until proven otherwise."""
+    """Permission and disk space, which differ from machine to machine; None for any other cause."""
     if error.errno not in _OF_THE_MACHINE:
         return None
     where = f": `{error.filename}`" if error.filename else ""

@@ -38,7 +38,7 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def place(output: str) -> Path:
-    """Where a folder that a user named lies: behind a link, for a folder that is renamed into place would replace it."""
+    """Where a folder that a user named lies: behind a link, which a folder renamed into place would replace."""
     path = Path(output)
     return path.resolve() if path.is_symlink() or ".." in path.parts else path.absolute()
 
@@ -73,7 +73,7 @@ def look(folder: Path) -> Existing | None:
 
 def _refuse_mount_point(folder: Path) -> None:
     """A mount point cannot be renamed, so that a build could not take its place as a whole."""
-    if os.path.ismount(folder):  # noqa: PTH114 - Path.is_mount came to Windows with Python 3.12
+    if os.path.ismount(folder):  # Path.is_mount came to Windows with Python 3.12
         raise RequestError(
             f"output folder `{folder}` is a mount point", hint=f"name a folder inside it: `{folder / 'build'}`"
         )

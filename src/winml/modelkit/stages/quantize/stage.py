@@ -20,7 +20,7 @@ from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.stages.quantize import fidelity, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
-from winml.modelkit.stages.quantize.prepare import load, prepare
+from winml.modelkit.stages.quantize.prepare import Prepared, load, prepare
 from winml.modelkit.stages.quantize.runnable import Runnable
 from winml.modelkit.stages.quantize.select import Selection, operators, summary
 from winml.modelkit.stages.quantize.types import ask_types
@@ -151,6 +151,12 @@ def _without_data(job: _Job, mode: Mode) -> _Outcome:
     return _Outcome(model, values.inputs, prepared.notes, summary(ops, done))
 
 
+def _prepared(path: Path, section: QuantizeSection) -> Prepared:
+    model = load(path)
+    opset, contrib_from = static.needs(section, model)
+    return prepare(model, opset=opset, contrib_from=contrib_from)
+
+
 def _static(job: _Job) -> _Outcome:
     section = job.section
     static.check(section)
@@ -159,8 +165,7 @@ def _static(job: _Job) -> _Outcome:
             "static quantization needs calibration data",
             hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
         )
-    opset, contrib_from = static.needs(section)
-    prepared = prepare(load(job.path), opset=opset, contrib_from=contrib_from)
+    prepared = _prepared(job.path, section)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
