@@ -165,6 +165,7 @@ def test_a_finished_search_is_not_searched_again(sample_search: tuple[Searches, 
     again = made.search("--sample", "--target", "cpu", "--space", space, "--budget", "5m", "-o", "out", "--resume")
     assert len(made.records("out")) == before
     assert again["champion"]["digest"] == value["champion"]["digest"]
+    assert again["environment"] == value["environment"] != {}
 
 
 def test_trials_of_an_earlier_search_are_reused(sample_search: tuple[Searches, dict[str, Any]]) -> None:

@@ -41,11 +41,11 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
         return _searched(start, folder, journal, records, Path(work), on_event)
 
 
-def _opened(journal: Journal, records: list[dict[str, Any]], prepared: Prepared) -> list[dict[str, Any]]:
+def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) -> list[dict[str, Any]]:
     """The records to go on from; a new journal is told what it belongs to, an old one must belong to this search."""
     if not records:
-        first = {"kind": "study", "winml": __version__, "identity": prepared.identity}
-        made = [first, *reused(prepared.request.reuse, prepared.identity, prepared.insight.space)]
+        first = {"kind": "study", "winml": __version__, "identity": start.identity}
+        made = [first, *reused(start.request.reuse, start.identity, start.insight.space)]
         for record in made:
             journal.append(record)
         return made
@@ -54,7 +54,7 @@ def _opened(journal: Journal, records: list[dict[str, Any]], prepared: Prepared)
         raise RequestError(f"`{journal.path}` is not the journal of a search")
     if study["winml"] != __version__:
         raise RequestError(f"the journal is of winml {study['winml']}, this is {__version__}", hint="use a new folder")
-    differing = sorted(key for key, value in prepared.identity.items() if study["identity"].get(key) != value)
+    differing = sorted(key for key, value in start.identity.items() if study["identity"].get(key) != value)
     if differing:
         raise RequestError(
             f"the journal in `{journal.path.parent}` is of another search: {', '.join(differing)} differ",
@@ -78,7 +78,7 @@ def _searched(
         on_event({"event": "insight", "insight": start.insight, "limits": start.request.limits})
         study = _study(start, bench, journal, records, on_event)
         study.watch(lambda: folder.derive(autoconfig_result.table(study)))
-        return _ran(study, start, bench, folder, on_event)
+        return _ran(study, start, folder, on_event)
     finally:
         bench.close()
 
@@ -111,11 +111,11 @@ def _study(
     )
 
 
-def _ran(study: Study, start: Prepared, bench: Workbench, folder: SearchFolder, on_event: OnEvent) -> dict[str, Any]:
+def _ran(study: Study, start: Prepared, folder: SearchFolder, on_event: OnEvent) -> dict[str, Any]:
     """The result of a finished search; of one that ends early what there is of it goes along with the error."""
 
     def so_far(ended: str | None) -> dict[str, Any]:
-        return autoconfig_result.result_of(start, study, bench.environment, folder, ended)
+        return autoconfig_result.result_of(start, study, folder, ended)
 
     try:
         ended = study.run()
@@ -139,16 +139,16 @@ def _kept(so_far: Callable[[str | None], dict[str, Any]], folder: SearchFolder) 
     return {name: value for name, value in result.items() if name not in ("schema", "ok")}
 
 
-def _job(prepared: Prepared) -> Job:
-    request = prepared.request
+def _job(start: Prepared) -> Job:
+    request = start.request
     return Job(
-        source=prepared.source,
-        targets={str(r.target): r for r in prepared.resolved},
-        baseline=prepared.base,
-        calibration=None if prepared.calibration is None else sections.plain(prepared.calibration),
+        source=start.source,
+        targets={str(r.target): r for r in start.resolved},
+        baseline=start.base,
+        calibration=None if start.calibration is None else sections.plain(start.calibration),
         inputs=request.inputs,
-        objective=prepared.objective,
-        protocol=PROTOCOLS[prepared.resolved[0].target.device],
+        objective=start.objective,
+        protocol=PROTOCOLS[start.resolved[0].target.device],
         raise_priority=request.raise_priority,
         calibrate=request.calibrate,
         seed=request.seed,
@@ -167,14 +167,14 @@ def _enough_for_one(study: Study, ended: str) -> None:
     )
 
 
-def _deliver(result: dict[str, Any], prepared: Prepared, study: Study, folder: SearchFolder, on_event: OnEvent) -> None:
+def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: SearchFolder, on_event: OnEvent) -> None:
     """The champion's build folder, the reports and the drafts of findings."""
     best = champion(study.state)
     config = completed(
         study.plan.space.config(best.choice),
-        None if prepared.calibration is None else sections.plain(prepared.calibration),
+        None if start.calibration is None else sections.plain(start.calibration),
     )
-    named = replace(config, model=str(prepared.source.path))
+    named = replace(config, model=str(start.source.path))
     made = build(BuildRequest(config=named, output=str(folder.champion), overwrite=True), on_event)
     if made["artifact"]["digest"] != best.facts["artifact"]["digest"]:
         raise RunFailedError(
@@ -183,5 +183,5 @@ def _deliver(result: dict[str, Any], prepared: Prepared, study: Study, folder: S
             hint="a stage is not deterministic on this machine; what was measured is in the journal",
         )
     result["champion"] |= {"folder": str(folder.champion), "digest": made["artifact"]["digest"]}
-    result["drafts"] = folder.drafts(result, prepared.objective)
+    result["drafts"] = folder.drafts(result, start.objective)
     folder.report(result)

@@ -120,9 +120,7 @@ def _front(study: Study) -> list[str]:
     return pareto.front(points)
 
 
-def result_of(
-    prepared: Prepared, study: Study, environment: Mapping[str, Any], folder: SearchFolder, ended: str | None
-) -> dict[str, Any]:
+def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str | None) -> dict[str, Any]:
     """The JSON object of the contract."""
     state = study.state
     return {
@@ -142,7 +140,7 @@ def result_of(
         "champion": _champion(study, prepared.objective) if state.trials else None,
         "pareto": _front(study),
         "insight": [note.to_json() for note in prepared.insight.notes],
-        "environment": dict(environment),
+        "environment": dict(state.trials[0].facts.get("environment", {})) if state.trials else {},
         "drafts": [],
         "notes": list(prepared.notes),
         "next": _next(prepared, study, folder),

@@ -101,7 +101,7 @@ class Workbench:
         self._specs: dict[str, ArmSpec] = {}
         self._probes: dict[str, dict[str, Any]] = {}
         self._base: _Base | None = None
-        self.environment: dict[str, Any] = {}
+        self._environment: dict[str, Any] = {}
 
     def close(self) -> None:
         self._reader.close()
@@ -181,7 +181,7 @@ class Workbench:
             started = time.monotonic()
             probe = self._run_probe(spec, FIRST_PROBE_TIMEOUT_S)
             self._base = _Base(built, spec, probe, time.monotonic() - started)
-            self.environment = probe["environment"]
+            self._environment = probe["environment"]
             self._probes[built.identity] = probe
         return self._base
 
@@ -196,6 +196,8 @@ class Workbench:
             self._probes[built.identity] = self._run_probe(spec, limit_s)
         probe = self._probes[built.identity]
         facts = {"placement": probe["placement"], "ms": _milliseconds(probe), "verdict_s": self._verdict_s(base.probe)}
+        if built.identity == base.built.identity:
+            facts["environment"] = self._environment
         if self._job.objective != "latency":
             return Probed(0.0, facts)
         mode = bench.choose_mode(base.spec, spec)
@@ -253,7 +255,7 @@ class Workbench:
             while progress.count < rounds:
                 bench.measure_round(specs, plan, measuring.start, progress)
                 self._on_event({"event": "round", "number": first + progress.count})
-        taken = bench.measurement(specs, plan, progress, self.environment)
+        taken = bench.measurement(specs, plan, progress, self._environment)
         self._keep(f"{_short(built)}-{first}", taken.to_json())
         return _series(taken, plan, progress)
 
@@ -280,7 +282,7 @@ class Workbench:
             base,
             plan,
             graph=built.facts["artifact"]["fingerprint"] or built.facts["artifact"]["digest"],
-            environment=self.environment,
+            environment=self._environment,
             on_event=self._on_event,
         )
         values = have().values
@@ -297,7 +299,7 @@ class Workbench:
                 specs,
                 replace(plan, raise_priority=raised),
                 calibration={clock: list(calibration.get(clock, ())) for clock in CLOCKS},
-                environment=self.environment,
+                environment=self._environment,
                 start=measuring.start,
                 progress=Progress(),
                 on_round=lambda p: self._on_event({"event": "round", "number": p.count}),

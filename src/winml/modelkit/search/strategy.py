@@ -161,7 +161,7 @@ def reserve_s(state: State) -> float:
     """Time to keep for one more trial and for confirming the leader."""
     tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
     once = max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds))
-    return 3 * float(once)
+    return 2 * float(once)
 
 
 def consecutive_discards(state: State) -> int:
@@ -200,9 +200,15 @@ def _next_of_all(state: State, plan: Plan) -> Try | None:
 
 
 def _contexts(state: State) -> list[Choice]:
-    """Choices that work, best first, the baseline among them."""
+    """Choices that work, best first, the baseline among them; of those close to the best the simplest first."""
     scores = dict(_scores(state))
-    return sorted(scores, key=lambda choice: (-scores[choice], len(choice)))
+    close = max(scores.values()) - race.NEGLIGIBLE
+
+    def rank(choice: Choice) -> tuple[bool, float]:
+        behind = scores[choice] < close
+        return behind, -scores[choice] if behind else len(choice)
+
+    return sorted(scores, key=rank)
 
 
 def _scores(state: State) -> Iterator[tuple[Choice, float]]:
