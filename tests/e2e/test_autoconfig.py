@@ -21,6 +21,9 @@ from test_commands import winml as run
 import model_zoo
 from winml.modelkit import sample
 
+# One process measures at a time, and the search of the sample is made once.
+pytestmark = pytest.mark.xdist_group("measuring")
+
 SAMPLE_DATA = ("--data", sample.TEST, "--task", "image-classification", "--calibration", sample.CALIBRATION)
 
 

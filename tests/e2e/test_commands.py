@@ -25,7 +25,7 @@ QUICK = ("--sessions", "1", "--iterations", "5", "--warmup", "1")
 def winml(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "winml.modelkit", *map(str, args)],
-        capture_output=True, text=True, encoding="utf-8", timeout=120, **options,
+        capture_output=True, text=True, encoding="utf-8", timeout=540, **options,
     )  # fmt: skip
 
 

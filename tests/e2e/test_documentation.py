@@ -89,7 +89,7 @@ def _scripts() -> list[tuple[str, str]]:
 def test_a_script_in_the_docs_works(page: str, script: str, tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
     result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=120
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=540
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()

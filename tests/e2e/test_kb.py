@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def kb(folder: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "winml.modelkit", "kb", *map(str, args)],
-        capture_output=True, text=True, encoding="utf-8", timeout=120,
+        capture_output=True, text=True, encoding="utf-8", timeout=540,
         env={**os.environ, "WINML_KNOWLEDGE": str(folder)},
     )  # fmt: skip
 

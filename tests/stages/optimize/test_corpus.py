@@ -77,7 +77,7 @@ def _fault(row: Pass, runner: Runner, version: Version, reference: Reference) ->
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.timeout(0 if FULL else 180)
+@pytest.mark.timeout(0 if FULL else 600)
 def test_no_pass_changes_outputs(part: int, tmp_path: Path) -> None:
     faults, compared = [], 0
     for number, (name, model) in enumerate(corpus()[part::PARTS]):
