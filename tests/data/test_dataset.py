@@ -25,10 +25,10 @@ X = InputSpec("x", "tensor(float)", ("batch", 2))
 
 
 def opened(
-    source: Path | str, spec: InputSpec, folder: Path | None = None, *, labels: bool = False, pairs: Any = "joined",
+    source: Path | str, spec: InputSpec, folder: Path | None = None, *, labels: bool = False, form: Any = "joined",
     **section: Any,
 ) -> Dataset:  # fmt: skip
-    return open_dataset(DataSection(str(source), **section), (spec,), model_folder=folder, labels=labels, pairs=pairs)
+    return open_dataset(DataSection(str(source), **section), (spec,), model_folder=folder, labels=labels, form=form)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_columns_can_be_named_and_pairs_are_found(tmp_path: Path, model: Path) -
     path = data_zoo.jsonl(tmp_path / "t.jsonl", [{"a": "good", "sentence2": "bad", "gold": 0.5}])
     (sample,) = opened(path, IDS, model, labels=True, columns={"text": "a", "label": "gold"})
     assert sample.inputs["input_ids"][0].tolist() == [2, 4, 3, 5, 3, 0]
-    data = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    data = opened(path, IDS, model, labels=True, form="apart", columns={"text": "a", "label": "gold"})
     assert data.notes == ("column `sentence2` is taken for text_pair",)
     (apart,) = data
     assert [run["input_ids"][0, 1] for run in (apart.inputs, *apart.more)] == [4, 5]
@@ -137,7 +137,7 @@ def test_a_table_may_hold_ready_inputs_or_name_image_files(tmp_path: Path, model
     [
         ("t.csv", "", "has no samples"),
         ("t.csv", "text,label\n", "has no samples"),
-        ("t.csv", "words,label\na,1\n", "no column for `text`"),
+        ("t.csv", "phrase,label\na,1\n", "no column for `text`"),
         ("t.csv", "text,other\na,1\n", "no column for `label`"),
         ("t.csv", "text,text\na,1\n", "names a column twice"),
         ("t.csv", "text,label\na,1\nb\n", "line 3 of .* has not as many fields"),

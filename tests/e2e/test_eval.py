@@ -241,3 +241,21 @@ def test_the_parent_of_eval_imports_neither_numpy_nor_onnx() -> None:
     )
     loaded = {name.partition(".")[0] for name in result.stderr.split()}
     assert not loaded & {"numpy", "onnx", "onnxruntime", "rich", "PIL", "tokenizers"}
+
+
+def test_metrics_of_all_samples_together_have_drops_and_limits(tmp_path: Path) -> None:
+    case = task_zoo.CASES["object-detection"](tmp_path)
+    args = ("-m", case.model, "--data", case.data, "--task", "object-detection", *CPU, "--reference", case.model)
+    result = winml("eval", *args, "--min-metric", "0.99", "--judge", "value", "--json")
+    assert "map is 0.7558" in failed(result, 5)
+    value = valid(result.stdout)
+    assert value["drop"]["map"]["value"] == 0.0
+    assert value["drop"]["map"]["interval"]["high"] > 0.0
+
+
+def test_the_task_that_was_guessed_is_told(tmp_path: Path) -> None:
+    case = task_zoo.CASES["token-classification"](tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
+    value = evaluated("-m", case.model, "--data", case.data, *CPU)
+    assert "task `token-classification`, because config.json says `BertForTokenClassification`" in value["notes"]

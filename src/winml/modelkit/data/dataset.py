@@ -10,7 +10,7 @@ from pathlib import Path
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.data import folders, npz, synthetic, tables
-from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
+from winml.modelkit.data.samples import Form, Found, Sample, Wanted
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
@@ -91,7 +91,7 @@ def open_dataset(
     *,
     model_folder: Path | None,
     labels: bool,
-    pairs: Pairs = "joined",
+    form: Form = "joined",
 ) -> Dataset:
     """The data of a section for a model with these inputs; every sample fits it with batch dimension 1.
 
@@ -101,7 +101,7 @@ def open_dataset(
     kind = _kind(section.source)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, pairs))
+        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)
