@@ -90,9 +90,18 @@ def make(request: ConfigRequest, worker: Worker) -> MadeConfig:
         optimize=section,
         quantize=quantize,
         compile=_compile(request, planned),
-        session=SessionSection(threads=request.threads, ep_options=options.checked(planned.target, request.ep_options)),
+        session=_session(request, model.section, planned),
     )
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes))
+
+
+def _session(request: ConfigRequest, built: SessionSection, planned: Planned) -> SessionSection:
+    """How the result is opened: as a build folder says that the model comes from, and as the user says."""
+    return replace(
+        built,
+        threads=built.threads if request.threads is None else request.threads,
+        ep_options=options.checked(planned.target, {**built.ep_options, **request.ep_options}),
+    )
 
 
 def _optimize(

@@ -54,7 +54,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         ep=given["ep"],
         device=given["device"],
         objective=given["objective"],
-        data=_data(given["data"], given, limit=given["limit"]),
+        data=_data(given["data"], given, limit=given["samples"]),
         task=given["task"],
         min_metric=given["min_metric"],
         max_drop=given["max_drop"],
