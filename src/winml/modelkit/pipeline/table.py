@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from winml.modelkit.core.config import RANDOM
 from winml.modelkit.stages.compile import table as compile_table
+from winml.modelkit.stages.export import table as export
 from winml.modelkit.stages.optimize import table as optimize
 from winml.modelkit.stages.quantize import table as quantize
 
@@ -29,6 +30,7 @@ def libraries_of_data(source: str) -> tuple[str, ...]:
     return () if source == RANDOM or source.lower().endswith(".npz") else ("pillow", "tokenizers")
 
 
+EXPORT = StageInfo("export", export.STAGE_VERSION, export.LIBRARIES, "stages.export", "export.onnx")
 OPTIMIZE = StageInfo("optimize", optimize.STAGE_VERSION, optimize.LIBRARIES, "stages.optimize", "optimized.onnx")
 QUANTIZE = StageInfo("quantize", quantize.STAGE_VERSION, quantize.LIBRARIES, "stages.quantize", "quantized.onnx")
 
