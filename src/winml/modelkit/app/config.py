@@ -10,7 +10,7 @@ from typing import Any
 from winml.modelkit.app import exported as exports
 from winml.modelkit.app import targets
 from winml.modelkit.app.exported import Exported, Exporting
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
@@ -86,7 +86,8 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     """
     planned = targets.plan(request.target, request.ep, request.device)
     exported = _exported(request, exporting)
-    model = model_argument(request.model).path if exported is None else exported.path
+    argument = model_argument(request.model) if exported is None else ModelArgument(exported.path, SessionSection())
+    model = argument.path
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
@@ -105,7 +106,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
         optimize=section,
         quantize=quantize,
         compile=_compile(request, planned),
-        session=_session(request, model.section, planned),
+        session=_session(request, argument.section, planned),
     )
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
 

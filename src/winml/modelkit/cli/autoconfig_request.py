@@ -42,7 +42,14 @@ def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> Da
     if source is None:
         return None
     columns = parse_pairs(given["columns"], option="--column", example="text=sentence")
-    return DataSection(source, limit=limit, seed=given["seed"], columns=columns, processor=given["processor"])
+    return DataSection(
+        source,
+        limit=limit,
+        seed=given["seed"],
+        columns=columns,
+        processor=given["processor"],
+        length=given["length"],
+    )
 
 
 def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
