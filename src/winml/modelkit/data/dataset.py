@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.config import HUB, RANDOM, DataSection
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Form, Found, Sample, Wanted
@@ -58,15 +58,27 @@ def _readable() -> Iterator[None]:
         raise UnavailableError(f"{(error.strerror or 'the system refused').lower()}: `{error.filename}`") from error
 
 
-def _kind(source: str) -> str:
-    path = Path(source)
+def _path(source: str) -> Path:
+    """Where data lies on this machine; a file of the hub is fetched."""
+    if source.startswith(HUB):
+        # Files of this machine need neither the module nor what it asks.
+        from winml.modelkit.data import hub
+
+        return hub.data_file(source)
+    return Path(source)
+
+
+def _kind(source: str, path: Path) -> str:
     if source == RANDOM:
         return RANDOM
     if path.is_dir():
         return FOLDER
     if path.suffix.lower() not in READERS:
         known = ", ".join(name for name in READERS if name.startswith("."))
-        raise DataError(f"`{source}` is no data that is known here", hint=f"known: a folder of images, {known}")
+        raise DataError(
+            f"`{source}` is no data that is known here",
+            hint=f"known: a folder of images, {known}, and such a file of the hub as `hf:ORG/NAME/FILE`",
+        )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`")
     return path.suffix.lower()
@@ -98,10 +110,11 @@ def open_dataset(
     With `labels` every sample has one, as it stands in the data. `model_folder` is where the tokenizer or image
     processor lies unless the section names another folder.
     """
-    kind = _kind(section.source)
+    path = _path(section.source)
+    kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, form))
+        found = READERS[kind](Wanted(section, path, inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)

@@ -34,7 +34,11 @@ _AT_LEAST_1 = click.IntRange(min=1)
     context_settings=HELP,
 )
 @model_options
-@click.option("--data", metavar="DATA", help="File (.npz .csv .tsv .jsonl .txt), folder of images, or `random`.")
+@click.option(
+    "--data",
+    metavar="DATA",
+    help="File (.npz .csv .tsv .jsonl .txt), folder of images, `hf:ORG/NAME/FILE`, or `random`.",
+)
 @click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says).")
 @click.option("--reference", metavar="MODEL", help="Model to hold it against.")
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
