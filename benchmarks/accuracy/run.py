@@ -3,8 +3,8 @@
     python benchmarks/accuracy/run.py -o DIR [--models resnet vit minilm]
 
 Every model is exported, quantized and judged by `winml` itself on the CPU; `DIR` keeps models, data and one JSON result
-per evaluation, and goes on where it was. `results.jsonl` beside this file gets a line per evaluation, and the catalog a
-proof (`scripts/make_catalog.py` takes it from there); `--models` without a name writes the proofs alone.
+per evaluation, and goes on where it was. `results.jsonl` beside this file gets a line per evaluation;
+`scripts/make_catalog.py` makes proofs of them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,6 @@ import numpy as np
 import train
 
 RESULTS = Path(__file__).with_name("results.jsonl")
-PROOFS = Path(__file__).parents[1] / "catalog" / "results" / "accuracy.jsonl"
-KINDS = {
-    "mnist-resnet": ("resnet", "image-classification"),
-    "mnist-vit": ("vit", "image-classification"),
-    "minilm": ("bert", "feature-extraction"),
-}
-"""Family and task of each model, as the exporter names them."""
 MAX_DROP = "0.01"
 CALIBRATION = "256"
 VARIANTS: dict[str, tuple[str, ...]] = {
@@ -123,42 +116,17 @@ def _sentences(folder: Path) -> list[dict[str, Any]]:
     return measured("minilm", fetch.minilm(folder), "sentence-similarity", tests[0], tests)
 
 
-def _proof(line: dict[str, Any]) -> dict[str, Any]:
-    family, task = KINDS[line["model"]]
-    low, high = (line["drop_interval"][end] for end in ("low", "high"))
-    drop = "" if line["variant"] == "fp32" else f", drop {line['drop']:.4f} ({low:.4f} … {high:.4f})"
-    return {
-        "family": family,
-        "model": line["model"],
-        "weights": "trained",
-        "task": task,
-        "target": "cpu",
-        "simulated": False,
-        "precision": line["variant"],
-        "step": "eval",
-        "outcome": "proven" if line["max_drop"] == "within" else "failed",
-        "says": f"{line['data']} {line['metric']} {line['value']:.4f}{drop}",
-        "versions": {"onnxruntime": line["runtime"]},
-    }
-
-
-def _write(path: Path, lines: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--models", nargs="*", choices=("resnet", "vit", "minilm"), default=("resnet", "vit", "minilm"))
+    parser.add_argument("--models", nargs="+", choices=("resnet", "vit", "minilm"), default=("resnet", "vit", "minilm"))
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
     for kind in given.models:
         made = _sentences(given.output) if kind == "minilm" else _digits(kind, given.output)
         lines = [line for line in lines if line["model"] != made[0]["model"]] + made
-        _write(RESULTS, lines)
-    _write(PROOFS, [_proof(line) for line in lines])
+        RESULTS.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
