@@ -55,7 +55,7 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
         one = replace(request, config=config, output=str(folder / part))
         try:
             folder.mkdir(exist_ok=True)
-            built[part] = build(one, lambda event, part=part: on_event({**event, "part": part}))
+            built[part] = build(one, on_event)
         except RunFailedError as error:
             if not built:
                 raise

@@ -151,4 +151,5 @@ class _Words:
 
     @property
     def made(self) -> Ids:
-        return np.stack(self._columns, axis=1)
+        found: Ids = np.stack(self._columns, axis=1)
+        return found
