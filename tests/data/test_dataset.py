@@ -210,3 +210,17 @@ def test_a_missing_package_names_the_extra(
     with pytest.raises(UnavailableError) as caught:
         list(opened(tmp_path / "t.txt", IDS, model) if extra == "text" else opened(tmp_path / "p", IMAGE, model))
     assert f"winml-modelkit[{extra}]" in (caught.value.hint or "")
+
+
+def test_words_and_tags_must_be_as_many(tmp_path: Path, model: Path) -> None:
+    path = data_zoo.jsonl(tmp_path / "d.jsonl", [{"tokens": ["good", "film"], "tags": ["O", "O", "O"]}])
+    with pytest.raises(DataError, match="sample 0 of .* has 3 tags for 2 words"):
+        next(iter(opened(path, IDS, model, labels=True, form="words")))
+    sample = next(iter(opened(path, IDS, model)))
+    assert sample.words[:4] == (None, 0, 1, None)
+
+
+def test_the_name_of_a_file_is_not_in_its_digest(tmp_path: Path, model: Path) -> None:
+    row = {"text": "good", "label": 1}
+    first, second = (data_zoo.jsonl(tmp_path / name, [row]) for name in ("a.jsonl", "b.jsonl"))
+    assert opened(first, IDS, model).digest == opened(second, IDS, model).digest

@@ -10,7 +10,7 @@ import pytest
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.evaluate.all_tasks import TASKS
-from winml.modelkit.evaluate.average_precision import average_precision
+from winml.modelkit.evaluate.average_precision import Ranking
 from winml.modelkit.evaluate.labels import ClassNames
 from winml.modelkit.evaluate.object_detection import Object, objects, record
 from winml.modelkit.evaluate.task import Setting
@@ -45,12 +45,14 @@ def test_precision_is_that_of_cocos_own_program() -> None:
         ),
         record([], said(c0=[[0, 0, 9, 9, 0.99]])),
     ]
-    assert average_precision(images, range(10)) == pytest.approx(0.36518151815, abs=1e-10)
-    assert average_precision(images, range(1)) == pytest.approx(0.47524752475, abs=1e-10)
+    ranking = Ranking(images)
+    assert ranking.precision(range(3), range(10)) == pytest.approx(0.36518151815, abs=1e-10)
+    assert ranking.precision(range(3), range(1)) == pytest.approx(0.47524752475, abs=1e-10)
+    assert ranking.precision([0, 2], range(10)) == Ranking([images[0], images[2]]).precision(range(2), range(10))
 
 
 def test_without_an_object_there_is_no_precision() -> None:
-    assert average_precision([record([], said(c0=[[0, 0, 9, 9, 0.9]]))], range(10)) is None
+    assert Ranking([record([], said(c0=[[0, 0, 9, 9, 0.9]]))]).precision([0], range(10)) is None
 
 
 def _scored(label: Any, **outputs: Any) -> Any:
@@ -96,6 +98,11 @@ def test_objects_may_be_a_list_or_lists() -> None:
 def test_objects_that_mean_nothing_are_refused(label: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         _scored(label)
+
+
+def test_outputs_of_another_form_are_refused() -> None:
+    with pytest.raises(DataError, match="`pred_boxes` must be batch, query and number"):
+        _scored([CAT], pred_boxes=[[0.5, 0.5, 0.2, 0.4]])
 
 
 def test_models_of_another_manner_are_refused() -> None:

@@ -183,7 +183,18 @@ def _by_words(wanted: Wanted, columns: Columns) -> Plan:
         made, words = encoder.words(_words(row, column, where), where)
         return Sample(made, words=words)
 
-    return Plan(encode, {"words": column}, encoder.files, encoder.note)
+    plan = Plan(encode, {"words": column}, encoder.files, encoder.note)
+    if not wanted.labels:
+        return plan
+    tags = columns.need("label")
+
+    def label(row: Row, where: str) -> Any:
+        value, count = value_of(row, tags, where), len(_words(row, column, where))
+        if isinstance(value, list) and len(value) != count:
+            raise DataError(f"{where} has {len(value)} tags for {count} words")
+        return value
+
+    return replace(plan, label=label)
 
 
 def _text_sample(encoder: TextEncoder, form: Form, texts: list[str], where: str) -> Sample:

@@ -18,19 +18,40 @@ Record = Mapping[str, Any]
 """
 
 
-def _ranked(records: Sequence[Mapping[str, Record]], name: str) -> tuple[int, list[Sequence[Any]]]:
-    """How many objects of a class there are, and all boxes, the surest first."""
-    mine = [record[name] for record in records if name in record]
-    found = [box for one in mine for box in one["found"]]
-    return sum(one["objects"] for one in mine), sorted(found, key=lambda box: -box[0])
+Marked = Sequence[tuple[int, int, int]]
+"""Place, hits and ignored of the boxes that are right, or do not count, at some overlap."""
 
 
-def _precision(found: Sequence[Sequence[Any]], objects: int, bit: int) -> float:
+class Ranking:
+    """All boxes of all images, class by class, the surest first: ranked once, asked for many parts of the images."""
+
+    def __init__(self, records: Sequence[Mapping[str, Record]]) -> None:
+        self._objects: dict[str, list[tuple[int, int]]] = {}
+        self._boxes: dict[str, list[tuple[int, int, int]]] = {}
+        for name in sorted({name for record in records for name in record}):
+            mine = [(index, record[name]) for index, record in enumerate(records) if name in record]
+            self._objects[name] = [(index, one["objects"]) for index, one in mine]
+            boxes = [(score, index, hits, ignored) for index, one in mine for score, hits, ignored in one["found"]]
+            self._boxes[name] = [box[1:] for box in sorted(boxes, key=lambda box: -box[0])]
+
+    def precision(self, images: Iterable[int], overlaps: Sequence[int]) -> float | None:
+        """The mean over classes that occur in the images and over overlaps, by number; None where no class occurs."""
+        kept, values = set(images), list[float]()
+        for name, boxes in self._boxes.items():
+            objects = sum(count for index, count in self._objects[name] if index in kept)
+            if objects:
+                ranked = enumerate((hits, ignored) for index, hits, ignored in boxes if index in kept)
+                marked = [(place, hits, ignored) for place, (hits, ignored) in ranked if hits or ignored]
+                values += [_precision(marked, objects, bit) for bit in overlaps]
+        return sum(values) / len(values) if values else None
+
+
+def _precision(marked: Marked, objects: int, bit: int) -> float:
     """The mean over recalls of the best precision that is had at that recall or above."""
-    ignored = [place for place, box in enumerate(found) if box[2] >> bit & 1]
-    places = [place for place, box in enumerate(found) if box[1] >> bit & 1 and not box[2] >> bit & 1]
+    passed = [place for place, _, ignored in marked if ignored >> bit & 1]
+    places = [place for place, hits, ignored in marked if hits >> bit & 1 and not ignored >> bit & 1]
     # Only a hit can raise precision, so that the boxes between two hits need no look.
-    precisions = [(hits + 1) / (place + 1 - bisect_left(ignored, place)) for hits, place in enumerate(places)]
+    precisions = [(hits + 1) / (place + 1 - bisect_left(passed, place)) for hits, place in enumerate(places)]
     best = 0.0
     for index in reversed(range(len(precisions))):
         best = precisions[index] = max(best, precisions[index])
@@ -41,14 +62,3 @@ def _precision(found: Sequence[Sequence[Any]], objects: int, bit: int) -> float:
         reached = bisect_left(recalls, point * 0.01)
         total += precisions[reached] if reached < len(precisions) else 0.0
     return total / _RECALLS
-
-
-def average_precision(records: Sequence[Mapping[str, Record]], overlaps: Iterable[int]) -> float | None:
-    """The mean over classes that occur and over overlaps, by their number; None where no class occurs."""
-    bits = list(overlaps)
-    values = []
-    for name in sorted({name for record in records for name in record}):
-        objects, found = _ranked(records, name)
-        if objects:
-            values += [_precision(found, objects, bit) for bit in bits]
-    return sum(values) / len(values) if values else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from winml.modelkit.core.statistics import mean, t_quantile
-from winml.modelkit.evaluate.average_precision import OVERLAPS, average_precision
+from winml.modelkit.evaluate.average_precision import OVERLAPS, Ranking
 
 GROUPS = 50
 """Parts that are left out in turn; each costs the metric once."""
@@ -45,8 +45,8 @@ def mean_overlap(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
 
 def precision(records: Sequence[Any], *, loose: bool) -> Of:
     """COCO's average precision; `loose` for the least overlap alone."""
-    bits = range(1) if loose else range(len(OVERLAPS))
-    return lambda kept: average_precision([records[i] for i in kept], bits)
+    ranking, overlaps = Ranking(records), range(1 if loose else len(OVERLAPS))
+    return lambda kept: ranking.precision(kept, overlaps)
 
 
 def _drawn(count: int) -> list[int]:

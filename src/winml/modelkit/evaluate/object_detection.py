@@ -115,6 +115,15 @@ def _softmax(logits: Floats) -> Floats:
     return shares
 
 
+def _numbers(run: Outputs, name: str) -> Floats:
+    """Rows of numbers, one per query."""
+    values = np.asarray(run[name], np.float64)
+    if values.ndim != 3:
+        raise DataError(f"output `{name}` must be batch, query and number but has {values.ndim} dimensions")
+    rows: Floats = values[0]
+    return rows
+
+
 @dataclass(frozen=True)
 class BoxScorer:
     """Judges boxes of models in the manner of DETR: a class or none, and a box, for each of some queries."""
@@ -123,7 +132,7 @@ class BoxScorer:
     notes: tuple[str, ...] = ()
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
-        logits, boxes = (np.asarray(runs[0][name], np.float64)[0] for name in (LOGITS, BOXES))
+        logits, boxes = (_numbers(runs[0], name) for name in (LOGITS, BOXES))
         classes = logits.shape[-1] - 1
         there = objects(sample, self.names, classes)
         if sample.size is None:

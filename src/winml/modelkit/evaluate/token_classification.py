@@ -51,7 +51,7 @@ class TagScorer:
                 hint="name the output with the classes: `--output-name NAME`",
             )
         right, tokens = self._gold(sample, logits.shape[2])
-        if tokens and max(t for t in tokens if t is not None) >= logits.shape[1]:
+        if max((t for t in tokens if t is not None), default=-1) >= logits.shape[1]:
             raise DataError(f"output `{self.output}` has {logits.shape[1]} tokens, fewer than {sample.where}")
         if not np.isfinite(logits).all():
             return Scored(self._values([self._tag(c) for c in right], None), None)
@@ -67,7 +67,7 @@ class TagScorer:
             first = _first_tokens(sample)
             places: list[int | None] = [first.get(word) for word in range(len(label))]
             if max(first, default=0) >= len(label):
-                raise DataError(f"{sample.where} has {len(label)} tags but {max(first) + 1} words or more")
+                raise DataError(f"{sample.where} has {len(label)} tags for more words")
         else:
             judged = [token for token, tag in enumerate(label) if tag != NOT_JUDGED]
             label, places = [label[token] for token in judged], list(judged)
