@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
+    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
 """Command name -> module that has it as `command`, and what it does in one line."""

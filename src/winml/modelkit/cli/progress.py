@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.render.perf import utilization_words
+from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -191,3 +192,13 @@ class AnalyzeProgress(LineProgress):
             self.write(f"reading {name}")
         else:
             self.write(f"trying pass {_how_far(event)}")
+
+
+class FeedProgress(LineProgress):
+    """Which file is on its way and how much of it has come."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "file":
+            self.write(f"{event['name']}: {size(event['done'])} of {size(event['total'])}")
+        else:
+            self.write(f"{event['event']} {event['name']}")
