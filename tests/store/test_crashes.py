@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -87,22 +85,6 @@ def test_random_kills_lose_no_acknowledged_journal_line(tmp_path: Path) -> None:
         assert [r["n"] for r in records] == list(range(len(records)))
         assert not acknowledged or acknowledged[-1] < len(records)
     assert len(read(path).records) > KILLS
-
-
-def _mount(folder: Path, size: str) -> bool:
-    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
-        return False
-    folder.mkdir()
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]).returncode == 0
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    if not _mount(folder, "1m"):
-        pytest.skip("mounting a small file system needs root on Linux")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_full_disk_is_exit_3_and_breaks_nothing(small_disk: Path, tmp_path: Path) -> None:

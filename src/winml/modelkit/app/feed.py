@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from winml.modelkit.feed import names
 from winml.modelkit.feed.base import (
     AlreadyThere,
     Feed,
+    Fetched,
     Listed,
     NotPublished,
     OnEvent,
@@ -97,11 +99,11 @@ def coordinates(folder: Path, wanted: Wanted) -> tuple[str, str]:
 
 def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
     """Publish a folder as one version; anything but a proven success is an error that carries the outcome."""
-    feed = open_feed(address)
     package, version = coordinates(Path(folder), wanted)
-    feed.check()
-    tree = scan(Path(folder))
-    outcome = feed.publish(package, version, tree, on_event)
+    with closing(open_feed(address)) as feed:
+        feed.check()
+        tree = scan(Path(folder))
+        outcome = feed.publish(package, version, tree, on_event)
     count, size = len(tree.content.files), tree.content.bytes
     about = {"package": package, "version": version, "outcome": outcome.name, "files": count, "bytes": size}
     result = _result("push", feed, **about, digest=tree.content.digest)
@@ -186,12 +188,16 @@ def _stored(feed: Feed, package: str, version: str) -> Stored:
 
 def listing(address: str, wanted: Wanted) -> dict[str, Any]:
     """The packages of a feed, or the versions of one package."""
-    feed = open_feed(address)
+    with closing(open_feed(address)) as feed:
+        return _listing(feed, wanted)
+
+
+def _listing(feed: Feed, wanted: Wanted) -> dict[str, Any]:
     if wanted.model is None and wanted.package_name is None:
         return _result("list", feed, package=None, packages=list(feed.packages()))
     versions = feed.versions(wanted.package)
     if versions is None:
-        raise NotPublished(f"no package `{wanted.package}` in `{address}`", hint="`winml feed list` shows them all")
+        raise NotPublished(f"no package `{wanted.package}` in `{feed.address}`", hint="`winml feed list` shows them")
     shown = [_described(item) for item in versions if _matches(item, wanted)]
     return _result("list", feed, package=wanted.package, versions=shown)
 
@@ -215,7 +221,13 @@ def pull(
     Several targets lie side by side as `<ep>_<device>/`, and a pattern is over such paths; one that was named lies
     straight in the folder.
     """
-    feed = open_feed(address)
+    with closing(open_feed(address)) as feed:
+        return _pull(feed, wanted, output, pattern=pattern, overwrite=overwrite, on_event=on_event)
+
+
+def _pull(
+    feed: Feed, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
+) -> dict[str, Any]:
     found = chosen(feed, wanted)
     if wanted.version is None:
         _one_stamp(found, wanted)
@@ -231,18 +243,20 @@ def pull(
         if only.files:
             into = Path(output) / below
             fetched = feed.fetch(stored, into, only=only, overwrite=overwrite, on_event=on_event)
-            done.append(
-                {
-                    "version": stored.version,
-                    "folder": str(into),
-                    "digest": stored.content.digest,
-                    "reference": stored.reference,
-                    "files": list(fetched.files),
-                    "received_bytes": fetched.received_bytes,
-                    "kept_bytes": fetched.kept_bytes,
-                }
-            )
+            done.append(_brought(stored, into, fetched))
     return _result("pull", feed, package=wanted.package, folder=output, versions=done)
+
+
+def _brought(stored: Stored, into: Path, fetched: Fetched) -> dict[str, Any]:
+    return {
+        "version": stored.version,
+        "folder": str(into),
+        "digest": stored.content.digest,
+        "reference": stored.reference,
+        "files": list(fetched.files),
+        "received_bytes": fetched.received_bytes,
+        "kept_bytes": fetched.kept_bytes,
+    }
 
 
 def _selection(
@@ -261,20 +275,8 @@ def _paths(stored: Stored, below: str) -> list[str]:
 
 def verify(address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
     """Hash every file of some versions where the feed keeps them; damage is a check answered with no."""
-    feed = open_feed(address)
-    done = []
-    for item in chosen(feed, wanted):
-        stored = _stored(feed, wanted.package, item.version)
-        answer = feed.verify(stored, on_event)
-        done.append(
-            {
-                "version": item.version,
-                "digest": stored.content.digest,
-                "files": answer.files,
-                "bytes": answer.bytes,
-                "damaged": list(answer.damaged),
-            }
-        )
+    with closing(open_feed(address)) as feed:
+        done = [_verified(feed, wanted.package, item, on_event) for item in chosen(feed, wanted)]
     result = _result("verify", feed, package=wanted.package, versions=done)
     damaged = [f"{v['version']}/{path}" for v in done for path in v["damaged"]]
     if damaged:
@@ -284,3 +286,15 @@ def verify(address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
             details=result,
         )
     return result
+
+
+def _verified(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> dict[str, Any]:
+    stored = _stored(feed, package, item.version)
+    answer = feed.verify(stored, on_event)
+    return {
+        "version": item.version,
+        "digest": stored.content.digest,
+        "files": answer.files,
+        "bytes": answer.bytes,
+        "damaged": list(answer.damaged),
+    }

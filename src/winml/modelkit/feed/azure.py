@@ -250,6 +250,9 @@ class AzureFeed:
     def delete(self, package: str, version: str) -> None:
         raise cannot_delete(self.address)
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
 
 def _is_deleted(item: dict[str, Any]) -> bool:
     return bool(item.get("isDeleted") or item.get("deletedDate"))

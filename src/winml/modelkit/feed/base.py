@@ -1,7 +1,8 @@
 """What every feed can do, and the closed set of ways publishing can end.
 
-`publish` returns an outcome, whatever happens; every other question returns a value or raises: `UnavailableError` when
-the feed could not be asked, `FeedDamaged` when its answer does not fit what was published.
+`publish` returns an outcome whatever the feed does, and raises only for names that no feed takes. Every other question
+returns a value or raises: `UnavailableError` when the feed could not be asked, `FeedDamaged` when its answer does not
+fit what was published.
 """
 
 from __future__ import annotations
@@ -151,6 +152,9 @@ class Feed(Protocol):
 
     def delete(self, package: str, version: str) -> None:
         """Take a version away; feeds that cannot say so with `can_delete`."""
+
+    def close(self) -> None:
+        """Let go of connections."""
 
 
 def is_proven(outcome: Outcome, digest: str) -> bool:

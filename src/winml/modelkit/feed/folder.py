@@ -57,14 +57,19 @@ class FolderFeed:
     def check(self) -> None:
         """Make the folder a feed when it is free; one that holds other things never becomes one."""
         marker = self._root / _MARKER
-        if marker.is_file():
-            return
-        if self._root.exists() and (not self._root.is_dir() or any(self._root.iterdir())):
+        # The marker is the first file of a feed, so it is looked for after the others.
+        if self._holds_files() and not marker.is_file():
             raise RequestError(f"`{self._root}` is not a feed", hint="name a new or an empty folder")
         try:
-            atomic.write_bytes(marker, json.dumps({"schema": SCHEMA}).encode())
+            if not marker.is_file():
+                atomic.write_bytes(marker, json.dumps({"schema": SCHEMA}).encode())
         except (FileNotFoundError, NotADirectoryError) as error:
             raise UnavailableError(f"feed folder `{self._root}` cannot be made: {error.strerror}") from error
+
+    def _holds_files(self) -> bool:
+        if not self._root.is_dir():
+            return self._root.exists()
+        return any(not path.name.startswith(atomic.TEMPORARY) for path in self._root.iterdir())
 
     def _ask(self) -> None:
         """Raise when the folder is not there: a share that is not mounted must not look like an empty feed."""
@@ -164,6 +169,9 @@ class FolderFeed:
         except FileNotFoundError as error:
             raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`") from error
         self._sweep()
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _sweep(self) -> None:
         """Remove objects that no version names."""

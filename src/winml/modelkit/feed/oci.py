@@ -143,7 +143,11 @@ class OCIFeed:
     def _registry(self) -> Registry:
         """The registry, asked once whether it is one: a 404 of any other server would read as "not published"."""
         registry = Registry(self._base, credentials_for(self._host))
-        registry.ping()
+        try:
+            registry.ping()
+        except BaseException:
+            registry.close()
+            raise
         return registry
 
     def _of(self, package: str) -> str:
@@ -259,3 +263,7 @@ class OCIFeed:
             raise cannot_delete(self.address) from error
         if status != 202:
             raise UnavailableError(f"`{self.address}` answered the deletion of `{version}` with {status}")
+
+    def close(self) -> None:
+        if "_registry" in vars(self):
+            self._registry.close()

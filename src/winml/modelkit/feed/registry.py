@@ -90,6 +90,9 @@ class Registry:
         timeout = httpx.Timeout(60.0, connect=10.0)
         self._client: httpx.Client = httpx.Client(timeout=timeout, headers={"User-Agent": "winml"})
 
+    def close(self) -> None:
+        self._client.close()
+
     # Requests
 
     @contextlib.contextmanager
@@ -261,7 +264,7 @@ class Registry:
 
     def ping(self) -> None:
         """Raise when the registry is not reachable, is none, or does not take the login."""
-        status = self.ask("GET", "/v2/", scopes=()).status
+        status = self._ask_once("GET", "/v2/", scopes=()).status
         if status != 200:
             raise UnavailableError(f"`{self.base}` is not an OCI registry: `/v2/` answered {status}")
 
