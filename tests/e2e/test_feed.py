@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from test_commands import failed, valid, winml
 
-from feed_zoo import RegistryServer, StandInAz, contents, filled
+from feed_zoo import RegistryServer, StandInAz, contents, filled, quiet
+from winml.modelkit.app.feed import Wanted, push
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 MODEL = "microsoft/resnet-50"
@@ -31,7 +32,7 @@ def feed(tmp_path: Path) -> str:
     address = f"folder:{tmp_path / 'feed'}"
     for target, stamp in (("qnn/npu", "20260609"), ("ov/cpu", "20260609"), ("qnn/npu", "20260610")):
         folder = filled(tmp_path / f"{target}{stamp}", model=f"{target} {stamp}".encode(), data__weights=b"w" * 50)
-        _json("push", folder, "-m", MODEL, "--target", target, "--run-stamp", stamp, "--feed", address)
+        push(str(folder), address, Wanted(MODEL, run_stamp=stamp, target=target), quiet)
     return address
 
 
@@ -132,7 +133,7 @@ def test_verify_answers_no_for_damage_and_pull_delivers_nothing(feed: str, tmp_p
 )
 def test_bad_input_is_one_clear_error(args: list[str], exit_code: int, message: str, tmp_path: Path) -> None:
     filled(tmp_path / "source", model=b"m")
-    winml("feed", "push", "source", "--run-stamp", "1", "--feed", "feed", cwd=tmp_path)
+    push(str(tmp_path / "source"), str(tmp_path / "feed"), Wanted(run_stamp="1"), quiet)
     given = args if "--feed" in args else [*args, "--feed", "feed"]
     env = {**os.environ, "PATH": str(tmp_path)}
     assert message in failed(winml("feed", *given, cwd=tmp_path, env=env), exit_code)

@@ -61,6 +61,17 @@ def test_an_interrupted_file_goes_on_where_it_stopped(content: Content, tmp_path
     assert contents(tmp_path / "out") == FILES
 
 
+def test_a_file_that_had_come_whole_is_not_fetched_again(content: Content, tmp_path: Path) -> None:
+    room = tmp_path / "out" / PULLING
+    room.mkdir(parents=True)
+    for entry, raw in zip(content.files.values(), FILES.values(), strict=True):
+        (room / f"{entry.digest.removeprefix('sha256:')}.part").write_bytes(raw)
+    shelf = Shelf(FILES)
+    assert _land(content, tmp_path / "out", shelf.open).received_bytes == 0
+    assert shelf.asked == []
+    assert contents(tmp_path / "out") == FILES
+
+
 def test_a_source_without_ranges_starts_over(content: Content, tmp_path: Path) -> None:
     with pytest.raises(UnavailableError):
         _land(content, tmp_path / "out", Shelf(FILES, breaks_at=60).open)

@@ -78,6 +78,12 @@ def test_a_wrong_memory_of_where_files_are_costs_only_bytes(
     assert outcome.sent_bytes == tree.content.bytes + len("{}")
 
 
+def test_a_cache_that_cannot_be_written_does_not_stop_a_push(feed: OCIFeed, tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "feeds").touch()
+    assert isinstance(feed.publish("m", VERSION, tree, quiet), Published)
+
+
 def test_a_tag_that_another_writer_took_first_is_a_conflict(feed: OCIFeed, tree: Tree, tmp_path: Path) -> None:
     other = _other(tmp_path)
     overtaken = once("naming", lambda: feed.publish("m", VERSION, other, quiet))

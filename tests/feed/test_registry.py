@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -137,6 +138,13 @@ def test_a_list_of_something_else_is_damaged(serve: Callable[[Rule], OddServer],
 def test_json_without_end_is_not_read_to_its_end(serve: Callable[[Rule], OddServer]) -> None:
     with pytest.raises(FeedDamaged, match="more than"):
         _tags(serve(lambda *_: Reply(body=b"[" * (5 << 20))))
+
+
+def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(UnavailableError, match="`httpx`") as caught:
+        Registry("http://127.0.0.1:9", None)
+    assert "winml-modelkit[feeds]" in (caught.value.hint or "")
 
 
 def test_a_busy_registry_is_asked_again_and_one_that_stays_busy_is_unavailable(

@@ -120,7 +120,10 @@ class AzureFeed:
         seen = 0
         while True:
             page = self._rest(path, {"$top": str(PAGE), "$skip": str(seen), **query})
-            fresh = {str(item[key]): item for item in page if str(item[key]) not in found}
+            try:
+                fresh = {str(item[key]): item for item in page if str(item[key]) not in found}
+            except (KeyError, TypeError) as error:
+                raise UnavailableError(f"asking `{self.address}`: an item of the answer has no `{key}`") from error
             if not fresh:
                 return found
             found |= fresh
@@ -134,7 +137,7 @@ class AzureFeed:
         found = self._pages("packages", query, "normalizedName").get(package)
         if found is None:
             return None
-        items = self._pages(f"packages/{found['id']}/versions", {}, "version")
+        items = self._pages(f"packages/{found.get('id')}/versions", {}, "version")
         return tuple(Listed(name, "reserved" if _is_deleted(item) else "live") for name, item in sorted(items.items()))
 
     def _state(self, package: str, version: str) -> str:

@@ -16,7 +16,7 @@ from winml.modelkit.core.errors import RequestError, RunFailedError, Unavailable
 from winml.modelkit.feed.content import Content, Tree
 
 OnEvent = Callable[[dict[str, Any]], None]
-"""Hears `{"event": "file", "name": ..., "bytes": ...}` for every file that moves, and how far it is."""
+"""Hears `{"event": "file", "name", "done", "total"}` while a file moves; `naming` and `named` around a version."""
 
 State = Literal["live", "reserved"]
 """`reserved`: it was deleted, and its version can never be published again."""

@@ -89,11 +89,16 @@ def _waiting_room(into: Path) -> Iterator[Path]:
         raise atomic.refused(error, into) from error
     try:
         yield room
+        # While the lock is held, or the next process would lose its files with ours.
+        shutil.rmtree(room, ignore_errors=True)
+    except FileNotFoundError as error:
+        raise UnavailableError(f"`{error.filename}` was taken away by another process", hint="run it again") from error
     except OSError as error:
         raise atomic.refused(error, into) from error
     finally:
         lock.release()
-    shutil.rmtree(room, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            room.rmdir()  # where a file that is locked cannot be removed
 
 
 def _hexadecimal(entry: FileEntry) -> str:
@@ -106,6 +111,9 @@ def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: On
     if is_here(whole, entry):
         return 0
     part = whole.with_suffix(".part")
+    if is_here(part, entry):
+        part.replace(whole)
+        return 0
     received, good = _receive(part, path, entry, source, on_event)
     if not good and received < entry.bytes:
         # What an earlier attempt left may be damaged; what the feed sends now decides.

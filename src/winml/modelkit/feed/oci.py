@@ -108,8 +108,11 @@ class SeenBlobs:
         return found if found != other_than and _REPOSITORY.fullmatch(found) else None
 
     def remember(self, name: str, repository: str) -> None:
-        if not self._path(name).exists():
+        with contextlib.suppress(UnavailableError, OSError):  # a hint that cannot be kept costs bytes, not the publish
             atomic.write_bytes(self._path(name), repository.encode("ascii"))
+
+    def __contains__(self, name: str) -> bool:
+        return self._path(name).exists()
 
 
 class OCIFeed:
@@ -187,7 +190,8 @@ class OCIFeed:
         if not self._registry.has_blob(repository, item.digest):
             mount_from = self._seen.where(item.digest, other_than=repository)
             sent = self._registry.put_blob(repository, item, body, mount_from=mount_from)
-        self._seen.remember(item.digest, repository)
+        if sent or item.digest not in self._seen:
+            self._seen.remember(item.digest, repository)
         return sent
 
     @staticmethod
