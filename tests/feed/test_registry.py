@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -141,7 +140,7 @@ def test_json_without_end_is_not_read_to_its_end(serve: Callable[[Rule], OddServ
 
 
 def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(UnavailableError, match="`httpx`") as caught:
         Registry("http://127.0.0.1:9", None)
     assert "winml-modelkit[feeds]" in (caught.value.hint or "")

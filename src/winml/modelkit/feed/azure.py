@@ -33,7 +33,7 @@ from winml.modelkit.feed.base import (
     compared,
     guarded,
 )
-from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode, scan
+from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode, encode, scan
 from winml.modelkit.feed.landing import Delivery, Source, hashed, is_here, land, read_chunks
 from winml.modelkit.feed.names import checked_package, checked_version
 from winml.modelkit.store import atomic
@@ -272,7 +272,7 @@ def _staged(tree: Tree) -> Iterator[Path]:
             _link(tree.path(path), staged / path)
         if scan(staged).content.digest != tree.content.digest:
             raise Refused(f"`{tree.root}` changed while it was being published")
-        atomic.write_bytes(staged / CONTENT, tree.content.encode())
+        atomic.write_bytes(staged / CONTENT, encode(tree.content))
         yield staged
     except OSError as error:
         raise atomic.refused(error, staged) from error

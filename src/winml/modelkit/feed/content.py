@@ -75,8 +75,10 @@ class Content:
         listed = {path: entry.to_json() for path, entry in sorted(self.files.items())}
         return {"schema": SCHEMA, "digest": self.digest, "files": listed}
 
-    def encode(self) -> bytes:
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=True).encode()
+
+def encode(content: Content) -> bytes:
+    """The content as a feed keeps it."""
+    return json.dumps(content.to_json(), indent=1, ensure_ascii=True).encode()
 
 
 def decode(raw: bytes, *, source: str) -> Content:

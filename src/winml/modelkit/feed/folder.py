@@ -22,7 +22,7 @@ from winml.modelkit.feed.base import (
     compared,
     guarded,
 )
-from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode
+from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode, encode
 from winml.modelkit.feed.landing import Delivery, hashed, land, read_chunks
 from winml.modelkit.feed.names import checked_package, checked_version
 from winml.modelkit.store import atomic, digest
@@ -94,7 +94,7 @@ class FolderFeed:
             there = self.find(package, version)
             if there is not None:
                 return compared(there, tree.content, sent)
-            atomic.write_bytes(self._path(package, version), tree.content.encode())
+            atomic.write_bytes(self._path(package, version), encode(tree.content))
         there = self.find(package, version)
         if there is None:
             raise RunFailedError(f"version `{version}` was deleted while it was being published")

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from winml.modelkit.core.errors import UnavailableError
@@ -52,14 +53,11 @@ class _Busy(UnavailableError):
     """The registry did not answer, or answered that it cannot now; asking again may help."""
 
 
-def _httpx() -> Any:
-    try:
-        import httpx
-    except ModuleNotFoundError as error:
+def _require_httpx() -> None:
+    if find_spec("httpx") is None:
         raise UnavailableError(
             "OCI feeds need the Python package `httpx`", hint="install it with `pip install winml-modelkit[feeds]`"
-        ) from error
-    return httpx
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -82,13 +80,15 @@ class Registry:
     """One registry, with one connection pool and the logins it asked for."""
 
     def __init__(self, base: str, credentials: Credentials | None) -> None:
-        httpx = _httpx()
+        _require_httpx()
+        import httpx
+
         self.base = base
         self._credentials = credentials
         self._authorization: dict[tuple[str, ...], str] = {}
         self._errors: type[Exception] = httpx.TransportError
         timeout = httpx.Timeout(60.0, connect=10.0)
-        self._client: httpx.Client = httpx.Client(timeout=timeout, headers={"User-Agent": "winml"})
+        self._client = httpx.Client(timeout=timeout, headers={"User-Agent": "winml"})
 
     def close(self) -> None:
         self._client.close()
