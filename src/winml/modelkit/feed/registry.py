@@ -246,8 +246,9 @@ class Registry:
         if where.scheme != "https" and not is_loopback(where.netloc):
             raise UnavailableError(f"registry `{self.base}` wants the login at `{realm}`, which is not encrypted")
         headers = {} if self._credentials is None else {"Authorization": self._credentials.basic}
-        params = [("service", challenge["service"])] if "service" in challenge else []
-        params += [("scope", scope) for scope in scopes]
+        params: dict[str, str | tuple[str, ...]] = {"scope": scopes}
+        if "service" in challenge:
+            params["service"] = challenge["service"]
         try:
             answer = self._client.get(realm, params=params, headers=headers)
         except self._errors as error:
