@@ -17,7 +17,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/winml sys
-	$(BIN)/winml perf --sample
+	rm -rf build/demo && mkdir -p build
+	$(BIN)/winml autoconfig --sample --target cpu --budget 100s -o build/demo
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 10

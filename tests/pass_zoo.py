@@ -85,8 +85,8 @@ def transformer(
     }  # fmt: skip
     text = "e = Gather(table, ids)  ep = Add(e, places)" + _norm("ep", "h0", "n", fused=fused_norms)
     if masked:
-        text += """mask1 = Unsqueeze<axes = [1]>(mask)  mask2 = Unsqueeze<axes = [2]>(mask1)  maskf = Cast<to = 1>(mask2)
-        masked = Sub(one, maskf)  bias = Mul(masked, low)
+        text += """mask1 = Unsqueeze<axes = [1]>(mask)  mask2 = Unsqueeze<axes = [2]>(mask1)
+        maskf = Cast<to = 1>(mask2)  masked = Sub(one, maskf)  bias = Mul(masked, low)
         """
     for n in range(layers):
         text += _layer(n, masked=masked, fused_norms=fused_norms)
@@ -128,7 +128,7 @@ def _layer(n: int, *, masked: bool, fused_norms: bool) -> str:
     return text
 
 
-def _mask_indices(batch: int, queries: int, keys: int) -> np.ndarray:
+def mask_indices(batch: int, queries: int, keys: int) -> np.ndarray:
     """(batch, key) for every position of an attention mask, as exporters index it."""
     b, _, _, k = np.indices((batch, 1, queries, keys))
     return np.stack([b, k], axis=-1).astype(np.int64)
@@ -170,7 +170,8 @@ FIRES: dict[str, onnx.ModelProto] = {
     "unfuse_conv": graph(
         """(float[1,3,8,8] x, float[1,4,8,8] z) => (float[1,4,8,8] y) {
           a = com.microsoft.FusedConv<activation = "LeakyRelu", activation_params = [0.1], pads = [1,1,1,1]>(x, w, b, z)
-          y = com.microsoft.FusedConv<activation = "Clip", activation_params = [-1.0, 0.5], pads = [1,1,1,1]>(a, v) }""",
+          y = com.microsoft.FusedConv<activation = "Clip", activation_params = [-1.0, 0.5], pads = [1,1,1,1]>(a, v)
+        }""",
         **CONV_WEIGHTS, v=(4, 4, 3, 3), microsoft=True,
     ),
     "unfuse_gemm": graph(
@@ -252,7 +253,8 @@ FIRES: dict[str, onnx.ModelProto] = {
     ),
     "concat_slice_elimination": graph(
         """(float[2,3] a, float[2,4] b, float[2,5] c) => (float[2,9] y, float[2,3] v) {
-          t = Concat<axis = 1>(a, b, c)  s = Slice(t, start, end, axis)  y = Relu(s)  v = Slice(t, zero, start, axis) }""",
+          t = Concat<axis = 1>(a, b, c)  s = Slice(t, start, end, axis)  y = Relu(s)
+          v = Slice(t, zero, start, axis) }""",
         zero=i64(0), start=i64(3), end=i64(9223372036854775807), axis=i64(-1),
     ),
     "highdimRTR_lowdimRTR": graph(
@@ -261,7 +263,7 @@ FIRES: dict[str, onnx.ModelProto] = {
         high=i64(1, 1, 6, 2, 2, 4), low=i64(1, 6, 16),
     ),
     "gather_nd_to_gather": graph(
-        "(float[2,4] x) => (float[2,1,3,4] y) { y = GatherND(x, indices) }", indices=_mask_indices(2, 3, 4)
+        "(float[2,4] x) => (float[2,1,3,4] y) { y = GatherND(x, indices) }", indices=mask_indices(2, 3, 4)
     ),
     # --- ONNX Runtime, rules of its first level
     "identity_elimination": graph("(float[2,4] x) => (float[2,4] y) { a = Identity(x)  y = Relu(a) }"),
@@ -280,7 +282,9 @@ FIRES: dict[str, onnx.ModelProto] = {
     "cast_chain_elimination": graph(
         "(float[2,4] x) => (float[2,4] y) { a = Cast<to = 11>(x)  b = Cast<to = 1>(a)  y = Relu(b) }"
     ),
-    "noop_elimination": graph("(float[2,4] x) => (float[2,4] y) { e = Exp(x)  a = Add(e, zero)  y = Relu(a) }", zero=scalar(0)),
+    "noop_elimination": graph(
+        "(float[2,4] x) => (float[2,4] y) { e = Exp(x)  a = Add(e, zero)  y = Relu(a) }", zero=scalar(0)
+    ),
     "pre_shape_node_elimination": graph(
         "(float[n,4] x) => (int64[2] y) { a = Cast<to = 7>(x)  y = Shape(a) }"
     ),
@@ -319,13 +323,12 @@ FIRES: dict[str, onnx.ModelProto] = {
     ),
     # --- its transformers of the first level
     "constant_folding": graph("(float[2,4] x) => (float[2,4] y) { a = Exp(w)  y = Add(x, a) }", w=(4,)),
-    "constant_sharing": graph(
-        "(float[2,4] x) => (float[2,4] y) { a = Mul(x, p)  b = Exp(a)  y = Mul(b, q) }", p=scalar(3), q=scalar(3)
-    ),
     "common_subexpression_elimination": graph(
         "(float[2,4] x) => (float[2,4] y) { a = Exp(x)  b = Exp(x)  c = Neg(b)  y = Sub(a, c) }"
     ),
-    "matmul_add_fusion": graph("(float[2,4] x) => (float[2,3] y) { a = MatMul(x, w)  y = Add(a, b) }", w=(4, 3), b=(3,)),
+    "matmul_add_fusion": graph(
+        "(float[2,4] x) => (float[2,3] y) { a = MatMul(x, w)  y = Add(a, b) }", w=(4, 3), b=(3,)
+    ),
     "reshape_fusion": graph(
         """(float[n,m,8] x) => (float[n,m,2,4] y) {
           s = Shape(x)  i = Gather(s, zero)  j = Gather(s, one)  iu = Unsqueeze(i, axes)  ju = Unsqueeze(j, axes)
@@ -368,12 +371,6 @@ FIRES: dict[str, onnx.ModelProto] = {
           a = QuantizeLinear(x, s, z)  b = DequantizeLinear(a, s, z)  c = QuantizeLinear(b, s, z)
           d = DequantizeLinear(c, s, z)  y = Relu(d) }"""
     ),
-    "ensure_unique_dq_for_node_unit": _qdq(
-        """(float[2,4] x) => (float[2,4] y, float[2,4] v) {
-          a = QuantizeLinear(x, s, z)  b = DequantizeLinear(a, s, z)
-          c = Relu(b)  ca = QuantizeLinear(c, s, z)  y = DequantizeLinear(ca, s, z)
-          d = Sigmoid(b)  da = QuantizeLinear(d, s, z)  v = DequantizeLinear(da, s, z) }"""
-    ),
     "qdq_propagation": _qdq(
         """(float[2,4] x) => (float[4,2] y) {
           a = QuantizeLinear(x, s, z)  b = DequantizeLinear(a, s, z)  c = Transpose<perm = [1,0]>(b)
@@ -381,7 +378,8 @@ FIRES: dict[str, onnx.ModelProto] = {
         shape=i64(4, 2),
     ),
     "relu_quant_fusion": _qdq(
-        "(float[2,4] x) => (float[2,4] y) { r = Relu(x)  a = QuantizeLinear(r, s, zz)  y = DequantizeLinear(a, s, zz) }",
+        """(float[2,4] x) => (float[2,4] y) {
+          r = Relu(x)  a = QuantizeLinear(r, s, zz)  y = DequantizeLinear(a, s, zz) }""",
         zz=np.array(0, np.uint8),
     ),
     "clip_quant_fusion": _qdq(
@@ -399,7 +397,6 @@ FIRES: dict[str, onnx.ModelProto] = {
     "gemm_activation_fusion": graph(
         "(float[2,4] x) => (float[2,3] y) { a = Gemm(x, w, b)  y = Relu(a) }", w=(4, 3), b=(3,)
     ),
-    "matmul_activation_fusion": graph("(float[2,4] x) => (float[2,3] y) { a = MatMul(x, w)  y = Relu(a) }", w=(4, 3)),
     "matmul_transpose_fusion": graph(
         "(float[2,5,4] x, float[2,3,4] z) => (float[2,5,3] y) { t = Transpose<perm = [0,2,1]>(z)  y = MatMul(x, t) }"
     ),
@@ -418,9 +415,6 @@ FIRES: dict[str, onnx.ModelProto] = {
         "(float[2,4] x) => (float[2,4] y) { a = Mul(x, k)  s = Sigmoid(a)  y = Mul(x, s) }", k=scalar(1.702)
     ),
     "gelu_approximation": graph("(float[2,4] x) => (float[2,4] y) { y = com.microsoft.Gelu(x) }", microsoft=True),
-    "bias_softmax_fusion": graph(
-        "(float[2,3,5,5] x, float[2,1,1,5] m) => (float[2,3,5,5] y) { a = Add(x, m)  y = Softmax<axis = 3>(a) }"
-    ),
     "skip_layer_norm_fusion": graph(
         """(float[1,2,4] x, float[1,2,4] z) => (float[1,2,4] y) {
           a = Add(x, z)  y = LayerNormalization<axis = -1>(a, g, b) }""",
@@ -471,3 +465,14 @@ FIRES: dict[str, onnx.ModelProto] = {
         "(float[1,16,8,8] x) => (float[1,16,8,8] y) { y = Conv<pads = [1,1,1,1]>(x, w, b) }", w=(16, 16, 3, 3), b=(16,)
     ),
 }  # fmt: skip
+
+STAYS: dict[str, onnx.ModelProto] = {
+    "bias_softmax_fusion": graph(
+        "(float[2,3,5,5] x, float[2,1,1,5] m) => (float[2,3,5,5] y) { a = Add(x, m)  y = Softmax<axis = 3>(a) }"
+    ),
+    "matmul_activation_fusion": graph("(float[2,4] x) => (float[2,3] y) { a = MatMul(x, w)  y = Relu(a) }", w=(4, 3)),
+    "bias_dropout_fusion": graph(
+        "(float[2,4] x, float[2,4] r) => (float[2,4] y) { a = Add(x, b)  d = Dropout(a)  y = Add(d, r) }", b=(4,)
+    ),
+}  # fmt: skip
+"""Graphs that a pass would change if it could act in this runtime."""

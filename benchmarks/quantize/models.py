@@ -50,9 +50,9 @@ def _residual(net: _Net) -> str:
     return net.add("Gemm", net.add("Flatten", net.add("GlobalAveragePool", value)), net.weight(1000, width), transB=1)
 
 
-def _encoder(net: _Net, *, width: int = 256, layers: int = 6, heads: int = 4) -> str:
+def _encoder(net: _Net, *, width: int = 256, layers: int = 4, heads: int = 4) -> str:
     value = "x"
-    split, joined = net.sizes(1, 128, heads, width // heads), net.sizes(1, 128, width)
+    split, joined = net.sizes(1, 64, heads, width // heads), net.sizes(1, 64, width)
     for _ in range(layers):
         normed = net.add("LayerNormalization", value, net.weight(width), net.weight(width))
         q, k, v = (net.add("Reshape", net.add("MatMul", normed, net.weight(width, width)), split) for _ in range(3))
@@ -67,7 +67,7 @@ def _encoder(net: _Net, *, width: int = 256, layers: int = 6, heads: int = 4) ->
     return net.add("ReduceMean", value, net.sizes(1), keepdims=0)
 
 
-KINDS: dict[str, tuple[list[int], int]] = {"residual": ([1, 3, 128, 128], 1000), "encoder": ([1, 128, 256], 256)}
+KINDS: dict[str, tuple[list[int], int]] = {"residual": ([1, 3, 64, 64], 1000), "encoder": ([1, 64, 256], 256)}
 
 
 def saved(kind: str, folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """Static quantization against `onnxruntime.quantization.quantize_static`: wall time and peak memory.
 
-    python benchmarks/quantize/run.py [--samples 16 512] [--methods minmax percentile] [--pairs 3] [--json FILE]
+    python benchmarks/quantize/run.py [--samples 16 512] [--methods minmax percentile] [--models encoder] [--pairs 3]
 
 Both do the same work in fresh processes that alternate: the same model, the same samples read from one file, one
 at a time, u8s8 per channel, QDQ. `winml` is all that the command does, which includes comparing the outputs of both
@@ -39,7 +39,7 @@ def cost(arm: str, model: Path, data: Path, method: str, folder: Path) -> dict[s
     return {
         "wall_s": time.perf_counter() - started,
         "cpu_s": usage.ru_utime + usage.ru_stime,
-        "peak_mib": usage.ru_maxrss / 1024,
+        "peak_mib": int((folder / "peak.txt").read_text()) / 2**20,
     }
 
 
@@ -88,6 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, nargs="+", default=[16, 512])
     parser.add_argument("--methods", nargs="+", default=["minmax", "percentile"])
+    parser.add_argument("--models", nargs="+", default=list(models.KINDS), choices=list(models.KINDS))
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -95,7 +96,7 @@ def main() -> None:
         found = [
             compare(kind, count, method, given.pairs, Path(folder))
             for method in given.methods
-            for kind in models.KINDS
+            for kind in given.models
             for count in given.samples
         ]
     if given.json:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winml.modelkit.cli.words import age_s, dimensions, int_ranges, size_bytes
+from winml.modelkit.cli.words import age_s, dimensions, duration_s, gain_pct, int_ranges, size_bytes
 from winml.modelkit.core.errors import RequestError
 
 WORDS = st.lists(st.one_of(st.text(max_size=20), st.text("ab=:-+_0129 ", max_size=12)), max_size=4)
@@ -194,3 +194,28 @@ def test_any_word_is_a_size_and_an_age_or_a_wrong_request(word: str) -> None:
         except RequestError:
             continue
         assert 0 <= value < float("inf")
+
+
+# --budget, --stop-at
+
+
+@pytest.mark.parametrize(("word", "seconds"), [("90s", 90.0), ("10m", 600.0), ("2h", 7200.0), ("45", 45.0)])
+def test_budgets_are_times(word: str, seconds: float) -> None:
+    assert duration_s(word) == seconds
+
+
+@pytest.mark.parametrize("word", ["soon", "0", "0s", "-5m", "", "10d"])
+def test_a_budget_that_is_none_is_refused(word: str) -> None:
+    with pytest.raises(RequestError, match="a budget"):
+        duration_s(word)
+
+
+@pytest.mark.parametrize(("word", "percent"), [("30%", 30.0), ("30", 30.0), ("2x", 50.0), ("1.25X", 20.0)])
+def test_gains_are_shares_or_factors(word: str, percent: float) -> None:
+    assert gain_pct(word) == pytest.approx(percent)
+
+
+@pytest.mark.parametrize("word", ["", "x", "0x", "0.5x", "100%", "-3%", "much"])
+def test_a_gain_that_is_none_is_refused(word: str) -> None:
+    with pytest.raises(RequestError, match="a gain cannot be"):
+        gain_pct(word)

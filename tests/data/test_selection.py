@@ -39,3 +39,8 @@ def test_classes_keep_their_share_up_to_one_sample(sizes: dict[str, int], share:
 def test_without_a_limit_everything_is_taken() -> None:
     assert list(stratified(["a", "b"], None, 0)) == [0, 1]
     assert list(stratified(["a", "b"], 9, 0)) == [0, 1]
+
+
+def test_a_large_class_does_not_take_what_small_ones_leave() -> None:
+    classes = [*"abc", *"dddddddd"]
+    assert Counter(classes[i] for i in stratified(classes, 4, 0))["d"] == 3

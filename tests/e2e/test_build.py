@@ -18,6 +18,7 @@ import pytest
 from test_commands import failed, valid
 from test_commands import winml as run
 
+import model_zoo
 from winml.modelkit import sample
 
 
@@ -173,6 +174,18 @@ def test_static_quantization_without_data_is_refused_with_the_way_out(builds: Bu
     assert "--calibration random" in text
 
 
+def test_data_that_no_stage_uses_is_said(builds: Builds) -> None:
+    made = builds.build("--sample", "--target", "cpu", "-p", "fp16", "--data", sample.CALIBRATION, "-o", "out")
+    assert "the calibration data is not used: precision fp16 needs none" in made["notes"]
+    assert not any("calibration" in note for note in builds.build("--sample", "--target", "cpu", "-o", "two")["notes"])
+
+
+def test_what_stages_changed_and_what_speaks_against_them_is_said(builds: Builds) -> None:
+    made = builds.build("--sample", "--target", "cpu", "-p", "w8a16", "-o", "out")
+    assert "quantize: converted from opset 17 to 21" in made["notes"]
+    assert any("16-bit activations are slower" in warning for warning in made["warnings"])
+
+
 def test_random_calibration_is_said_and_recorded(builds: Builds) -> None:
     built = builds.build("-m", sample.MODEL, "-p", "int8", "--target", "cpu", "--calibration", "random",
                          "--samples", "4", "-o", "out", "--no-analyze")  # fmt: skip
@@ -213,6 +226,10 @@ def test_the_cache_is_explained_part_by_part(builds: Builds) -> None:
         ({"schema": "winml/build-config/2"}, "winml/build-config/2"),
         ({"quantise": None}, "did you mean `quantize`?"),
         ({"optimize": {"passes": ["conv_bn_fusoin"]}}, "conv_bn_fusion"),
+        ({"precision": "int9"}, "`precision` cannot be `int9`"),
+        ({"session": {"ep_options": {"threads": "many"}}}, "threads"),
+        ({"compile": {"compiler": "ort"}}, "cannot compile models"),
+        ({"quantize": {"mode": "static"}}, "static quantization needs data"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused(builds: Builds, change: dict[str, Any], message: str) -> None:
@@ -220,6 +237,31 @@ def test_a_config_that_does_not_fit_is_refused(builds: Builds, change: dict[str,
     (builds.folder / "config.json").write_text(json.dumps(config))
     assert message in failed(builds.winml("build", "-c", "config.json", "-o", "out"), 2)
     assert not (builds.folder / "out").exists()
+
+
+def test_data_without_a_digest_gets_one_and_no_result_of_other_data(builds: Builds) -> None:
+    section = {"mode": "static", "activation_type": "uint8", "weight_type": "int8"}
+    data = {"source": "few.npz"}
+    config = {
+        "schema": "winml/build-config/1", "model": str(sample.MODEL), "quantize": {**section, "calibration": data},
+    }  # fmt: skip
+    (builds.folder / "config.json").write_text(json.dumps(config))
+    digests = set()
+    with np.load(sample.CALIBRATION) as stored:
+        for scale in (1, 2):
+            np.savez(builds.folder / "few.npz", **{name: stored[name][:4] * scale for name in stored.files})
+            made = builds.build("-c", "config.json", "--no-analyze", "-o", f"out{scale}")
+            assert [stage["cache"] for stage in made["stages"]] == ["miss"]
+            digests.add(builds.manifest(f"out{scale}")["calibration"]["digest"])
+    assert len(digests) == 2
+    assert None not in digests
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_config_may_be_in_the_encoding_of_a_windows_shell(builds: Builds, encoding: str) -> None:
+    config = {"schema": "winml/build-config/1", "model": str(sample.MODEL), "target": "cpu"}
+    (builds.folder / "config.json").write_text(json.dumps(config), encoding=encoding)
+    builds.build("-c", "config.json", "--no-analyze", "-o", "out")
 
 
 def test_an_option_beside_a_config_is_refused(builds: Builds) -> None:
@@ -270,6 +312,23 @@ def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> Non
 
 
 @pytest.mark.qnn
+def test_a_model_that_takes_the_process_down_is_told_where(builds: Builds) -> None:
+    model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
+    result = builds.winml("build", "-m", "crash.onnx", "--target", "cpu", "-o", "out", "--json")
+    error = valid(result.stdout)["error"]
+    assert result.returncode == 1
+    assert error["message"] == "comparing outputs: stage `optimize`: the process crashed with SIGFPE"
+    assert "--no-optimize" in error["hint"]
+    assert not (builds.folder / "out").exists()
+
+
+def test_an_analysis_that_crashed_is_not_kept_for_the_next_build(builds: Builds) -> None:
+    model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
+    made = builds.build("-m", "crash.onnx", "--target", "cpu", "--no-optimize", "-o", "out")
+    assert "crashed with SIGFPE" in made["warnings"][0]
+    assert not list((builds.cache / "stages").glob("*.json"))
+
+
 def test_a_compiled_build_runs_on_the_npu(builds: Builds) -> None:
     built = builds.build("--sample", "--target", "qnn/npu", "-p", "fp32", "--compile", "-o", "npu", "--no-analyze")
     assert [stage["stage"] for stage in built["stages"]] == ["optimize", "compile"]

@@ -19,7 +19,7 @@ from test_commands import failed, valid
 
 import model_zoo
 
-pytestmark = [pytest.mark.xdist_group("measuring"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("measuring"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -100,11 +100,16 @@ def _scripts() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("page", "script"), _scripts(), ids=lambda value: value if value.endswith(".md") else "")
+@pytest.mark.parametrize(
+    ("page", "script"),
+    [pytest.param(page, script, marks=_marks(script), id=page) for page, script in _scripts()],
+)
 def test_a_script_in_the_docs_works(page: str, script: str, tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
+    for name, size in (("prefill.onnx", 2), ("decode.onnx", 1)):
+        _at_batch(size, tmp_path / name)
     result = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=120
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=540
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()

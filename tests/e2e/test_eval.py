@@ -8,13 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_commands import failed, valid, winml
+from test_commands import failed, valid, wait_for_work, winml
 
 import data_zoo
 import model_zoo
@@ -220,7 +219,7 @@ def test_ctrl_c_keeps_what_was_evaluated(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "winml.modelkit", "eval", "-m", str(model), "--data", str(data), "--task",
                "text-classification", "--target", "cpu", "--json"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
+        wait_for_work(process.pid)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr

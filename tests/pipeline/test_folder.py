@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.core.build_folder import MANIFEST
-from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.pipeline import folder as folders
 
 
@@ -44,6 +44,67 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> Non
         fail()
     assert (tmp_path / "out" / "model.onnx").read_text() == "content"
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_ctrl_c_while_folders_change_places_leaves_the_old_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "out")
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if target == tmp_path / "out" and (self / "new").exists():
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path / "out", files=("new",))
+    assert (tmp_path / "out" / "model.onnx").read_text() == "content"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_files_that_came_while_the_build_ran_are_left_alone(tmp_path: Path) -> None:
+    built(tmp_path / "out")
+
+    def build() -> None:
+        with folders.writing(tmp_path / "out") as staged:
+            (staged / "model.onnx").write_text("new")
+            (tmp_path / "out" / "notes.txt").write_text("mine")
+
+    with pytest.raises(RequestError, match="`notes.txt`"):
+        build()
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_that_another_process_made_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def second(self: Path, target: Path) -> Path:
+        target.mkdir()
+        (target / "theirs").write_text("theirs")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", second)
+    with pytest.raises(RunFailedError, match="another process"):
+        built(tmp_path / "out")
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["theirs"]
+
+
+def test_a_mount_point_is_refused_with_a_place_inside_it() -> None:
+    with pytest.raises(RequestError, match="mount point"):
+        folders._refuse_mount_point(Path(Path.cwd().anchor))
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    built(folders.place(str(tmp_path / "link")))
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link" / "model.onnx").read_text() == "content"
+    assert {p.name for p in tmp_path.iterdir()} == {"link", "real"}
 
 
 def test_the_same_build_may_go_over_itself_and_another_one_may_not(tmp_path: Path) -> None:

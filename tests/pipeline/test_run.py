@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.errors import DataError, RunFailedError
+from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, Step
 from winml.modelkit.pipeline.table import StageInfo
@@ -28,12 +28,15 @@ class AppendingWorker:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def call(self, op: str, args: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def call(self, op: str, args: dict[str, Any], *, on_event: Any, **_: Any) -> dict[str, Any]:
         self._before()
         letter = args["section"]["letter"]
         self._calls.append(letter)
         if letter == "!":
             raise RunFailedError("the stage cannot do that")
+        if letter == "x":
+            on_event({"event": "pass", "pass": "some_fusion"})
+            raise WorkerCrashed("the process crashed")
         Path(args["output"]).write_bytes(Path(args["model"]).read_bytes() + letter.encode())
         return {"changed": True, "told": args.get("told")}
 
@@ -164,3 +167,9 @@ def test_a_stage_run_is_json(builds: Builds) -> None:
     assert (value["stage"], value["cache"], value["file"]) == ("first", "miss", "first.onnx")
     assert value["digest"] == value["files"]["first.onnx"]
     assert value["libraries"] == {"library": "1.0"}
+
+
+def test_a_pass_that_takes_the_worker_down_is_named(builds: Builds) -> None:
+    with pytest.raises(WorkerCrashed, match="pass `some_fusion`: the process crashed") as caught:
+        builds.pipeline().run(step(FIRST, "x"))
+    assert caught.value.hint == "leave it out with `--disable some_fusion`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.core import errors
-from winml.modelkit.worker import operations
+from winml.modelkit.worker import operations, program
 from winml.modelkit.worker.client import Worker, WorkerBug
 
 
@@ -38,6 +39,14 @@ def measure_args(model: Path, **changes: object) -> dict[str, object]:
         "strict_ep": False,
         **changes,
     }
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
+def test_a_full_disk_or_a_missing_permission_is_no_bug(number: int) -> None:
+    answer = program._failure(OSError(number, os.strerror(number), "file"))
+    assert answer["error"]["exit"] == errors.UnavailableError.exit_code
+    assert "`file`" in answer["error"]["message"]
+    assert "bug" in program._failure(OSError(errno.EBADF, "bad"))
 
 
 def test_answers_and_stays_warm_for_the_next_request() -> None:

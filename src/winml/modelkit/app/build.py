@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, build_compile, targets
+from winml.modelkit.app import build_analysis, build_compile
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
-from winml.modelkit.app.models import model_argument
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
-from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
 from winml.modelkit.stages.compile.stage import Settings
+from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -35,8 +35,8 @@ OnEvent = Callable[[dict[str, Any]], None]
 class BuildRequest:
     """Everything the user decided."""
 
-    config: ConfigRequest | str
-    """Words to make a config from, or the path of one."""
+    config: ConfigRequest | BuildConfig | str
+    """Words to make a config from, a config, or the path of one."""
     model: str | None = None
     """The model for a config that was given as a file; None takes the one it names."""
     output: str | None = None
@@ -55,6 +55,8 @@ class _Plan:
     source: Source
     identity: str
     folder: Path
+    doubts: tuple[str, ...]
+    """What speaks against the quantize section on the target."""
 
     @property
     def config(self) -> BuildConfig:
@@ -67,7 +69,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     cache = Cache()
     with Worker(preload=configs.PRELOAD) as worker:
         made = _made(request, worker)
-        source = _source(made.config, worker)
+        source = source_of(made.config, worker)
     plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
@@ -92,15 +94,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
 def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
         return configs.make(request.config, worker)
-    config = configs.load(request.config)
-    planned = targets.plan(config.target, None, None)
-    if config.compile is not None and planned.absent is not None:
-        raise planned.absent
-    model = request.model or config.model
-    if model is None:
-        raise RequestError("the config names no model", hint="name one with `-m FILE`")
-    notes = () if planned.absent is None else (configs.absent_note(planned.absent),)
-    return MadeConfig(replace(config, model=str(model_argument(model).path)), planned, notes)
+    config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
+    return configs.given(replace(config, model=request.model or config.model), worker)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
@@ -110,7 +105,8 @@ def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | Non
     return build_compile.settings_for(section, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s)
 
 
-def _source(config: BuildConfig, worker: Worker) -> Source:
+def source_of(config: BuildConfig, worker: Worker) -> Source:
+    """The model of a config, hashed with all its files."""
     assert config.model is not None
     path = Path(config.model)
     answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
@@ -132,9 +128,14 @@ def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache)
         folder = cache.builds / name
         folder.parent.mkdir(parents=True, exist_ok=True)
     else:
-        folder = Path(request.output).absolute()
+        folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
-    return _Plan(made, source, identity, folder)
+    return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _doubts(made: MadeConfig) -> tuple[str, ...]:
+    section = made.config.quantize
+    return () if section is None else tuple(advice.check(section, made.planned.target))
 
 
 def _calibration(section: QuantizeSection | None) -> str | None:
@@ -145,8 +146,8 @@ def _libraries(stage: StageInfo) -> dict[str, str]:
     return {name: version(name) for name in stage.libraries}
 
 
-def _steps(plan: _Plan) -> list[Step]:
-    config = plan.config
+def steps(config: BuildConfig, source: Source) -> list[Step]:
+    """The stages of a config, in their order."""
     found: list[Step] = []
     if config.optimize is not None:
         found.append(Step(OPTIMIZE, sections.plain(config.optimize), _libraries(OPTIMIZE)))
@@ -154,7 +155,7 @@ def _steps(plan: _Plan) -> list[Step]:
         whole = sections.plain(config.quantize)
         # Where the data lies is not what the result depends on; its digest is.
         section = {name: value for name, value in whole.items() if name != "calibration"}
-        arguments = {"section": whole, "model_folder": str(plan.source.path.parent)}
+        arguments = {"section": whole, "model_folder": str(source.path.parent)}
         found.append(
             Step(QUANTIZE, section, _libraries(QUANTIZE), arguments, calibration=_calibration(config.quantize))
         )
@@ -164,7 +165,7 @@ def _steps(plan: _Plan) -> list[Step]:
 def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> dict[str, Any] | None:
     """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
     analysis: dict[str, Any] | None = None
-    for step in _steps(plan):
+    for step in steps(plan.config, plan.source):
         if step.stage is not OPTIMIZE and analysis is None and request.analyze:
             analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
         pipeline.run(step)
@@ -203,7 +204,7 @@ def _deliver(
         "analysis": None if analysis is None else build_analysis.counts(analysis),
         "files_by": how,
         "seconds": seconds,
-        "notes": list(plan.made.notes),
+        "notes": [*plan.made.notes, *_told(pipeline, "notes")],
         "warnings": warnings,
     }
 
@@ -257,8 +258,13 @@ def _skipped(config: BuildConfig, stage: str) -> bool:
     return getattr(config, stage) is None
 
 
+def _told(pipeline: Pipeline, kind: str) -> list[str]:
+    """The `notes` or `warnings` of every stage."""
+    return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
+
+
 def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
-    found = [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get("warnings", ())]
+    found = [*plan.doubts, *_told(pipeline, "warnings")]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")

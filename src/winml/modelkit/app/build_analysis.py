@@ -15,7 +15,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.pipeline.run import Pipeline
 from winml.modelkit.store.cache import Cache
-from winml.modelkit.store.stage_cache import StageKey
+from winml.modelkit.store.stage_cache import StageEntry, StageKey
 
 COUNTS = ("supported", "partial", "unsupported", "unknown")
 
@@ -47,21 +47,33 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
     entry = None if pipeline.rebuild else cache.stages.find(key)
     started, hit = time.monotonic(), entry is not None
     pipeline.tell({"event": "stage", "stage": "analyze", "hit": hit})
-    if entry is None:
-        with pipeline.work_folder() as folder:
-            model = pipeline.materialize(folder)
-            request = AnalyzeRequest(
-                model=str(model),
-                shown_as=pipeline.artifact.main,
-                target=str(planned.target),
-                ep_options=dict(session.ep_options),
-                fusions=False,
-            )
-            write_json(folder / ANALYSIS, analyze(request, pipeline.tell))
-            entry = cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})
-    value: dict[str, Any] = json.loads(cache.objects.open_path(entry.files[ANALYSIS]).read_bytes())
+    value = _asked(pipeline, planned, session, cache, key) if entry is None else _stored(cache, entry)
     seconds = time.monotonic() - started
     pipeline.tell({"event": "stage-done", "stage": "analyze", "hit": hit, "seconds": seconds})
+    return value
+
+
+def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(cache.objects.open_path(entry.files[ANALYSIS]).read_bytes())
+    return value
+
+
+def _asked(
+    pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache, key: StageKey
+) -> dict[str, Any]:
+    """The answer of the target; a crash or a timeout is none, and may be over the next time, so that it is not kept."""
+    with pipeline.work_folder() as folder:
+        request = AnalyzeRequest(
+            model=str(pipeline.materialize(folder)),
+            shown_as=pipeline.artifact.main,
+            target=str(planned.target),
+            ep_options=dict(session.ep_options),
+            fusions=False,
+        )
+        value = analyze(request, pipeline.tell)
+        if _target(value)["status"] != "failed":
+            write_json(folder / ANALYSIS, value)
+            cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})
     return value
 
 

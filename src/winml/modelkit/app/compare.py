@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import calibration as calibrations
-from winml.modelkit.app import compare_result, targets
+from winml.modelkit.app import compare_result, measuring, targets
 from winml.modelkit.app.calibration import Calibration
 from winml.modelkit.app.compare_result import KEPT, SCHEMA
+from winml.modelkit.app.measuring import Probers
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.bench import compare as bench
-from winml.modelkit.bench.compare import PRELOAD, ArmSpec, Compared, Plan, Progress
+from winml.modelkit.bench.compare import ArmSpec, Compared, Plan, Progress
 from winml.modelkit.bench.protocols import PROTOCOLS, CompareProtocol
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.measurement import Arm
@@ -26,12 +24,8 @@ from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.store import digest
-from winml.modelkit.worker import priority
 from winml.modelkit.worker.client import Worker
 
-HANG_S = 10.0
-HANG_FACTOR = 20.0
-PROBE_FACTOR = 3.0
 MAX_RELATIVE = 0.5
 """Outputs that point the same way and differ by more than half in size are not equal enough either."""
 SLEEPING = "idle threads sleep in both arms (spinning off), because both are alive at the same time"
@@ -146,17 +140,6 @@ def _identical(base: Known, candidate: Known) -> bool:
     return same_graph and a.target == b.target and a.session == b.session
 
 
-def _huge_pages() -> dict[str, str] | None:
-    """The environment for measuring processes: glibc's malloc asks for huge pages, for both arms alike.
-
-    Which small pages a session gets makes it up to 2 % faster or slower for its whole life; with huge pages rounds of a
-    20 MB model vary by 0.4 instead of 2 %. None where there is no such setting or the user has made one.
-    """
-    if sys.platform != "linux" or "GLIBC_TUNABLES" in os.environ:
-        return None
-    return {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-
-
 class Comparison:
     """One run of `winml compare`: the base is probed once and its calibration shared by all candidates."""
 
@@ -168,43 +151,23 @@ class Comparison:
         self._base_probe_s = 0.0
         self._calibrations: dict[str, Calibration] = {}
         self._progress = Progress()
-        # Started now, so that it imports the runtime while the graphs are read.
-        self._probers: dict[str | None, Worker] = {None: self._start(None)}
+        self._probers = Probers()
         try:
             known = _fingerprints(specs)
         except BaseException:
-            self._close_probers()
+            self._probers.close()
             raise
         self._base, self._candidates = known[0], known[1:]
 
-    def _start(self, python: str | None) -> Worker:
-        return Worker(preload=PRELOAD, python=python, env=_huge_pages())
-
-    def _prober(self, python: str | None) -> Worker:
-        """A warm process at ordinary priority to try arms in; a new one when an arm has taken the last one down."""
-        worker = self._probers.get(python)
-        if worker is not None and not worker.alive:
-            worker.close()
-            worker = None
-        if worker is None:
-            worker = self._probers[python] = self._start(python)
-        return worker
-
     def _probe(self, spec: ArmSpec, name: str, timeout_s: float) -> dict[str, Any]:
-        saved = self._folder / f"{name}.npz"
-        return bench.probe_arm(self._prober(spec.python), spec, saved, timeout_s=timeout_s)
+        return self._probers.probe(spec, self._folder / f"{name}.npz", timeout_s)
 
     def run(self) -> dict[str, Any]:
         """The JSON object of the contract."""
         try:
             return self._run()
         finally:
-            self._close_probers()
-
-    def _close_probers(self) -> None:
-        for worker in self._probers.values():
-            worker.close()
-        self._probers.clear()
+            self._probers.close()
 
     def _run(self) -> dict[str, Any]:
         self._on_event({"event": "probe", "label": self._base.spec.label})
@@ -235,7 +198,7 @@ class Comparison:
             "ranking": compare_result.ranking(done),
             "calibrations": {name: c.to_json() for name, c in self._calibrations.items()},
             "fail_if_slower_pct": self._request.fail_if_slower_pct,
-            "environment": {**self._base_probe["environment"], "huge_pages": _huge_pages() is not None},
+            "environment": {**self._base_probe["environment"], "huge_pages": measuring.huge_pages() is not None},
             "warnings": list(dict.fromkeys(w for d in done for w in d["warnings"])),
         }
 
@@ -276,7 +239,7 @@ class Comparison:
     def _early(self, spec: ArmSpec, number: int) -> tuple[Verdict | None, dict[str, Any]]:
         """A verdict that needs no measuring (it fails, computes something else, or is far slower), and the probe."""
         base = self._base_probe
-        limit_s = max(HANG_S, HANG_FACTOR * sum(base["wall_ns"]) / 1e9, PROBE_FACTOR * self._base_probe_s)
+        limit_s = measuring.hang_limit_s(base, self._base_probe_s)
         try:
             probe = self._probe(spec, f"candidate{number}", limit_s)
         except RunFailedError as error:
@@ -310,7 +273,7 @@ class Comparison:
 
     def _parity(self, number: int) -> dict[str, Any]:
         args = {"base": str(self._folder / "base.npz"), "candidate": str(self._folder / f"candidate{number}.npz")}
-        outputs = self._prober(None).call("bench.distance", args, timeout_s=60)["outputs"]
+        outputs = self._probers.of(None).call("bench.distance", args, timeout_s=60)["outputs"]
         if any(o["cosine"] is None for o in outputs):
             return {"outputs": outputs, "min_cosine": None, "max_relative": None, "within_tolerance": False}
         cosine = min((o["cosine"] for o in outputs), default=1.0)
@@ -319,43 +282,37 @@ class Comparison:
         return {"outputs": outputs, "min_cosine": cosine, "max_relative": relative, "within_tolerance": near}
 
     def _plan(self, spec: ArmSpec, probe: dict[str, Any], *, seed: int) -> Plan:
-        mode = bench.choose_mode(self._base.spec, spec)
-        devices = {self._base.spec.arm.target.device, spec.arm.target.device}
-        slowest = next(d for d in ("npu", "gpu", "cpu") if d in devices)
-        run_s = median(self._base_probe["wall_ns"]) / 1e9
-        return Plan(
-            mode=mode,
-            metric=bench.choose_metric(self._base.spec, spec, mode, (self._base_probe, probe)),
-            protocol=self._request.protocol or PROTOCOLS[slowest],
-            raise_priority=self._request.raise_priority,
-            round_timeout_s=max(self._request.timeout_s, 200 * run_s),
-            run_s=run_s,
-            max_seconds=self._request.max_seconds,
+        request = self._request
+        return measuring.plan_for(
+            self._base.spec,
+            spec,
+            (self._base_probe, probe),
+            protocol=request.protocol,
+            raise_priority=request.raise_priority,
+            timeout_s=request.timeout_s,
+            max_seconds=request.max_seconds,
             seed=seed,
             tests=max(1, len(self._candidates)),
-            fail_if_slower_pct=self._request.fail_if_slower_pct,
+            fail_if_slower_pct=request.fail_if_slower_pct,
         )
 
     def _measure(
         self, spec: ArmSpec, probe: dict[str, Any], *, seed_offset: int = 0
     ) -> tuple[Compared, str | None, list[str]]:
         """The comparison, the name of the calibration it used, and what a reader should know."""
-        # An idle process with a runtime in it is still a process on the machine that is measured.
-        self._close_probers()
+        self._probers.close()
         plan = self._plan(spec, probe, seed=self._request.seed + seed_offset)
-        base, warnings = self._base.spec, []
-        if plan.mode != "turns":
-            base, spec = bench.without_spinning(base), bench.without_spinning(spec)
-            warnings.append(SLEEPING)
+        warnings = [] if plan.mode == "turns" else [SLEEPING]
+        base, spec = measuring.alive_together(self._base.spec, spec, plan)
         name, calibration = self._calibration(base, plan) if self._request.calibrate else (None, calibrations.NONE)
         self._progress = Progress()
-        with _watching(plan.raise_priority) as raised:
+        with measuring.watching(plan.raise_priority) as raised:
             compared = bench.compare_arms(
                 (base, spec),
                 replace(plan, raise_priority=raised),
                 calibration=calibration.values,
                 environment=self._base_probe["environment"],
-                start=self._start,
+                start=measuring.start,
                 progress=self._progress,
                 on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
             )
@@ -363,34 +320,16 @@ class Comparison:
 
     def _calibration(self, base: ArmSpec, plan: Plan) -> tuple[str, Calibration]:
         """A/A rounds of the base in the mode of the comparison, from the cache or measured now."""
-        name = calibrations.key(
+        name, have = measuring.calibrated(
+            base,
+            plan,
             graph=self._base.fingerprint or digest.of_file(base.arm.artifact),
-            arm=base.arm,
-            inputs=base.inputs,
-            plan={
-                **plan.to_json(),
-                "seed": None,
-                "raised": plan.raise_priority,
-                "huge_pages": _huge_pages() is not None,
-            },
             environment=self._base_probe["environment"],
+            on_event=self._on_event,
+            anew=self._request.recalibrate,
         )
-
-        def make() -> Calibration:
-            started = time.monotonic()
-            with _watching(plan.raise_priority) as raised:
-                taken = bench.measure(
-                    (base, base),
-                    replace(plan, raise_priority=raised),
-                    rounds=plan.protocol.calibration_rounds,
-                    start=self._start,
-                    on_round=lambda p: self._on_event({"event": "calibration", "number": p.count}),
-                    environment=self._base_probe["environment"],
-                )
-            return Calibration(bench.calibration_values(taken), time.monotonic() - started, False)
-
         if name not in self._calibrations:
-            self._calibrations[name] = calibrations.cached(name, make, anew=self._request.recalibrate)
+            self._calibrations[name] = have()
         return name, self._calibrations[name]
 
     def _confirm(self, done: list[dict[str, Any]]) -> None:
@@ -413,17 +352,6 @@ class Comparison:
                 "calibration": name,
             }
             entry["verdict"] = compare_result.unconfirmed(entry["verdict"], again.verdict.to_json())
-
-
-@contextlib.contextmanager
-def _watching(wanted: bool) -> Iterator[bool]:
-    """This process outranks the ones it measures, so that it can end them; whether that was permitted."""
-    raised = priority.raise_priority(priority.WATCHING) if wanted else None
-    try:
-        yield raised is not None
-    finally:
-        if raised is not None:
-            priority.lower_priority()
 
 
 def _distance(parity: dict[str, Any]) -> str:

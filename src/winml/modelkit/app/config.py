@@ -11,7 +11,6 @@ from winml.modelkit.app import targets
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core.config import (
-    RANDOM,
     SCHEMA,
     BuildConfig,
     CompileSection,
@@ -42,6 +41,8 @@ class ConfigRequest:
     precision: str = precision.AUTO
     data: DataSection | None = None
     """Calibration data; the digest is found out."""
+    sample_data: DataSection | None = None
+    """What the sample brings along, for a precision that needs data."""
     optimize: bool = True
     level: str | None = None
     enable: tuple[str, ...] = ()
@@ -78,6 +79,8 @@ def make(request: ConfigRequest, worker: Worker) -> MadeConfig:
         notes.append(f"precision auto is {word} on {planned.target}")
     dims, dim_notes = _fixed_dims(request, planned, model.path, worker)
     quantize = _quantize(request, planned, word, model.path, worker)
+    if request.data is not None and (quantize is None or quantize.calibration is None):
+        notes.append(f"the calibration data is not used: precision {word} needs none")
     section, optimize_notes = _optimize(request, planned, dims)
     config = BuildConfig(
         schema=SCHEMA,
@@ -130,35 +133,37 @@ def _quantize(
     request: ConfigRequest, planned: Planned, word: str, model: Path, worker: Worker
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
+    data = request.data or request.sample_data
     if section is None or section.mode != "static":
         return section
-    if request.data is None:
+    if data is None:
         raise RequestError(
             f"precision `{word}` needs calibration data",
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` makes some up, at the cost of accuracy",
         )
-    return replace(section, calibration=described(request.data, model, worker))
+    return replace(section, calibration=described(data, model, worker))
 
 
 def described(data: DataSection, model: Path, worker: Worker) -> DataSection:
     """The data with its digest, and its path such that it means the same from any folder."""
-    if data.source != RANDOM:
-        data = replace(data, source=str(Path(data.source).absolute()))
-    if data.processor is not None:
-        data = replace(data, processor=str(Path(data.processor).absolute()))
+    data = data.absolute()
     args = {"model": str(model), "data": vars(data)}
     return replace(data, digest=worker.call("data.describe", args, what="reading the data")["digest"])
 
 
-def _compile(request: ConfigRequest, planned: Planned) -> CompileSection | None:
-    if not request.compile:
-        return None
+def _require_compiler(planned: Planned) -> None:
     if planned.absent is not None:
         raise planned.absent
     if not catalog.BY_NAME[planned.target.ep].can_compile:
         able = ", ".join(f"`{info.name}`" for info in catalog.TABLE if info.can_compile)
         raise RequestError(f"execution provider `{planned.target.ep}` cannot compile models", hint=f"these can: {able}")
+
+
+def _compile(request: ConfigRequest, planned: Planned) -> CompileSection | None:
+    if not request.compile:
+        return None
+    _require_compiler(planned)
     return CompileSection(
         compiler=request.compiler,
         embed=request.embed,
@@ -172,13 +177,41 @@ def load(path: str) -> BuildConfig:
     if not file.is_file():
         raise RequestError(f"config file not found: `{path}`", hint="`winml config -o FILE` writes one")
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(file.read_bytes())  # in any UTF: a shell on Windows may redirect in another than ours
     except ValueError as error:
         raise RequestError(f"`{path}` is not JSON: {error}") from error
     try:
         return config_from_json(value)
     except RequestError as error:
         raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
+
+
+def given(config: BuildConfig, worker: Worker) -> MadeConfig:
+    """A config that was read, held to what one made here holds: known words and options, data that has its digest."""
+    planned = targets.plan(config.target, None, None)
+    if config.model is None:
+        raise RequestError("the config names no model", hint="name one with `-m FILE`")
+    if config.precision not in precision.PRECISIONS:
+        hint = did_you_mean(config.precision, precision.PRECISIONS)
+        raise RequestError(f"`precision` cannot be `{config.precision}`", hint=hint)
+    if config.compile is not None:
+        _require_compiler(planned)
+    model = model_argument(config.model).path
+    session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
+    quantize = None if config.quantize is None else _calibrated(config.quantize, model, worker)
+    notes = () if planned.absent is None else (absent_note(planned.absent),)
+    return MadeConfig(replace(config, model=str(model), session=session, quantize=quantize), planned, notes)
+
+
+def _calibrated(section: QuantizeSection, model: Path, worker: Worker) -> QuantizeSection:
+    """The section with the digest of its data, without which results of other data would have the same key."""
+    if section.mode != "static":
+        return section
+    if section.calibration is None:
+        raise RequestError("`quantize.calibration` is missing: static quantization needs data")
+    if section.calibration.digest is None:
+        return replace(section, calibration=described(section.calibration, model, worker))
+    return replace(section, calibration=section.calibration.absolute())
 
 
 def config(request: ConfigRequest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from winml.modelkit.app import targets
 from winml.modelkit.app.evaluate_result import Judging, Side, raise_for, result_of
 from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.core import sections
-from winml.modelkit.core.config import RANDOM, DataSection, EvalSection
+from winml.modelkit.core.config import DataSection, EvalSection
 from winml.modelkit.core.errors import (
     Interrupted,
     ModelkitError,
@@ -199,22 +199,13 @@ class _Runs:
             "simulated": target.simulated,
             "session": replace(model.section, threads=threads, ep_options=given).to_json(),
             "distribution": resolved.installed.package.distribution,
-            "data": sections.plain(_absolute(self._data)),
+            "data": sections.plain(self._data.absolute()),
             "folder": str(self._model.path.absolute().parent),
             "metric": request.judging.metric,
             "limits": request.judging.limits,
             "output": request.output,
             "reference": self.compares,
         }
-
-
-def _absolute(data: DataSection) -> DataSection:
-    """The section as a process in another folder finds it."""
-    return replace(
-        data,
-        source=data.source if data.source == RANDOM else str(Path(data.source).absolute()),
-        processor=None if data.processor is None else str(Path(data.processor).absolute()),
-    )
 
 
 def _distance(candidate: Side, reference: Side) -> dict[str, Any]:

@@ -167,7 +167,8 @@ def _numbers(found: dict[str, Any] | None) -> str:
     return f"{found['value']:.4f} ({limits})"
 
 
-def _sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
+def sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
+    """What a check found and the limit it was held against."""
     name, limit = check["metric"], f"{check['limit']:g}"
     if check["check"] == "max-drop":
         return f"{name} dropped by {_numbers((result['drop'] or {}).get(name))}, the limit is {limit}"
@@ -178,11 +179,11 @@ def raise_for(result: dict[str, Any]) -> None:
     """The answers of the checks as errors, with the whole result as details."""
     failed = [c for c in result["checks"] if c["answer"] == "exceeded"]
     if failed:
-        raise CheckFailed("; ".join(_sentence(c, result) for c in failed), details=result)
+        raise CheckFailed("; ".join(sentence(c, result) for c in failed), details=result)
     unknown = [c for c in result["checks"] if c["answer"] == "inconclusive"]
     if unknown:
         raise RunFailedError(
-            f"cannot tell: {'; '.join(_sentence(c, result) for c in unknown)}",
+            f"cannot tell: {'; '.join(sentence(c, result) for c in unknown)}",
             hint="more samples would tell; `--judge value` goes by the value alone",
             details=result,
         )

@@ -123,10 +123,10 @@ def _check_output(output: Path, model: Path, *, overwrite: bool) -> None:
 
 def _run(args: dict[str, Any], timeout_s: float, on_event: OnEvent) -> dict[str, Any]:
     """The report of the stage; a pass that takes the process down is named."""
-    current: list[str] = []
+    current: list[str | None] = []
 
     def listen(event: dict[str, Any]) -> None:
-        current[:] = [event["pass"]]
+        current[:] = [event.get("pass")]
         on_event(event)
 
     with Worker(preload=PRELOAD) as worker:
@@ -137,9 +137,16 @@ def _run(args: dict[str, Any], timeout_s: float, on_event: OnEvent) -> dict[str,
         except (WorkerCrashed, WorkerTimeout) as error:
             if not current:
                 raise
-            raise type(error)(
-                f"pass `{current[0]}`: {error.message}; nothing was written",
-                hint=f"leave it out with `--disable {current[0]}`",
-                details=error.details,
-            ) from error
+            raise _blamed(error, current[0]) from error
     return report
+
+
+def _blamed(error: WorkerCrashed | WorkerTimeout, name: str | None) -> WorkerCrashed | WorkerTimeout:
+    """The death of the worker with what it was at: a pass, or the comparison of outputs."""
+    what, hint = (
+        "comparing outputs",
+        "`--no-verify` runs no model; the passes may still do so where they fold constants",
+    )
+    if name is not None:
+        what, hint = f"pass `{name}`", f"leave it out with `--disable {name}`"
+    return type(error)(f"{what}: {error.message}; nothing was written", hint=hint, details=error.details)

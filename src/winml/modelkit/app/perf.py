@@ -17,7 +17,6 @@ from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_
 from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.bench import summary, trust
 from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
-from winml.modelkit.bench.trace_diff import TraceDiff, diff
 from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
@@ -29,6 +28,7 @@ from winml.modelkit.worker.client import Worker
 
 if TYPE_CHECKING:
     from winml.modelkit.app.watch import Watch
+    from winml.modelkit.bench.trace_diff import TraceDiff
 
 OnEvent = Callable[[dict[str, Any]], None]
 SCHEMA = "winml/perf/1"
@@ -162,6 +162,8 @@ class _Traced:
     def difference(self) -> TraceDiff | None:
         if self.trace is None or self.baseline is None or not self.trace.usable:
             return None
+        from winml.modelkit.bench.trace_diff import diff
+
         return diff(self.baseline, self.trace)
 
     @property

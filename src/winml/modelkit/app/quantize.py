@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app import targets
+from winml.modelkit.app import output_model, targets
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
@@ -17,7 +15,6 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import precision
 from winml.modelkit.stages.quantize import advice
-from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/quantize/1"
@@ -64,13 +61,13 @@ class QuantizeRequest:
 def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     """Quantize in a worker and return the JSON object of the contract."""
     model, output = model_argument(request.model).path, Path(request.output).absolute()
-    _check_output(output, model, overwrite=request.overwrite)
+    output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
     on_event({"event": "target", "target": target})
     word, section = _section(request, target)
     doubts = advice.check(section, target)
     on_event({"event": "stage", "stage": "quantize"})
-    with _staged(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
+    with output_model.staged(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
         report: dict[str, Any] = worker.call(
             "stages.quantize",
             {
@@ -121,54 +118,6 @@ def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSec
             f"precision `{word}` needs calibration data",
             hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
         )
-    changed = replace(section, **request.changes, calibration=_absolute(data))
+    changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.
     return word, sections.read(QuantizeSection, sections.plain(changed), "quantize")
-
-
-def _absolute(data: DataSection | None) -> DataSection | None:
-    """The data by paths that mean the same in the worker's folder."""
-    if data is None:
-        return None
-    source = data.source if data.source == RANDOM else str(Path(data.source).absolute())
-    processor = None if data.processor is None else str(Path(data.processor).absolute())
-    return replace(data, source=source, processor=processor)
-
-
-def _check_output(output: Path, model: Path, *, overwrite: bool) -> None:
-    """Whether the result can be written, asked before the work starts."""
-    if output.is_dir():
-        raise RequestError(f"output `{output}` is a directory", hint="name a file")
-    if not output.parent.is_dir():
-        raise RequestError(f"output folder not found: `{output.parent}`", hint="create it or choose another one")
-    if output.exists():
-        if output.samefile(model):
-            raise RequestError(f"output `{output}` is the model itself", hint="choose another name")
-        if not overwrite:
-            raise RequestError(f"output file exists: `{output}`", hint="add `--overwrite` to replace it")
-
-
-@contextlib.contextmanager
-def _staged(output: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A path in a folder beside `output`; its files move there when the block ends well, and go when it does not.
-
-    The worker may be ended at any moment, so that it must not write where its leftovers would stay.
-    """
-    folder = atomic.temporary_name(output.parent)
-    try:
-        try:
-            folder.mkdir()
-            yield folder / output.name
-            _move(folder, output, overwrite=overwrite)
-        except OSError as error:
-            raise atomic.refused(error, output) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move(folder: Path, output: Path, *, overwrite: bool) -> None:
-    """Move the files of a model into place, the model itself last: it names the others."""
-    for file in sorted(folder.iterdir(), key=lambda file: file.name == output.name):
-        if not overwrite and (output.parent / file.name).exists():
-            raise RequestError(f"output file exists: `{output.parent / file.name}`", hint="add `--overwrite`")
-        file.replace(output.parent / file.name)

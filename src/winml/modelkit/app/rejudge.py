@@ -30,7 +30,7 @@ def _lent(result: dict[str, Any], name: str | None, clock: Clock) -> list[float]
     return [] if name is None else list(result["calibrations"][name]["values"][clock])
 
 
-def _judged(result: dict[str, Any], stored: dict[str, Any], tests: int, seconds: float) -> dict[str, Any]:
+def judged_again(result: dict[str, Any], stored: dict[str, Any], tests: int, seconds: float) -> dict[str, Any]:
     """The verdict of a stored measurement, with the seconds it took then."""
     taken = _measurement(stored["measurement"])
     metric: Clock = taken.protocol["metric"]
@@ -67,10 +67,10 @@ def _candidate(result: dict[str, Any], candidate: dict[str, Any]) -> dict[str, A
     measured = candidate["measurement"] is not None and before["verdict"] != "FAILED"
     if not measured or (candidate["conditions"] or {}).get("disturbed"):
         return candidate
-    verdict = _judged(result, candidate, candidate["tests"], before["seconds"])
+    verdict = judged_again(result, candidate, candidate["tests"], before["seconds"])
     judged = {**candidate, "verdict": verdict, "gate": _gate(result, candidate)}
     if confirmation and verdict["verdict"] in KEPT:
-        again = _judged(result, confirmation, candidate["tests"], confirmation["verdict"]["seconds"])
+        again = judged_again(result, confirmation, candidate["tests"], confirmation["verdict"]["seconds"])
         judged["confirmation"] = {**confirmation, "first": verdict, "verdict": again}
         judged["verdict"] = compare_result.unconfirmed(verdict, again)
     return judged

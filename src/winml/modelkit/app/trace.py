@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.bench.trace_diff import diff
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
 
@@ -57,5 +56,7 @@ def trace_notices(trace: OpTraceResult | None) -> list[str]:
 
 def trace_diff(before: str, after: str) -> dict[str, Any]:
     """What changed from one trace to the other, as the JSON object of the contract."""
+    from winml.modelkit.bench.trace_diff import diff  # `winml perf` imports this module and need not wait for it
+
     found = diff(read_trace(Path(before)), read_trace(Path(after)))
     return {"schema": SCHEMA, "ok": True, "before": before, "after": after, **found.to_json()}

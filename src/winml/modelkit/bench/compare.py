@@ -266,21 +266,24 @@ def values_of(taken: Measurement, clock: Clock) -> list[float]:
         return []  # a clock too coarse for this model says nothing
 
 
-def _disturbed(plan: Plan, progress: Progress) -> Verdict | None:
-    """Arms that take turns are only comparable at raised priority or on a quiet machine."""
+def disturbance(plan: Plan, last: dict[str, Any]) -> str | None:
+    """Why a round decides nothing: arms that take turns are only comparable at raised priority or in quiet."""
     if plan.mode != "turns":
         return None
-    last = progress.conditions[-1]
     pressure = last["pressure_pct"]
-    if last["priority"] is None and (pressure is None or pressure > QUIET_PRESSURE_PCT):
-        return Verdict(
-            "INCONCLUSIVE",
-            "arms that differ in threads or spinning take turns, which needs raised priority or a quiet machine: "
-            f"programs wait for a CPU {'an unknown share' if pressure is None else f'{pressure:.0f} %'} of the time",
-            rounds=progress.count,
-            metric=plan.metric,
-        )
-    return None
+    if last["priority"] is not None or (pressure is not None and pressure <= QUIET_PRESSURE_PCT):
+        return None
+    return (
+        "arms that differ in threads or spinning take turns, which needs raised priority or a quiet machine: "
+        f"programs wait for a CPU {'an unknown share' if pressure is None else f'{pressure:.0f} %'} of the time"
+    )
+
+
+def _disturbed(plan: Plan, progress: Progress) -> Verdict | None:
+    reason = disturbance(plan, progress.conditions[-1])
+    if reason is None:
+        return None
+    return Verdict("INCONCLUSIVE", reason, rounds=progress.count, metric=plan.metric)
 
 
 def compare_arms(

@@ -20,8 +20,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
     "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
     "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
+    "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
+    "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
@@ -103,7 +105,12 @@ def run(args: list[str]) -> int:
 
 def main() -> None:
     """Entry point of `winml` and `wmk`."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except KeyboardInterrupt:  # before the command began, which answers Ctrl-C itself
+        from winml.modelkit.core.errors import Interrupted
+
+        sys.exit(_fail(sys.argv[1], Interrupted("interrupted"), as_json="--json" in sys.argv))
 
 
 if __name__ == "__main__":

@@ -36,8 +36,11 @@ class ResultFile:
 
     def write(self, value: dict[str, Any]) -> None:
         """Write the file whole, or not at all."""
+        self.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def write_text(self, text: str) -> None:
+        """The same for a result that is no JSON."""
         if self._path is not None:
-            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
             atomic.write_bytes(self._path.absolute(), text.encode())
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ import sys
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, of_system
 from winml.modelkit.worker.client import WorkerBug
 
 
@@ -26,13 +26,10 @@ def _bug(error: BaseException, name: str, *, as_json: bool) -> int:
 
 
 def _system(error: OSError) -> ModelkitError:
-    """Permission and disk space differ from machine to machine; other causes are bugs until proven otherwise."""
-    import errno
-
-    if error.errno in (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-        where = f": `{error.filename}`" if error.filename else ""
-        return UnavailableError(f"{(error.strerror or 'the system refused').lower()}{where}")
-    raise error
+    found = of_system(error)
+    if found is None:
+        raise error
+    return found
 
 
 def _usage(error: click.ClickException, prog: str) -> ModelkitError:

@@ -73,6 +73,26 @@ def age_s(word: str) -> float:
     return _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
 
 
+def duration_s(word: str) -> float:
+    """`90s`, `10m`, `2h` or a number of seconds."""
+    found = _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
+    if found <= 0:
+        raise RequestError(f"a budget must be more than nothing but got `{word}`")
+    return found
+
+
+def gain_pct(word: str) -> float:
+    """Share of the time that is saved, in percent, from `30%` or `1.5x`."""
+    text = word.strip().lower()
+    try:
+        value = 100 * (1 - 1 / float(text[:-1])) if text.endswith("x") else float(text.removesuffix("%"))
+    except (ValueError, ZeroDivisionError):
+        value = float("nan")
+    if not 0 < value < 100:
+        raise RequestError(f"a gain cannot be `{word}`", hint="for example `30%`, or `1.5x`")
+    return value
+
+
 def input_request(given: dict[str, Any]) -> dict[str, Any]:
     """How inputs are made, from the options that say so; workers read it as JSON."""
     dims, ranges = dimensions(given["dims"]), int_ranges(given["int_ranges"])

@@ -5,7 +5,8 @@ A section that is null is a stage that is skipped. The session section is how th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core import sections
@@ -36,6 +37,12 @@ class DataSection:
     """Tokens per text where the model leaves that open; null is the default of `data/text.py`."""
     digest: str | None = key(optional(text), None)
     """Content of the data when the config was made; data that changed since is an error."""
+
+    def absolute(self) -> DataSection:
+        """The section by paths that mean the same in any folder."""
+        source = self.source if self.source == RANDOM else str(Path(self.source).absolute())
+        processor = None if self.processor is None else str(Path(self.processor).absolute())
+        return replace(self, source=source, processor=processor)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ A bug is not in this tree: it keeps its traceback and ends with `EXIT_BUG`.
 
 from __future__ import annotations
 
+import errno
 from typing import Any, ClassVar
 
 EXIT_BUG = 70
@@ -105,6 +106,17 @@ class PartlyDone(ModelkitError):
 class Interrupted(ModelkitError):
     exit_code = 130
     code = "interrupted"
+
+
+_OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+def of_system(error: OSError) -> UnavailableError | None:
+    """Permission and disk space, which differ from machine to machine; None for any other cause."""
+    if error.errno not in _OF_THE_MACHINE:
+        return None
+    where = f": `{error.filename}`" if error.filename else ""
+    return UnavailableError(f"{(error.strerror or 'the system refused').lower()}{where}")
 
 
 def _tree(root: type[ModelkitError]) -> dict[str, type[ModelkitError]]:

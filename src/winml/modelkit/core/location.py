@@ -1,4 +1,4 @@
-"""Where the cache lies."""
+"""Where the cache and the user's own knowledge lie."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 VARIABLE = "WINML_CACHE"
+KNOWLEDGE_VARIABLE = "WINML_KNOWLEDGE"
 
 
 def cache_root() -> Path:
@@ -21,3 +22,17 @@ def cache_root() -> Path:
         return Path.home() / "Library" / "Caches" / "winml"
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "winml"
+
+
+def knowledge_root() -> Path:
+    """`$WINML_KNOWLEDGE`, or the platform's folder for data: findings and outcomes outlive a cache."""
+    given = os.environ.get(KNOWLEDGE_VARIABLE)
+    if given:
+        return Path(given).expanduser().absolute()
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA")
+        return (Path(base) if base else Path.home() / "AppData" / "Local") / "winml" / "knowledge"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "winml" / "knowledge"
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "winml" / "knowledge"

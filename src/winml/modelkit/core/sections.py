@@ -81,10 +81,28 @@ def words(value: Any, where: str) -> dict[str, str]:
     return dict(value)
 
 
+def mapping(value: Any, where: str) -> dict[str, Any]:
+    """An object whose keys this reader does not know."""
+    if not isinstance(value, dict):
+        raise _wrong(where, "be an object", value)
+    return dict(value)
+
+
 def sizes(value: Any, where: str) -> dict[str, int]:
     if not isinstance(value, dict) or not all(type(v) is int and v >= 1 for v in value.values()):
         raise _wrong(where, "map names to numbers from 1", value)
     return dict(value)
+
+
+def each(kind: Kind) -> Kind:
+    """A list whose items are all of one kind; an error names the item by its place."""
+
+    def check(value: Any, where: str) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise _wrong(where, "be a list", value)
+        return tuple(kind(item, f"{where}[{index}]") for index, item in enumerate(value))
+
+    return check
 
 
 def optional(kind: Kind) -> Kind:

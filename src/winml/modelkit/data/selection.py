@@ -25,13 +25,22 @@ def stratified(classes: Sequence[str], limit: int | None, seed: int) -> Sequence
     """Like `chosen`, with every class in its share as far as whole samples allow."""
     if limit is None or limit >= len(classes):
         return range(len(classes))
-    draw, sizes = _numbers(seed), Counter(classes)
-    keys = [draw() for _ in classes]
-    taken: Counter[str] = Counter()
-    depth = {}
-    for index in sorted(range(len(classes)), key=keys.__getitem__):
-        name = classes[index]
-        # The middle of each class comes at the same time, so a prefix of the order holds equal shares.
-        depth[index] = (taken[name] + 0.5) / sizes[name]
-        taken[name] += 1
-    return sorted(sorted(depth, key=lambda i: (depth[i], keys[i]))[:limit])
+    draw = _numbers(seed)
+    order = sorted(range(len(classes)), key=[draw() for _ in classes].__getitem__)
+    left = _shares(Counter(classes[index] for index in order), limit)
+    taken = []
+    for index in order:
+        if left[classes[index]]:
+            left[classes[index]] -= 1
+            taken.append(index)
+    return sorted(taken)
+
+
+def _shares(sizes: Counter[str], limit: int) -> dict[str, int]:
+    """How many of each class: its share rounded down, and one more for the largest remainders."""
+    total = sizes.total()
+    shares = {name: limit * size // total for name, size in sizes.items()}
+    by_remainder = sorted(sizes, key=lambda name: -(limit * sizes[name] % total))
+    for name in by_remainder[: limit - sum(shares.values())]:
+        shares[name] += 1
+    return shares

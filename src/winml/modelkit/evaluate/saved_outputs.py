@@ -32,7 +32,7 @@ class Writer:
                 for value in run.values():
                     np.save(self._stream, _comparable(value), allow_pickle=False)
         except OSError as error:
-            raise UnavailableError(f"outputs cannot be kept for the comparison: {error.strerror}") from error
+            raise _not_kept(error) from error
 
     def __enter__(self) -> Writer:
         return self
@@ -40,8 +40,18 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stream is not None:
+        if self._stream is None:
+            return
+        try:
             self._stream.close()
+        except OSError as problem:
+            # Closing writes what is left; the error under way, if there is one, says more.
+            if error is None:
+                raise _not_kept(problem) from problem
+
+
+def _not_kept(error: OSError) -> UnavailableError:
+    return UnavailableError(f"outputs cannot be kept for the comparison: {error.strerror}")
 
 
 def _comparable(value: Any) -> npt.NDArray[Any]:

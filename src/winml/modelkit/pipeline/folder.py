@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.build_folder import MANIFEST
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
 
@@ -35,6 +37,12 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA else None
 
 
+def place(output: str) -> Path:
+    """Where a folder that a user named lies: behind a link, which a folder renamed into place would replace."""
+    path = Path(output)
+    return path.resolve() if path.is_symlink() or ".." in path.parts else path.absolute()
+
+
 def _present(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
 
@@ -47,6 +55,7 @@ def look(folder: Path) -> Existing | None:
         return None
     if not folder.is_dir():
         raise RequestError(f"output `{folder}` is a file", hint="name a folder")
+    _refuse_mount_point(folder)
     present = _present(folder)
     if not present:
         return None
@@ -60,6 +69,14 @@ def look(folder: Path) -> Existing | None:
             hint="name a new folder, or move them away",
         )
     return Existing((manifest or {}).get("identity"))
+
+
+def _refuse_mount_point(folder: Path) -> None:
+    """A mount point cannot be renamed, so that a build could not take its place as a whole."""
+    if os.path.ismount(folder):  # Path.is_mount came to Windows with Python 3.12
+        raise RequestError(
+            f"output folder `{folder}` is a mount point", hint=f"name a folder inside it: `{folder / 'build'}`"
+        )
 
 
 def check(folder: Path, identity: str, *, overwrite: bool) -> None:
@@ -79,23 +96,24 @@ def writing(folder: Path) -> Iterator[Path]:
             yield staged
             _swap(staged, folder)
         except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise RunFailedError(f"another process filled `{folder}` meanwhile", hint="run it again") from error
             raise atomic.refused(error, folder) from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 
 
 def _swap(staged: Path, folder: Path) -> None:
-    if not folder.exists():
-        staged.rename(folder)
-        return
+    look(folder)  # somebody may have put files there since the work began
     old = atomic.temporary_name(folder.parent)
-    folder.rename(old)
     try:
+        if folder.exists():
+            folder.rename(old)
         staged.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    finally:  # also after Ctrl-C between the two
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def link_files(objects: Objects, files: Mapping[str, str], folder: Path) -> str:

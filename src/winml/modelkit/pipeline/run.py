@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.pipeline.artifact import Artifact, Source
 from winml.modelkit.pipeline.table import StageInfo
 from winml.modelkit.store import atomic
@@ -141,18 +142,32 @@ class Pipeline:
             model = self.materialize(folder / "in")
             args = {"model": str(model), "output": str(output), "section": dict(step.section), **step.arguments}
             started = time.monotonic()
-            with self._start() as worker:
-                report = worker.call(
-                    step.stage.operation,
-                    args,
-                    timeout_s=self._timeout_s,
-                    on_event=self.tell,
-                    what=f"stage `{step.stage.name}`",
-                )
+            report = self._report(step, args)
             seconds = time.monotonic() - started
             self._source.check_unchanged()
             files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
             return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
+
+    def _report(self, step: Step, args: Mapping[str, Any]) -> Any:
+        """What the stage says of its work; when it takes the worker down, what it was at is named."""
+        last: dict[str, Any] = {}
+
+        def listen(event: dict[str, Any]) -> None:
+            last.clear()
+            last.update(event)
+            self.tell(event)
+
+        with self._start() as worker:
+            try:
+                return worker.call(
+                    step.stage.operation,
+                    dict(args),
+                    timeout_s=self._timeout_s,
+                    on_event=listen,
+                    what=f"stage `{step.stage.name}`",
+                )
+            except (WorkerCrashed, WorkerTimeout) as error:
+                raise _blamed(error, last) from None
 
     @contextlib.contextmanager
     def work_folder(self) -> Iterator[Path]:
@@ -173,6 +188,17 @@ class Pipeline:
         for name, digest in self.artifact.files.items():
             self._cache.objects.link_out(digest, folder / name)
         return folder / self.artifact.main
+
+
+def _blamed(error: WorkerCrashed | WorkerTimeout, last: Mapping[str, Any]) -> WorkerCrashed | WorkerTimeout:
+    """The death of a worker with what the optimizer was at, where it told."""
+    if last.get("event") == "pass":
+        what, hint = f"pass `{last['pass']}`", f"leave it out with `--disable {last['pass']}`"
+    elif last.get("event") == "compare":
+        what, hint = "comparing outputs", "`--no-optimize` leaves the stage out"
+    else:
+        return error
+    return type(error)(f"{what}: {error.message}", hint=hint, details=error.details)
 
 
 def _files_in(folder: Path) -> list[Path]:

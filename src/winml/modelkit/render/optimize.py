@@ -25,7 +25,7 @@ def _passes(result: dict[str, Any]) -> str:
     rows = [(p["name"], p["status"], ms(1000 * p["seconds"]), p["note"] or "") for p in told]
     idle = len(result["passes"]) - len(told)
     lines = [table(rows, indent="  ", right=frozenset({2}))] if rows else []
-    return "\n".join([*lines, f"  {idle} passes: no change"] if idle else lines)
+    return "\n".join([*lines, f"  {idle} pass{'es'[: 2 * (idle > 1)]}: no change"] if idle else lines)
 
 
 def _verification(found: dict[str, Any]) -> str:

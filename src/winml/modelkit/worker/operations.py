@@ -24,6 +24,7 @@ OPERATIONS: dict[str, str] = {
     "compile.validate": "winml.modelkit.stages.compile.running:validate",
     "graph.describe": "winml.modelkit.graph.describe:describe",
     "graph.source": "winml.modelkit.graph.source:source",
+    "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",

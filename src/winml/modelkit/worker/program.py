@@ -70,13 +70,15 @@ def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> No
 
 def _failure(error: BaseException) -> Message:
     """The error as the caller needs it: ours with its class, a bug with its traceback."""
-    from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
+    from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError, of_system
 
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("winml"):
         error = UnavailableError(
             f"Python package `{error.name.partition('.')[0]}` is not installed",
             hint=f"it is looked for by {sys.executable}",
         )
+    if isinstance(error, OSError):
+        error = of_system(error) or error
     if isinstance(error, MemoryError):
         error = RunFailedError(f"out of memory: {error or 'allocation refused'}", hint="use a smaller batch or input")
     if isinstance(error, ModelkitError):

@@ -12,6 +12,7 @@ class Runner:
     """Passes over the versions of a workspace; a version is never changed, a pass makes another one."""
 
     def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self._transformers = Transformers(workspace)
         self._graphs = library.Graphs(workspace)
 

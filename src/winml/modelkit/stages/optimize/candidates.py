@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import ModelFileError, RunFailedError
 from winml.modelkit.graph import files
 from winml.modelkit.stages.optimize import apply
 from winml.modelkit.stages.optimize.table import Pass, available
@@ -38,7 +38,8 @@ def _candidate(runner: apply.Runner, row: Pass, version: Version) -> dict[str, A
     try:
         before = runner.prepared(row, version)
         made = runner.alone(row, version)
-    except ModelkitError as error:
+    except (RunFailedError, ModelFileError) as error:
+        runner.workspace.require_space()
         note = error.message
     status = "failed" if note else "no change" if made is None else "changes"
     change = {} if made is None else _difference(before.ops, made.ops)

@@ -10,14 +10,33 @@ from onnx import GraphProto, ModelProto, TensorShapeProto
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.graph import walk
+from winml.modelkit.graph.macs import dynamic_axes, runtime_inputs
+
+
+def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
+    """The model with names for the open dimensions of `sizes` that have none; itself when there are none.
+
+    Many exporters leave dimensions open without a symbol; such a dimension goes by its place, as `x[0]`.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    unnamed = [
+        (value.type.tensor_type.shape.dim[index], name)
+        for value in runtime_inputs(copy.graph)
+        for index, name in dynamic_axes(value)
+        if name in sizes and not value.type.tensor_type.shape.dim[index].dim_param
+    ]
+    for dim, name in unnamed:
+        dim.dim_param = name
+    return copy if unnamed else model
 
 
 def fix(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """The model with these sizes in place of symbols, and what follows from them for the values inside."""
-    symbols = {dim.dim_param for value in model.graph.input for dim in value.type.tensor_type.shape.dim}
+    axes = {name for value in runtime_inputs(model.graph) for _, name in dynamic_axes(value)}
     for name in sizes:
-        if name not in symbols:
-            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols - {""}))
+        if name not in axes:
+            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, axes))
     fixed = ModelProto()
     fixed.CopyFrom(model)
     for dim in _dims(fixed):

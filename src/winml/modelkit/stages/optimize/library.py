@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 import onnx_ir as ir
+from onnx_ir.passes import common
 
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.stages.optimize.table import Pass
@@ -71,18 +72,25 @@ def _last_line(error: BaseException) -> str:
 
 def _change(row: Pass) -> Change:
     if row.kind == "ir":
-        passes = importlib.import_module("onnx_ir.passes.common")
-        return _by(ir.passes.Sequential(*(getattr(passes, name)(**_ARGUMENTS.get(name, {})) for name in row.parts)))
+        return _by(ir.passes.Sequential(*map(_pass, row.parts)))
     if row.kind == "onnxscript":
-        return _by(_rewriter(row.parts))
+        return _by(_rewriter(row.parts), then=_pass("LiftConstantsToInitializersPass"))
     rewrite = importlib.import_module(f"{_REWRITES}.{row.parts[0]}").rewrite
-    return lambda model: model if rewrite(model) else None
+    unused = _pass("RemoveUnusedNodesPass")
+    return lambda model: unused(model).model if rewrite(model) else None
 
 
-def _by(change: ir.passes.PassBase) -> Change:
+def _pass(name: str) -> ir.passes.PassBase:
+    made: ir.passes.PassBase = getattr(common, name)(**_ARGUMENTS.get(name, {}))
+    return made
+
+
+def _by(change: ir.passes.PassBase, *, then: ir.passes.PassBase | None = None) -> Change:
     def apply(model: ir.Model) -> ir.Model | None:
         result = change(model)
-        return result.model if result.modified else None
+        if not result.modified:
+            return None
+        return result.model if then is None else then(result.model).model
 
     return apply
 

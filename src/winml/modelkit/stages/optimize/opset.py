@@ -6,6 +6,7 @@ result. The adapters of onnx do not reach into subgraphs, so an operator that ch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import onnx
@@ -77,7 +78,7 @@ def _adapted(model: ModelProto, target: int, changed: list[NodeProto]) -> ModelP
         converted = onnx.version_converter.convert_version(light, target)
         onnx.checker.check_model(converted, full_check=True)
     except (RuntimeError, ValueError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise _unreachable(model, target, _first_line(error)) from error
+        raise _unreachable(model, target, _reason(error)) from error
     for node in _onnx_nodes(converted):
         schema = _schema(node, target)
         if schema is None or schema.deprecated:
@@ -94,7 +95,10 @@ def _refuse_what_has_no_adapter(model: ModelProto, target: int, changed: list[No
             raise _unreachable(model, target, f"`{node.op_type}` inside an If, Loop or Scan differs there")
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    missing = re.search(r"No Adapter From Version \$?(\d+) for (\w+)", str(error))
+    if missing:
+        return f"onnx cannot convert `{missing[2]}` of opset {missing[1]}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:200].rstrip(".") if lines else type(error).__name__
 

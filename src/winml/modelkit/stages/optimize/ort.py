@@ -8,6 +8,7 @@ provider.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -44,9 +45,10 @@ class Transformers:
         extended = _is_extended(row, after)
         before = self.saved(version, row, after=after)
         made = self._run(version, (*_parts(after), *row.parts), row.entries, extended=extended)
-        self._refuse_casts(version, made)
         if made.digest == before.digest:
             return None
+        if _inserted_casts(made) > _inserted_casts(version):
+            raise RunFailedError("ONNX Runtime would leave Casts around the float16 nodes that its CPU provider lacks")
         # What ONNX Runtime wrote is what it would write again.
         self._plain[made.digest, (), extended] = made
         return made
@@ -83,11 +85,6 @@ class Transformers:
             raise RunFailedError(nameless(failures.opening(error, version.path), version.path)) from error
         return self._workspace.read(path)
 
-    @staticmethod
-    def _refuse_casts(before: Version, after: Version) -> None:
-        if _inserted_casts(after) > _inserted_casts(before):
-            raise RunFailedError("ONNX Runtime would leave Casts around the float16 nodes that its CPU provider lacks")
-
 
 def _is_extended(row: Pass, after: Iterable[str]) -> bool:
     """Whether ONNX Runtime has to go past its basic level for a pass and those before it."""
@@ -105,7 +102,7 @@ def _inserted_casts(version: Version) -> int:
 class _Placement:
     """Says where a tensor goes: it stays in the data file it came from; a large one that is new gets one."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._end = 0
 
@@ -116,4 +113,4 @@ class _Placement:
         with self._path.open("ab") as stream:
             stream.write(array.tobytes())
         start, self._end = self._end, self._end + array.nbytes
-        return OrtExternalInitializerInfo(str(self._path), start, array.nbytes)
+        return OrtExternalInitializerInfo(self._path.name, start, array.nbytes)

@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from onnx import ModelProto
+
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import OptimizeSection
-from winml.modelkit.core.errors import ModelkitError, RunFailedError
-from winml.modelkit.core.target import DEVICES, Target
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.graph import files
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.stages.optimize import dims, opset, verify
 from winml.modelkit.stages.optimize.apply import Runner
 from winml.modelkit.stages.optimize.support import refused
-from winml.modelkit.stages.optimize.table import Pass, available
+from winml.modelkit.stages.optimize.table import Pass, find
 from winml.modelkit.stages.optimize.verify import Reference
-from winml.modelkit.stages.optimize.workspace import Version, Workspace
+from winml.modelkit.stages.optimize.workspace import Version, Workspace, nameless
 from winml.modelkit.stages.optimize.workspace import opset as opset_of
+
+MAX_NAMES = 5
+"""Passes that a warning names one by one; the report names all."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +74,20 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
     Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`.
     """
     section = sections.read(OptimizeSection, args["section"], "optimize")
-    rows = available(section.passes)
+    rows = tuple(map(find, section.passes))
+    target = None if args.get("allow_unsupported") else _target(args.get("target"))
     source = files.load(args["model"])
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
-        first = workspace.open(source)
+        first = _opened(workspace, source, section)
         start = _prepared(workspace, first, section)
-        wanted = args.get("verify", True)
-        reference = verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims) if wanted else None
-        target = None if args.get("allow_unsupported") else _target(args.get("target"))
-        job = Job(_in_order(rows, section.passes), Runner(workspace), target, reference, context)
-        last, outcomes, verification = _optimize(job, start)
+        context.event("compare")
+        reference = None
+        if args.get("verify", True):
+            reference = verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims)
+            if start is not first:
+                _require_equal(reference, start)
+        last, outcomes, verification = _optimize(Job(rows, Runner(workspace), target, reference, context), start)
         result = source if last is first else files.load(last.path)
         written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
     before, after = fingerprint(source), fingerprint(result)
@@ -101,16 +110,17 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 def _target(word: str | None) -> Target | None:
-    if word is None:
+    asked = None if word is None else parse_target(word)
+    if asked is None or asked.ep is None:
         return None
-    ep, _, device = word.partition("/")
-    return Target(ep, next(known for known in DEVICES if known == (device or ep)))
+    return Target(asked.ep.name, asked.device or asked.ep.devices[0])
 
 
-def _in_order(rows: Iterable[Pass], names: tuple[str, ...]) -> tuple[Pass, ...]:
-    """The passes in the order of the section."""
-    by_name = {row.name: row for row in rows}
-    return tuple(by_name[name] for name in names)
+def _opened(workspace: Workspace, source: ModelProto, section: OptimizeSection) -> Version:
+    """The first version; dimensions that are fixed have names in it, so that inputs can be made for it too."""
+    version = workspace.open(source)
+    model = dims.named(version.model, section.fixed_dims)
+    return version if model is version.model else workspace.write(model)
 
 
 def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
@@ -120,39 +130,44 @@ def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) 
     return version if model is version.model else workspace.write(model)
 
 
+def _require_equal(reference: Reference, start: Version) -> None:
+    """Refuse an opset or dimensions that change outputs, or that the runtime refuses."""
+    try:
+        found = verify.compare(reference, start.path, tolerance=verify.ROUNDING)
+    except ModelkitError as error:
+        raise type(error)(nameless(error, start.path), hint=error.hint, details=error.details) from error
+    if found["status"] == "failed":
+        raise RunFailedError(
+            "the outputs of the model change by its new opset or dimensions alone",
+            hint="leave `--opset` and `--dim` out",
+            details={"verification": found},
+        )
+
+
 def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], dict[str, Any]]:
     """The last version, what became of each pass, and the comparison of outputs.
 
     Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
     """
     last, outcomes = _passes(job, start, careful=False)
-    if job.reference is None:
-        return last, outcomes, {"status": "not asked for", "reason": None, "max_abs": None, "max_rel": None,
-                                "tolerance": None, "runs": []}  # fmt: skip
-    if not _differs(job, last, outcomes):
-        return last, outcomes, _verification(job, last, outcomes)
-    if _differs(job, start, ()):
-        raise RunFailedError(
-            "the outputs of the model change by its new opset or dimensions alone",
-            hint="leave `--opset` and `--dim` out",
-            details={"verification": _verification(job, start, ())},
-        )
-    last, outcomes = _passes(job, start, careful=True)
-    return last, outcomes, _verification(job, last, outcomes)
+    job.context.event("compare")
+    verification = _verification(job, last, outcomes)
+    if verification["status"] == "failed":
+        last, outcomes = _passes(job, start, careful=True)
+        verification = _verification(job, last, outcomes)
+    return last, outcomes, verification
 
 
 def _verification(job: Job, version: Version, outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    assert job.reference is not None
+    """How the outputs of a version compare; one that the runtime refuses has failed."""
     approximate = any(outcome.changed and outcome.row.approximate for outcome in outcomes)
     tolerance = verify.APPROXIMATION if approximate else verify.ROUNDING
-    return verify.compare(job.reference, version.path, tolerance=tolerance)
-
-
-def _differs(job: Job, version: Version, outcomes: Iterable[Outcome]) -> bool:
+    if job.reference is None:
+        return verify.NOT_ASKED
     try:
-        return bool(_verification(job, version, outcomes)["status"] == "failed")
-    except ModelkitError:
-        return True  # a model that the runtime refuses
+        return verify.compare(job.reference, version.path, tolerance=tolerance)
+    except ModelkitError as error:
+        return verify.refusal(job.reference, nameless(error, version.path), tolerance=tolerance)
 
 
 def _passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[Outcome, ...]]:
@@ -174,7 +189,8 @@ def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] |
         made = job.runner.apply(row, version)
         failure = None if made is None else _objection(job, row, version, made, compared)
         note = job.runner.why_not(row, version) if made is None else None
-    except ModelkitError as error:
+    except (RunFailedError, ModelFileError) as error:
+        job.runner.workspace.require_space()  # a result without the passes that found no room is not the one asked for
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
@@ -189,8 +205,11 @@ def _objection(
     never = refused(job.target, set(made.ops) - set(version.ops))
     if never:
         return f"would make {', '.join(never)}, which {job.target} is not known to take"
-    if compared is not None and _differs(job, made, (*compared, Outcome(row, True, 0.0))):
-        return "would change the outputs of the model"
+    if compared is None:
+        return None
+    found = _verification(job, made, (*compared, Outcome(row, True, 0.0)))
+    if found["status"] == "failed":
+        return found["reason"] or "would change the outputs of the model"
     return None
 
 
@@ -201,7 +220,8 @@ def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: dict[s
         if outcome.failure is not None:
             by_reason.setdefault(outcome.failure, []).append(outcome.row.name)
     for reason, names in by_reason.items():
-        found.append(f"left out {', '.join(names)}: {reason}")
+        which = ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} passes"
+        found.append(f"left out {which}: {reason}")
     approximate = [outcome.row.name for outcome in outcomes if outcome.changed and outcome.row.approximate]
     if approximate:
         found.append(f"results are approximations: {', '.join(approximate)}")

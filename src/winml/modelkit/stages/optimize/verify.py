@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
@@ -85,8 +86,12 @@ def _sized(session: WinMLSession, specs: Sequence[InputSpec], sizes: dict[str, i
     positive = synthetic(specs, InputRequest(dims=sizes, seed=seed))
     yield Sample({"dims": sizes, "numbers": "0 to 1"}, positive, session.run(positive))
     if any(array.dtype.kind == "f" for array in positive.values()):
-        mixed = {name: array * 2 - 1 if array.dtype.kind == "f" else array for name, array in positive.items()}
+        mixed = {name: _mixed(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
         yield Sample({"dims": sizes, "numbers": "-1 to 1"}, mixed, session.run(mixed))
+
+
+def _mixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.asarray(array * 2 - 1, array.dtype)  # arithmetic makes a number of an array without dimensions
 
 
 def compare(before: Reference, model: Path, *, tolerance: float) -> dict[str, Any]:
@@ -103,9 +108,14 @@ def compare(before: Reference, model: Path, *, tolerance: float) -> dict[str, An
     return _answer(status, tolerance, before, max_abs=_finite(worst_abs), max_rel=_finite(worst_rel))
 
 
+def refusal(before: Reference, reason: str, *, tolerance: float) -> dict[str, Any]:
+    """The answer for a model that the runtime refuses although it took the one before."""
+    return _answer("failed", tolerance, before, reason=f"the runtime refuses the result: {reason}")
+
+
 def _answer(
     status: str,
-    tolerance: float,
+    tolerance: float | None,
     before: Reference,
     *,
     reason: str | None = None,
@@ -117,6 +127,9 @@ def _answer(
         "status": status, "reason": reason, "max_abs": max_abs, "max_rel": max_rel, "tolerance": tolerance,
         "runs": runs,
     }  # fmt: skip
+
+
+NOT_ASKED = _answer("not asked for", None, Reference(()))
 
 
 def _finite(value: float) -> float | None:
@@ -144,7 +157,7 @@ def _same(before: Any, after: Any) -> bool:
     return type(before) is type(after) and bool(before == after)
 
 
-def _array_distance(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> tuple[float, float]:
+def _array_distance(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> tuple[float, float]:
     if before.dtype.kind not in "fc":
         return (0.0, 0.0) if np.array_equal(before, after) else (np.inf, np.inf)
     wide = np.complex128 if before.dtype.kind == "c" else np.float64

@@ -5,16 +5,21 @@ Weights are written once. A pass reads and writes graphs that name them, so that
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.errors import ModelkitError, RequestError, UnavailableError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.tensors import is_external
+from winml.modelkit.store import atomic
+
+_LEAST_BYTES = 64 * 2**10
+"""Free space below which a disk counts as full: what did not fit has left no more than this."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,13 @@ class Workspace:
         files.save(model, path, external_data="always")
         return self.read(path)
 
+    def require_space(self) -> None:
+        """Raise when the disk is full: ONNX Runtime cuts off what it writes there and says nothing."""
+        if shutil.disk_usage(self.folder).free < _LEAST_BYTES:
+            raise UnavailableError(
+                f"no space left on the disk of `{self.folder}`", hint="free some space, or set TMPDIR to another disk"
+            )
+
     def next_path(self) -> Path:
         self._count += 1
         return self.folder / f"v{self._count}.onnx"
@@ -78,7 +90,10 @@ class Workspace:
 
     def _version(self, path: Path, model: ModelProto) -> Version:
         _drop_unused_imports(model)
-        path.write_bytes(model.SerializeToString(deterministic=True))
+        try:
+            path.write_bytes(model.SerializeToString(deterministic=True))
+        except OSError as error:
+            raise atomic.refused(error, path) from error
         return Version(path, model, fingerprint(_named_weights(model)))
 
 

@@ -6,6 +6,7 @@ Histograms need the values: tensors are taken in groups that fit a budget, one p
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +21,7 @@ from winml.modelkit.data.samples import Sample
 from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.stages.quantize import thresholds
 from winml.modelkit.stages.quantize.runnable import Runnable
-from winml.modelkit.stages.quantize.thresholds import BINS, Histogram, Range
+from winml.modelkit.stages.quantize.thresholds import NARROW, Collector, Range
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -45,19 +46,6 @@ class Samples(Protocol):
     def __iter__(self) -> Iterator[Sample]: ...
 
 
-@dataclass
-class _Extent:
-    """What one tensor was seen to reach."""
-
-    low: float = float("inf")
-    high: float = float("-inf")
-    elements: int = 0
-
-    def add(self, low: float, high: float, elements: int) -> None:
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        self.elements = max(self.elements, elements)
-
-
 @dataclass(frozen=True)
 class Calibration:
     """The ranges that are to be quantized, and tensors that were seen to have none."""
@@ -74,9 +62,6 @@ class Calibration:
         return Calibration({**self.ranges, **ranges}, {**self.endless, **endless}, self.runs)
 
 
-NARROW = 1e-30
-"""A range below this has no bins that float32 can tell apart."""
-
 USELESS = 1e30
 """Masks are written as -3.4e38 or minus infinity; quantized with such a range, everything else becomes zero."""
 
@@ -90,19 +75,75 @@ def calibrate(
     progress: Progress,
 ) -> Calibration:
     """The ranges of `tensors` over all samples; `outputs` are those of the model, which must not be NaN."""
-    extents, runs = _extents(runnable, tensors, outputs, samples, section, progress)
+    if not len(samples):
+        raise DataError(f"`{samples.source}` has no samples", hint="calibration needs at least one")
+    passes = _Passes(runnable, outputs, samples, progress)
+    if section.calibration_method == "minmax":
+        return _calibration(_extents(passes, tensors), {}, passes.runs)
+    collected = _collected(passes, tensors)
+    reached = {name: Range(found.low, found.high) for name, found in collected.items()}
+    narrowed = {
+        name: _narrowed(found, section).within(reached[name])
+        for name, found in collected.items()
+        if NARROW < max(-found.low, found.high) <= USELESS
+    }
+    return _calibration(reached, narrowed, passes.runs)
+
+
+def _calibration(reached: Mapping[str, Range], narrowed: Mapping[str, Range], runs: int) -> Calibration:
     ranges: dict[str, Range] = {}
     endless: dict[str, str] = {}
-    for name, extent in extents.items():
-        if extent.low > extent.high:
+    for name, found in reached.items():
+        if found.low > found.high:
             ranges[name] = Range(0.0, 0.0)  # empty in every sample
-        elif max(-extent.low, extent.high) > USELESS:
-            endless[name] = f"{extent.low:.3g} to {extent.high:.3g}"
+        elif max(-found.low, found.high) > USELESS:
+            endless[name] = f"{found.low:.3g} to {found.high:.3g}"
         else:
-            ranges[name] = Range(extent.low, extent.high)
-    if section.calibration_method != "minmax":
-        ranges |= _narrowed(runnable, ranges, extents, samples, section, progress)
+            ranges[name] = narrowed.get(name, found)
     return Calibration(ranges, endless, runs)
+
+
+def _narrowed(collector: Collector, section: QuantizeSection) -> Range:
+    histogram = collector.histogram()
+    if section.calibration_method == "entropy":
+        return thresholds.entropy(histogram)
+    return thresholds.percentile(histogram, section.percentile)
+
+
+class _Passes:
+    """Runs a model over all samples, each time looking at other values."""
+
+    def __init__(self, runnable: Runnable, outputs: Sequence[str], samples: Samples, progress: Progress) -> None:
+        self._runnable = runnable
+        self._outputs = outputs
+        self._samples = samples
+        self._progress = progress
+        self.runs = 0
+        """Runs of the last pass."""
+
+    def go(
+        self, names: Sequence[str], nodes: Sequence[NodeProto] = (), *, limit: int | None = None
+    ) -> Iterator[dict[str, npt.NDArray[Any]]]:
+        """The values of every run, or of the first `limit` runs."""
+        self.runs = 0
+        wanted = list(dict.fromkeys([*self._outputs, *names]))
+        with self._runnable.open(wanted, nodes=nodes, level=LEVEL) as session:
+            for number, inputs in itertools.islice(_feeds(self._samples), limit):
+                found = session.run(inputs)
+                self._check(found, number)
+                yield found
+                self.runs += 1
+                if limit is None:
+                    self._progress(number + 1, len(self._samples))
+
+    def _check(self, found: Mapping[str, Any], number: int) -> None:
+        for name in self._outputs:
+            value = found[name]
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
+                raise DataError(
+                    f"the model gives NaN in output `{name}` for sample {number + 1} of {self._samples.source}",
+                    hint="look at that sample with `winml perf --input-data`; ranges with NaN would break the model",
+                )
 
 
 def _feeds(samples: Samples) -> Iterator[tuple[int, Arrays]]:
@@ -111,107 +152,53 @@ def _feeds(samples: Samples) -> Iterator[tuple[int, Arrays]]:
             yield number, inputs
 
 
-def _observers(tensors: Sequence[str], *, sizes: bool) -> tuple[list[NodeProto], list[str]]:
-    """Nodes that reduce each tensor to its extent, and the names of what they give."""
-    ops = ("ReduceMin", "ReduceMax", "Size") if sizes else ("ReduceMin", "ReduceMax")
-    nodes, names = [], []
-    for number, tensor in enumerate(tensors):
-        for op in ops:
-            names.append(f"winml.{op}.{number}")
-            node = helper.make_node(op, [tensor], [names[-1]])
-            if op != "Size":
-                node.attribute.append(helper.make_attribute("keepdims", 0))
-            nodes.append(node)
+def _extents(passes: _Passes, tensors: Sequence[str]) -> dict[str, Range]:
+    """The lowest and highest value of every tensor."""
+    lows, lowest = _observers("ReduceMin", tensors)
+    highs, highest = _observers("ReduceMax", tensors)
+    reached = np.array([[np.inf] * len(tensors), [-np.inf] * len(tensors)])
+    for found in passes.go([*lowest, *highest], [*lows, *highs]):
+        np.minimum(reached[0], [found[name] for name in lowest], out=reached[0])
+        np.maximum(reached[1], [found[name] for name in highest], out=reached[1])
+    return {name: Range(float(low), float(high)) for name, low, high in zip(tensors, *reached, strict=True)}
+
+
+def _observers(op: str, tensors: Sequence[str]) -> tuple[list[NodeProto], list[str]]:
+    """Nodes that make one number of each tensor, and what these are called."""
+    names = [f"winml.{op}.{number}" for number in range(len(tensors))]
+    nodes = [helper.make_node(op, [tensor], [name]) for tensor, name in zip(tensors, names, strict=True)]
+    if op != "Size":
+        for node in nodes:
+            node.attribute.append(helper.make_attribute("keepdims", 0))
     return nodes, names
 
 
-def _extents(
-    runnable: Runnable,
-    tensors: Sequence[str],
-    outputs: Sequence[str],
-    samples: Samples,
-    section: QuantizeSection,
-    progress: Progress,
-) -> tuple[dict[str, _Extent], int]:
-    sizes = section.calibration_method != "minmax"
-    nodes, names = _observers(tensors, sizes=sizes)
-    extents = {name: _Extent() for name in tensors}
-    step = 3 if sizes else 2
-    runs = 0
-    with runnable.open([*outputs, *names], nodes=nodes, level=LEVEL) as session:
-        for number, inputs in _feeds(samples):
-            found = session.run(inputs)
-            _check_outputs(found, outputs, number, samples)
-            for index, extent in enumerate(extents.values()):
-                seen = names[index * step : (index + 1) * step]
-                extent.add(float(found[seen[0]]), float(found[seen[1]]), int(found[seen[2]]) if sizes else 0)
-            runs += 1
-            progress(number + 1, len(samples))
-    if not runs:
-        raise DataError(f"`{samples.source}` has no samples", hint="calibration needs at least one")
-    return extents, runs
+def _collected(passes: _Passes, tensors: Sequence[str]) -> dict[str, Collector]:
+    """The histogram of every tensor."""
+    collectors = {name: Collector() for name in tensors}
+    for group in _groups(_sizes(passes, tensors)):
+        for found in passes.go(group):
+            for name in group:
+                collectors[name].add(found[name], limit=USELESS)
+    return collectors
 
 
-def _check_outputs(found: Mapping[str, Any], outputs: Sequence[str], number: int, samples: Samples) -> None:
-    for name in outputs:
-        value = found[name]
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any():
-            raise DataError(
-                f"the model gives NaN in output `{name}` for sample {number + 1} of {samples.source}",
-                hint="look at that sample with `winml perf --input-data`; ranges with NaN would break the model",
-            )
+def _sizes(passes: _Passes, tensors: Sequence[str]) -> dict[str, int]:
+    """The elements of every tensor in the first run."""
+    nodes, names = _observers("Size", tensors)
+    found = next(passes.go(names, nodes, limit=1))
+    return {tensor: int(found[name]) for tensor, name in zip(tensors, names, strict=True)}
 
 
-def _groups(names: Sequence[str], extents: Mapping[str, _Extent]) -> Iterator[list[str]]:
+def _groups(sizes: Mapping[str, int]) -> Iterator[list[str]]:
     """The tensors in groups whose elements fit the budget; one that is larger is a group of its own."""
     group: list[str] = []
     total = 0
-    for name in names:
-        if group and total + extents[name].elements > GROUP_ELEMENTS:
+    for name, size in sizes.items():
+        if group and total + size > GROUP_ELEMENTS:
             yield group
             group, total = [], 0
         group.append(name)
-        total += extents[name].elements
+        total += size
     if group:
         yield group
-
-
-def _narrowed(
-    runnable: Runnable,
-    ranges: Mapping[str, Range],
-    extents: Mapping[str, _Extent],
-    samples: Samples,
-    section: QuantizeSection,
-    progress: Progress,
-) -> dict[str, Range]:
-    """Ranges without the outliers, for all tensors that have more than one value."""
-    wide = [name for name, found in ranges.items() if found.high - found.low > NARROW]
-    narrowed: dict[str, Range] = {}
-    for group in _groups(wide, extents):
-        for name, histogram in _histograms(runnable, {n: ranges[n] for n in group}, samples, progress).items():
-            narrowed[name] = (
-                thresholds.entropy(histogram)
-                if section.calibration_method == "entropy"
-                else thresholds.percentile(histogram, section.percentile)
-            )
-    return narrowed
-
-
-def _histograms(
-    runnable: Runnable, ranges: Mapping[str, Range], samples: Samples, progress: Progress
-) -> dict[str, Histogram]:
-    counts = {name: np.zeros(BINS, np.int64) for name in ranges}
-    with runnable.open(list(ranges), level=LEVEL) as session:
-        for number, inputs in _feeds(samples):
-            for name, values in session.run(inputs).items():
-                counts[name] += _counted(values, ranges[name])
-            progress(number + 1, len(samples))
-    return {name: Histogram(ranges[name], counts[name]) for name in ranges}
-
-
-def _counted(values: npt.NDArray[Any], within: Range) -> npt.NDArray[np.int64]:
-    """How many values fall into each bin of a range that holds all of them."""
-    scale = np.float32(BINS / (within.high - within.low))
-    bins = ((values.ravel().astype(np.float32, copy=False) - np.float32(within.low)) * scale).astype(np.int32)
-    np.clip(bins, 0, BINS - 1, out=bins)
-    return np.bincount(bins, minlength=BINS)

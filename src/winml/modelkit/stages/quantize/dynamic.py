@@ -12,6 +12,7 @@ from onnxruntime.quantization.registry import IntegerOpsRegistry
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
+from winml.modelkit.stages.quantize.library import guarded
 from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
 
 OPSET = 11
@@ -40,25 +41,26 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
 def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
     """The model with integer operators, and which nodes became some."""
     before = inputs_by_node(model)
-    quantizer = ONNXQuantizer(
-        model,
-        section.per_channel,
-        section.reduce_range,
-        QuantizationMode.IntegerOps,
-        False,  # not static
-        _TYPES[section.weight_type or ""],
-        QuantType.QUInt8,
-        None,
-        [],
-        _excluded(before.keys() - selection.chosen),
-        sorted(IntegerOpsRegistry),
-        {
-            "EnableSubgraph": any(True for node in model.graph.node for _ in walk.subgraphs(node)),
-            "MatMulConstBOnly": True,
-            "WeightSymmetric": section.symmetric_weights,
-        },
-    )
-    quantizer.quantize_model()
+    with guarded():
+        quantizer = ONNXQuantizer(
+            model,
+            section.per_channel,
+            section.reduce_range,
+            QuantizationMode.IntegerOps,
+            False,  # not static
+            _TYPES[section.weight_type or ""],
+            QuantType.QUInt8,
+            None,
+            [],
+            _excluded(before.keys() - selection.chosen),
+            sorted(IntegerOpsRegistry),
+            {
+                "EnableSubgraph": any(True for node in model.graph.node for _ in walk.subgraphs(node)),
+                "MatMulConstBOnly": True,
+                "WeightSymmetric": section.symmetric_weights,
+            },
+        )
+        quantizer.quantize_model()
     result: ModelProto = quantizer.model.model
     return result, selection.without(untouched(before, result, "it has no constant weight"))
 

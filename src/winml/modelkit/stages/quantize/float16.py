@@ -10,6 +10,7 @@ from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_floa
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
+from winml.modelkit.stages.quantize.library import guarded
 from winml.modelkit.stages.quantize.select import Selection, select
 
 OPSET = 1
@@ -35,11 +36,12 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
 
 def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
     """The model in float16, but for the nodes that are left."""
-    result: ModelProto = convert_float_to_float16(
-        model,
-        keep_io_types=section.keep_io_types,
-        disable_shape_infer=True,
-        op_block_list=[],
-        node_block_list=sorted(selection.left),
-    )
+    with guarded():
+        result: ModelProto = convert_float_to_float16(
+            model,
+            keep_io_types=section.keep_io_types,
+            disable_shape_infer=True,
+            op_block_list=[],
+            node_block_list=sorted(selection.left),
+        )
     return result, selection

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # ships no types
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files, walk
@@ -26,10 +28,14 @@ _REFUSALS = (
     onnx.version_converter.ConvertError,
     onnx.checker.ValidationError,
     onnx.shape_inference.InferenceError,
+    EncodeError,
     RuntimeError,
     ValueError,
 )
-"""What onnx raises for a model it cannot convert or inline; the last two for its assertions and models past 2 GB."""
+"""What onnx raises for a model it cannot convert or inline; the last three for models past 2 GB and its assertions."""
+
+_INT4_IR = 10
+"""The first IR version with 4-bit tensors."""
 
 _BIAS_INDEX = {
     "BatchNormalization": 2,
@@ -89,6 +95,7 @@ def prepare(model: ModelProto, *, opset: int, contrib_from: int | None = None) -
     _fix_default_inputs(model.graph, notes)
     _name_nodes(model)
     _part_initializers(model)
+    _row_biases(model.graph)
     return Prepared(model, tuple(notes), contrib_pairs)
 
 
@@ -142,6 +149,7 @@ def _raised(model: ModelProto, opset: int, contrib_from: int | None, notes: list
             f"opset {present} cannot be converted to {opset} ({_short(error)}); QuantizeLinear and DequantizeLinear "
             "are written in the domain com.microsoft"
         )
+        model.ir_version = max(model.ir_version, _INT4_IR)
         return model, True
     raised.ir_version = max(raised.ir_version, helper.find_min_ir_version_for(list(raised.opset_import), True))
     notes.append(f"converted from opset {present} to {opset}")
@@ -247,6 +255,22 @@ def _part_initializers(model: ModelProto) -> None:
                 if names[key] != name:
                     _copy_initializer(graph, weights[name], names[key])
             node.input[index] = names[key]
+
+
+def _row_biases(graph: GraphProto) -> None:
+    """Write the bias of a Gemm as one number per channel where it means that: quantizers index it so."""
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type != "Gemm" or len(node.input) < 3:
+            continue
+        weight, bias = weights.get(node.input[1]), weights.get(node.input[2])
+        if weight is None or bias is None:
+            continue
+        transposed = any(attribute.name == "transB" and attribute.i for attribute in node.attribute)
+        channels = weight.dims[0 if transposed else 1]
+        if list(bias.dims) in ([], [1], [1, 1], [1, channels]):
+            row = np.broadcast_to(numpy_helper.to_array(bias).ravel(), (channels,))
+            bias.CopyFrom(numpy_helper.from_array(row.copy(), bias.name))
 
 
 def _copy_initializer(graph: GraphProto, tensor: TensorProto, name: str) -> None:

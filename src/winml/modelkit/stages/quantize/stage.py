@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,15 +13,14 @@ from onnx import ModelProto
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
-from winml.modelkit.core.errors import Interrupted, RequestError
-from winml.modelkit.data.dataset import Dataset, open_dataset
+from winml.modelkit.core.errors import DataError, Interrupted, RequestError
+from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.graph import files
-from winml.modelkit.graph.inputs import Arrays
+from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.stages.quantize import fidelity, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
-from winml.modelkit.stages.quantize.library import guarded
-from winml.modelkit.stages.quantize.prepare import load, prepare
+from winml.modelkit.stages.quantize.prepare import Prepared, load, prepare
 from winml.modelkit.stages.quantize.runnable import Runnable
 from winml.modelkit.stages.quantize.select import Selection, operators, summary
 from winml.modelkit.stages.quantize.types import ask_types
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from winml.modelkit.worker.program import Context
 
 POOR_COSINE = 0.99
+SATURATED_DB = 6.0
+"""Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
 
 
 class Mode(Protocol):
@@ -75,11 +76,10 @@ class _Outcome:
     """A quantized model and how it came about."""
 
     model: ModelProto
+    inputs: tuple[InputSpec, ...]
     notes: tuple[str, ...]
     nodes: dict[str, Any]
-    calibration: dict[str, Any] | None
-    dataset: Dataset
-    """Inputs to compare the two models on."""
+    calibration: dict[str, Any] | None = None
 
     @property
     def changed(self) -> bool:
@@ -101,9 +101,9 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
             compare=args.get("compare", True),
         )
         outcome = _quantized(job)
-        context.event("progress", step="writing", done=0, total=1)
+        context.event("writing")
         written = files.save(outcome.model if outcome.changed else files.load(path), job.output, overwrite=True)
-        context.event("progress", step="comparing", done=0, total=1)
+        context.event("comparing")
         compared = _compared(job, outcome)
     return {
         "changed": outcome.changed,
@@ -127,7 +127,7 @@ def _progress(context: Context) -> Progress:
     def tell(done: int, total: int) -> None:
         if context.stop.is_set():
             raise Interrupted("calibration was interrupted")
-        context.event("progress", step="calibrating", done=done, total=total)
+        context.event("calibrating", done=done, total=total)
 
     return tell
 
@@ -146,13 +146,15 @@ def _without_data(job: _Job, mode: Mode) -> _Outcome:
     values = ask_types(prepared.model, Runnable(prepared.model, job.work))
     ops, producer = operators(prepared.model), producer_of(prepared.model)
     chosen = mode.choose(prepared.model, job.section, values.types)
-    with guarded():
-        model, done = mode.quantize(prepared.model, job.section, chosen)
+    model, done = mode.quantize(prepared.model, job.section, chosen)
     finish(model, producer)
-    random = open_dataset(
-        DataSection(RANDOM, limit=fidelity.SAMPLES), values.inputs, model_folder=job.model_folder, labels=False
-    )
-    return _Outcome(model, prepared.notes, summary(ops, done), None, random)
+    return _Outcome(model, values.inputs, prepared.notes, summary(ops, done))
+
+
+def _prepared(path: Path, section: QuantizeSection) -> Prepared:
+    model = load(path)
+    opset, contrib_from = static.needs(section, model)
+    return prepare(model, opset=opset, contrib_from=contrib_from)
 
 
 def _static(job: _Job) -> _Outcome:
@@ -163,8 +165,7 @@ def _static(job: _Job) -> _Outcome:
             "static quantization needs calibration data",
             hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
         )
-    opset, contrib_from = static.needs(section)
-    prepared = prepare(load(job.path), opset=opset, contrib_from=contrib_from)
+    prepared = _prepared(job.path, section)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
@@ -174,8 +175,7 @@ def _static(job: _Job) -> _Outcome:
     outputs = [value.name for value in prepared.model.graph.output]
     calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
     chosen = chosen.without(static.without_range(prepared.model, calibration.endless))
-    with guarded():
-        model, done = static.quantize(prepared, section, chosen, calibration, values.types)
+    model, done = static.quantize(prepared, section, chosen, calibration, values.types)
     finish(model, producer)
     facts = {
         "source": dataset.source,
@@ -186,20 +186,21 @@ def _static(job: _Job) -> _Outcome:
         "method": section.calibration_method,
         "tensors": len(calibration.ranges),
     }
-    return _Outcome(model, (*prepared.notes, *dataset.notes), summary(ops, done), facts, dataset)
+    return _Outcome(model, values.inputs, (*prepared.notes, *dataset.notes), summary(ops, done), facts)
 
 
 def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
-    source = outcome.dataset.source
+    """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
+    data = job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
     if not outcome.changed or not job.compare:
-        reason = "not asked for" if outcome.changed else "nothing changed"
-        return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "outputs": []}
-    return fidelity.measure(job.path, job.output, _inputs(outcome.dataset), source=source)
-
-
-def _inputs(dataset: Dataset) -> Iterator[Arrays]:
-    for sample in dataset:
-        yield sample.inputs
+        return fidelity.skipped(data.source, "not asked for" if outcome.changed else "nothing changed")
+    try:
+        dataset = open_dataset(data, outcome.inputs, model_folder=job.model_folder, labels=False)
+    except DataError as error:
+        return fidelity.unknown(data.source, f"no inputs can be made: {error.message}")
+    exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
+    feeds = (sample.inputs for sample in dataset)
+    return fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact)
 
 
 def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
@@ -216,8 +217,21 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
-    found += [_poor(entry) for entry in poor]
-    return found
+    saturated = [entry for entry in compared["outputs"] if saturates(entry)]
+    return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
+
+
+def saturates(entry: dict[str, Any]) -> bool:
+    """Whether integer kernels lose more than quantization itself."""
+    real, exact = entry["sqnr_db"], entry["exact_sqnr_db"]
+    return real is not None and exact is not None and exact - real > SATURATED_DB
+
+
+def _saturation(entry: dict[str, Any]) -> str:
+    return (
+        f"the 8-bit kernels of this processor saturate: output `{entry['name']}` has {entry['sqnr_db']:.0f} dB against "
+        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, `--reduce-range` avoids it"
+    )
 
 
 def _poor(entry: dict[str, Any]) -> str:

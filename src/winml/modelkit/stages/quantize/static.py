@@ -18,7 +18,7 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 from winml.modelkit.stages.quantize.calibrate import Calibration
-from winml.modelkit.stages.quantize.library import get_qnn_qdq_config
+from winml.modelkit.stages.quantize.library import get_qnn_qdq_config, guarded
 from winml.modelkit.stages.quantize.prepare import FLOATS, Prepared, captured
 from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
 from winml.modelkit.stages.quantize.thresholds import Range
@@ -35,6 +35,8 @@ WIDE_OPSET = 21
 """From here on ONNX has pairs of 16-bit and 4-bit types."""
 PAIRS_OPSET = 13
 """From here on pairs have an axis."""
+HALF_OPSET = 19
+"""From here on pairs take float16."""
 FUSED = "it was fused before, and no quantizer takes it apart"
 _PRODUCTS = ("Attention", "Conv", "Gemm", "MatMul")
 """What the names of fused operators that multiply have in common."""
@@ -44,10 +46,28 @@ _QNN_LEFT = ("Cast",)
 _NUMPY = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
 
 
-def needs(section: QuantizeSection) -> tuple[int, int | None]:
+def needs(section: QuantizeSection, model: ModelProto) -> tuple[int, int | None]:
     """The opset the pairs need, and from which on ONNX Runtime's own pairs can stand in."""
     wide = any("8" not in (kind or "8") for kind in (section.activation_type, section.weight_type))
-    return (WIDE_OPSET, PAIRS_OPSET) if wide else (PAIRS_OPSET, None)
+    half = _has_float16(model)
+    if half and (section.activation_type or "").endswith("16"):
+        raise RequestError(
+            "the model is in float16, which has no numbers small enough for the scales of 16-bit activations",
+            hint="start from the float32 model, or use `-p int8`",
+        )
+    if wide:
+        return WIDE_OPSET, PAIRS_OPSET
+    return (HALF_OPSET if half else PAIRS_OPSET), None
+
+
+def _has_float16(model: ModelProto) -> bool:
+    """Whether the model computes in float16 somewhere, by its weights, inputs and Casts."""
+    half = TensorProto.FLOAT16
+    return (
+        any(tensor.data_type == half for tensor in walk.initializers(model))
+        or any(value.type.tensor_type.elem_type == half for value in model.graph.input)
+        or any(a.i == half for node in walk.nodes(model) if node.op_type == "Cast" for a in node.attribute)
+    )
 
 
 def check(section: QuantizeSection) -> None:
@@ -82,7 +102,17 @@ def choose(model: ModelProto, section: QuantizeSection) -> Selection:
         for node in model.graph.node
         if node.op_type in ("Relu", "Clip") and node.input[0] in inside
     }
-    return selection.without(torn)
+    return selection.without(torn).without(_odd_biases(model) if section.per_channel else {})
+
+
+def _odd_biases(model: ModelProto) -> dict[str, str]:
+    """Gemm nodes whose constant bias is a matrix, with the reason to leave them."""
+    matrices = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
+    return {
+        node.name: "its bias is a matrix, which has no scale per channel"
+        for node in model.graph.node
+        if node.op_type == "Gemm" and len(node.input) > 2 and node.input[2] in matrices
+    }
 
 
 def _is_fused(node: NodeProto) -> bool:
@@ -157,21 +187,20 @@ def quantize(
     op_types = sorted({node.op_type for node in model.graph.node if node.name in selection.chosen})
     excluded = sorted(before.keys() - selection.chosen)
     ranges = {name: _tensor_data(found, types[name]) for name, found in calibration.ranges.items()}
-    quantizer = _Quantizer(
-        model,
-        section.per_channel,
-        section.reduce_range,
-        TYPES[section.weight_type or ""],
-        TYPES[section.activation_type or ""],
-        TensorsData(CalibrationMethod.MinMax, ranges),
-        [],
-        excluded,
-        op_types,
-        _options(prepared, section, op_types, excluded),
-    )
-    with warnings.catch_warnings():
-        # A channel of zeros divides by zero before its scale is set to 1.
-        warnings.simplefilter("ignore", RuntimeWarning)
+    # A channel of zeros divides by zero before its scale is set to 1.
+    with guarded(), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        quantizer = _Quantizer(
+            model,
+            section.per_channel,
+            section.reduce_range,
+            TYPES[section.weight_type or ""],
+            TYPES[section.activation_type or ""],
+            TensorsData(CalibrationMethod.MinMax, ranges),
+            [],
+            excluded,
+            op_types,
+            _options(prepared, section, op_types, excluded),
+        )
         result: ModelProto = quantizer.quantize_model()
     return result, selection.without(untouched(before, result, "none of its inputs is quantized"))
 

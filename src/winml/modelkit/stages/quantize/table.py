@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same section gives another model."""
 
-LIBRARIES: tuple[str, ...] = ("numpy", "onnx", "onnxruntime")
+LIBRARIES: tuple[str, ...] = ("numpy", "onnx", "onnx-ir", "onnxruntime")
 """Distributions whose versions may change the bytes of a quantized model."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-BINS = 2048
+SIDE = 2048
+"""Bins on either side of zero."""
+NARROW = 1e-30
+"""Values nearer to zero are counted as zero: float32 cannot scale them into bins."""
 LEVELS = 128
 """Steps the search shows a histogram in. With as many as uint8 has, narrow ranges lose nothing in it and always win."""
+KEPT = 0.99
+"""Share of the values that entropy keeps at least. Values that repeat (a flat background) make spikes in a histogram,
+which wide steps blur and narrow ranges do not, so that the search would cut off most of the rest."""
 
 _CANDIDATES = 128
 _TINY = 1e-10
@@ -25,6 +33,9 @@ class Range:
     low: float
     high: float
 
+    def within(self, other: Range) -> Range:
+        return Range(max(self.low, other.low), min(self.high, other.high))
+
 
 @dataclass(frozen=True)
 class Histogram:
@@ -38,6 +49,51 @@ class Histogram:
         return (self.range.high - self.range.low) / len(self.counts)
 
 
+class Collector:
+    """A histogram that grows: values come in one array at a time, and none of them is kept.
+
+    It reaches to a power of two on both sides of zero. When values go beyond, pairs of bins become one, which is exact.
+    """
+
+    def __init__(self) -> None:
+        self.low, self.high = float("inf"), float("-inf")
+        self._limit = NARROW
+        self._counts = np.zeros(2 * SIDE, np.int64)
+
+    def add(self, values: npt.NDArray[Any], *, limit: float) -> None:
+        """Count the values; from `limit` on only how far they reach is noted."""
+        if not values.size:
+            return
+        low, high = float(values.min()), float(values.max())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        reach = max(-low, high)
+        if not reach <= limit:
+            return
+        self._grow(reach)
+        bins = values.ravel().astype(np.float32, copy=False) * np.float32(SIDE / self._limit)
+        bins += np.float32(SIDE)
+        counted = np.bincount(bins.astype(np.int32), minlength=2 * SIDE + 1)
+        counted[-2] += counted[-1]  # the highest value itself
+        self._counts += counted[:-1]
+
+    def _grow(self, reach: float) -> None:
+        while self._limit < reach:
+            if not self._counts.any():
+                self._limit = 2.0 ** math.ceil(math.log2(reach))
+                return
+            merged = self._counts.reshape(-1, 2).sum(axis=1)
+            self._counts = np.pad(merged, SIDE // 2)
+            self._limit *= 2.0
+
+    def histogram(self) -> Histogram:
+        """The bins that hold the values seen so far."""
+        width = self._limit / SIDE
+        first = min(int((self.low + self._limit) / width), 2 * SIDE - 1)
+        last = min(int((self.high + self._limit) / width) + 1, 2 * SIDE)
+        inside = Range(first * width - self._limit, last * width - self._limit)
+        return Histogram(inside, self._counts[first:last])
+
+
 def percentile(histogram: Histogram, percent: float) -> Range:
     """The range that holds `percent` of all values, with equally many cut off on both sides."""
     total = int(histogram.counts.sum())
@@ -47,7 +103,7 @@ def percentile(histogram: Histogram, percent: float) -> Range:
     high_bin = int(np.searchsorted(below, total - cut, side="left")) + 1
     low = histogram.range.low + low_bin * histogram.width
     high = histogram.range.low + high_bin * histogram.width
-    return Range(max(low, histogram.range.low), min(high, histogram.range.high))
+    return Range(low, high).within(histogram.range)
 
 
 def entropy(histogram: Histogram) -> Range:
@@ -57,12 +113,13 @@ def entropy(histogram: Histogram) -> Range:
     """
     counts = _folded(histogram)
     bins = len(counts)
-    if bins <= LEVELS:
+    fewest = max(LEVELS, int(np.searchsorted(np.cumsum(counts), KEPT * counts.sum())) + 1)
+    if bins <= fewest:
         return histogram.range
-    step = max(1, (bins - LEVELS) // _CANDIDATES)
-    best = min((*range(LEVELS, bins, step), bins), key=_divergence_of(counts))
+    step = max(1, (bins - fewest) // _CANDIDATES)
+    best = min((*range(fewest, bins, step), bins), key=_divergence_of(counts))
     limit = best * histogram.width
-    return Range(max(histogram.range.low, -limit), min(histogram.range.high, limit))
+    return Range(-limit, limit).within(histogram.range)
 
 
 def _folded(histogram: Histogram) -> Counts:

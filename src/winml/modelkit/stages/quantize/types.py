@@ -32,7 +32,8 @@ class Values:
 def ask_types(model: ModelProto, runnable: Runnable) -> Values:
     """What the runtime knows of the values of a model; the model gets their types as value_info."""
     values = [name for node in model.graph.node for name in node.output if name]
-    with runnable.open(values) as session:
+    # A model that was folded away has no nodes; the runtime opens none without outputs.
+    with runnable.open(values or [value.name for value in model.graph.output]) as session:
         inputs, outputs = session.inputs, session.outputs
     types = {spec.name: found for spec in (*inputs, *outputs) if (found := _element_type(spec.type)) is not None}
     declared = {value.name for value in (*model.graph.input, *model.graph.output)}

@@ -9,6 +9,7 @@ from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.stages.quantize.library import guarded
 from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
 
 OPSET = 1
@@ -38,13 +39,14 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
 def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
     """The model with weights in blocks, and which nodes have them."""
     before = inputs_by_node(model)
-    quantizer = MatMulNBitsQuantizer(
-        model,
-        bits=_BITS[section.weight_type or ""],
-        block_size=section.block_size or BLOCK_SIZE,
-        is_symmetric=section.symmetric_weights,
-        nodes_to_exclude=sorted(before.keys() - selection.chosen),
-    )
-    quantizer.process()
+    with guarded():
+        quantizer = MatMulNBitsQuantizer(
+            model,
+            bits=_BITS[section.weight_type or ""],
+            block_size=section.block_size or BLOCK_SIZE,
+            is_symmetric=section.symmetric_weights,
+            nodes_to_exclude=sorted(before.keys() - selection.chosen),
+        )
+        quantizer.process()
     result: ModelProto = quantizer.model.model
     return result, selection.without(untouched(before, result, "it has no constant weight of two dimensions"))

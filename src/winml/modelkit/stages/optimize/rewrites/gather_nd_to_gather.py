@@ -6,6 +6,7 @@ Attention masks are exported as a GatherND over all positions (batch, key); QNN 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from winml.modelkit.stages.optimize.rewrites.editing import Editor, attribute, constant, fixed_shape, nodes
@@ -20,7 +21,7 @@ def rewrite(model: ir.Model) -> bool:
     return editor.replaced
 
 
-def _replace(editor: Editor, node: ir.Node, sizes: tuple[int, ...], indices: np.ndarray[tuple[int, ...]]) -> None:
+def _replace(editor: Editor, node: ir.Node, sizes: tuple[int, ...], indices: npt.NDArray[np.int64]) -> None:
     output, depth = node.outputs[0], indices.shape[-1]
     rows, rest = sizes[:depth], sizes[depth:]
     positive = np.where(indices < 0, indices + np.array(rows), indices)

@@ -1,0 +1,126 @@
+"""`winml autoconfig --models`: a search per model, and what they come to together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app.autoconfig import autoconfig
+from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
+from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
+from winml.modelkit.core.errors import Interrupted, ModelkitError, PartlyDone, RequestError, RunFailedError
+from winml.modelkit.pipeline.folder import write_json
+from winml.modelkit.store import atomic
+
+SCHEMA = "winml/autoconfig/1"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A list of models and how each is searched."""
+
+    models: str
+    each: AutoconfigRequest
+    """Its model is that of the list, its output the folder of the sweep."""
+
+
+def read_list(path: str) -> list[Path]:
+    """The models of a list: one path per line, relative to the list; empty lines and `#` comments are left out."""
+    file = Path(path)
+    if not file.is_file():
+        raise RequestError(f"list of models not found: `{path}`")
+    lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+    found = [(file.parent / line).resolve() for line in lines if line]
+    if not found:
+        raise RequestError(f"`{path}` names no model")
+    missing = [model for model in found if not model.exists()]
+    if missing:
+        raise RequestError(f"`{path}` names a model that is not there: `{missing[0]}`")
+    return found
+
+
+def folders_of(models: list[Path]) -> list[str]:
+    """A folder name per model, numbered where two have the same name."""
+    names: list[str] = []
+    for model in models:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem) or "model"
+        count = sum(other == name or other.startswith(f"{name}~") for other in names)
+        names.append(f"{name}~{count + 1}" if count else name)
+    return names
+
+
+def sweep(request: SweepRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Search every model and return the summary; models that failed are raised with it as details."""
+    models = read_list(request.models)
+    root = Path(request.each.output).absolute()
+    if not root.parent.is_dir():
+        raise RequestError(f"output folder's parent not found: `{root.parent}`")
+    if root.is_dir() and any(root.iterdir()) and not request.each.resume:
+        raise RequestError(f"output folder `{root}` is not empty", hint="go on with `--resume`, or name a new folder")
+    root.mkdir(exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    for number, (model, name) in enumerate(zip(models, folders_of(models), strict=True), 1):
+        on_event({"event": "model", "model": str(model), "number": number, "total": len(models)})
+        rows.append(_row(request.each, model, root / name, on_event))
+        _write(root, _summary(request, rows, len(models)))
+    result = _summary(request, rows, len(models))
+    failed = [row["model"] for row in rows if row["error"] is not None]
+    if failed:
+        kind = RunFailedError if len(failed) == len(rows) else PartlyDone
+        raise kind(f"{len(failed)} of {len(rows)} models failed: {', '.join(failed)}", details=result)
+    return result
+
+
+def _row(each: AutoconfigRequest, model: Path, folder: Path, on_event: OnEvent) -> dict[str, Any]:
+    """One model; a finished search of an earlier run is read, an unfinished one goes on."""
+    started = (folder / JOURNAL).is_file()
+    try:
+        result = _finished(folder) if started else None
+        if result is None:
+            result = autoconfig(replace(each, model=str(model), output=str(folder), resume=started), on_event)
+    except (Interrupted, KeyboardInterrupt):
+        raise
+    except ModelkitError as error:
+        # One model that does not work must not take the others with it.
+        return {"model": str(model), "folder": str(folder), "error": error.to_json(), "champion": None, "trials": 0}
+    return {
+        "model": str(model),
+        "folder": str(folder),
+        "error": None,
+        "champion": result["champion"],
+        "trials": len(result["trials"]),
+    }
+
+
+def _finished(folder: Path) -> dict[str, Any] | None:
+    try:
+        value: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return value if value.get("finished") else None
+
+
+def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int) -> dict[str, Any]:
+    root = Path(request.each.output).absolute()
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "folder": str(root),
+        "models": rows,
+        "total": total,
+        "notes": [],
+        "next": f"open {root / 'SUMMARY.md'}",
+    }
+
+
+def _write(root: Path, result: dict[str, Any]) -> None:
+    from winml.modelkit.render.autoconfig_sweep import sweep_markdown
+
+    write_json(root / "summary.json", result)
+    atomic.write_bytes(root / "SUMMARY.md", sweep_markdown(result).encode())

@@ -1,0 +1,225 @@
+"""What recorded session medians can still tell: a pure function, for numbers others measured.
+
+In a sequential sweep a config and the hour it was measured in cannot be told apart. What bounds the hour's share is
+how far one and the same config moved between its own sessions, or between two entries that are the same config: a
+difference no larger than that shows nothing. Where the sessions drift one way through the whole sweep, the drift is as
+far as all of them lie apart. The other part is sampling: few sessions, so Student's t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Literal
+
+from winml.modelkit.core.statistics import mean, t_quantile
+from winml.modelkit.core.sweep import Config, Sweep
+from winml.modelkit.core.verdict import gain_pct
+
+Answer = Literal["supported", "not supported", "insufficient"]
+Effect = Literal["faster", "slower", "neutral", "unknown"]
+
+LEVEL = 0.99
+"""Level of the interval a difference has to clear; one of a dozen configs of a sweep is picked for being extreme."""
+NEUTRAL_LEVEL = 0.95
+NEUTRAL_PCT = 5.0
+"""A difference that is ruled out beyond this is none: the smallest gain the recorded sweeps acted on."""
+MIN_SESSIONS = 3
+TREND_SESSIONS = 8
+TREND_P = 0.01
+"""Below this p value of the rank correlation with time, the sessions of a sweep drift one way."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far times moved without a change of config, as a log ratio, and the configs that showed it."""
+
+    log_ratio: float
+    configs: tuple[str, ...]
+    trend: bool = False
+    """Whether it is the span of sessions that drift one way through the sweep."""
+
+    @property
+    def factor(self) -> float:
+        return math.exp(self.log_ratio)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a pair of configs shows."""
+
+    base: str
+    candidate: str
+    answer: Answer
+    effect: Effect
+    reason: str
+    gain_pct: float | None = None
+    interval_pct: tuple[float, float] | None = None
+    """Of the gain, by the sessions alone, at the level of the decision."""
+    drift_pct: float | None = None
+    ranges_apart: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "base": self.base,
+            "candidate": self.candidate,
+            "answer": self.answer,
+            "effect": self.effect,
+            "reason": self.reason,
+            "gain_pct": self.gain_pct,
+            "interval_pct": None if self.interval_pct is None else list(self.interval_pct),
+            "drift_pct": self.drift_pct,
+            "ranges_apart": self.ranges_apart,
+        }
+
+
+def drift(sweep: Sweep, candidate: str) -> Drift | None:
+    """How far times moved without a change of config; None when no config has two sessions.
+
+    A trend is looked for in what was measured before the candidate: what came later may differ for its own reasons.
+    """
+    groups: list[list[Config]] = []
+    for config in sweep.configs:
+        group = next((g for g in groups if g[0].equals(config)), None)
+        if group is None:
+            groups.append([config])
+        else:
+            group.append(config)
+    moved = [_span(group) for group in groups if sum(len(c.sessions_ms) for c in group) > 1]
+    before = list(takewhile(lambda c: c.id != candidate, sweep.configs))
+    if _trends([ms for c in before for ms in c.sessions_ms]):
+        moved.append(_span(before, trend=True))
+    return max(moved, key=lambda d: d.log_ratio, default=None)
+
+
+def _span(group: Sequence[Config], *, trend: bool = False) -> Drift:
+    values = [(ms, c.id) for c in group for ms in c.sessions_ms]
+    low, high = min(values), max(values)
+    return Drift(math.log(high[0] / low[0]), tuple(sorted({low[1], high[1]})), trend)
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 0, equal values sharing theirs."""
+    ordered = sorted(values)
+    return [(ordered.index(v) + len(ordered) - 1 - ordered[::-1].index(v)) / 2 for v in values]
+
+
+def _trends(times: Sequence[float]) -> bool:
+    """Whether the rank correlation of session medians with their order is beyond chance."""
+    n = len(times)
+    if n < TREND_SESSIONS:
+        return False
+    ranks, centre = _ranks(times), (n - 1) / 2
+    spread = math.fsum((r - centre) ** 2 for r in ranks)
+    if spread == 0:
+        return False
+    along = math.fsum((r - centre) * (i - centre) for i, r in enumerate(ranks))
+    rho = along / math.sqrt(spread * math.fsum((i - centre) ** 2 for i in range(n)))
+    if abs(rho) >= 1:
+        return True
+    return abs(rho) * math.sqrt((n - 2) / (1 - rho * rho)) > t_quantile(1 - TREND_P / 2, n - 2)
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """Mean of log(base / candidate) with its standard error."""
+
+    mean: float
+    error: float
+    df: int
+
+    def half(self, level: float) -> float:
+        return t_quantile(0.5 + level / 2.0, self.df) * self.error
+
+    def bounds_pct(self, level: float) -> tuple[float, float]:
+        return gain_pct(self.mean - self.half(level)), gain_pct(self.mean + self.half(level))
+
+
+def _difference(base: Config, candidate: Config) -> _Difference:
+    a, b = ([math.log(ms) for ms in c.sessions_ms] for c in (base, candidate))
+    df = len(a) + len(b) - 2
+    squares = sum(math.fsum((v - mean(part)) ** 2 for v in part) for part in (a, b))
+    return _Difference(mean(a) - mean(b), math.sqrt(squares / df * (1 / len(a) + 1 / len(b))), df)
+
+
+def judge_pair(sweep: Sweep, base: str, candidate: str) -> Judged:
+    """Whether the candidate differs from the base in a recorded sweep, and which way."""
+    arms = sweep.config(base), sweep.config(candidate)
+    if arms[0] is None or arms[1] is None:
+        missing = base if arms[0] is None else candidate
+        return Judged(base, candidate, "insufficient", "unknown", f"{missing} is not in the record")
+    few = [c for c in arms if c is not None and len(c.sessions_ms) < MIN_SESSIONS]
+    if few:
+        return Judged(base, candidate, "insufficient", "unknown", _too_few(few))
+    return _judged(sweep, arms[0], arms[1])
+
+
+def _too_few(configs: Sequence[Config]) -> str:
+    words = " and ".join(f"{c.id} has {len(c.sessions_ms) or 'no'} recorded sessions" for c in configs)
+    return f"too few: {words}, {MIN_SESSIONS} are needed to know how much they vary"
+
+
+def _judged(sweep: Sweep, base: Config, candidate: Config) -> Judged:
+    found = _difference(base, candidate)
+    moved = drift(sweep, candidate.id)
+    assert moved is not None  # both arms have several sessions
+    # Interleaved arms share their hours, so that only sampling is left.
+    envelope = 0.0 if sweep.order == "interleaved" else moved.log_ratio
+    answer, effect, reason = _answer(sweep, found, moved, envelope)
+    apart = _ranges_apart(base, candidate)
+    if answer == "supported" and not apart:
+        answer, effect, reason = "insufficient", "unknown", "the ranges of the sessions overlap"
+    return Judged(
+        base.id,
+        candidate.id,
+        answer,
+        effect,
+        reason,
+        gain_pct(found.mean),
+        found.bounds_pct(LEVEL),
+        100 * (moved.factor - 1),
+        apart,
+    )
+
+
+def _answer(sweep: Sweep, found: _Difference, moved: Drift, envelope: float) -> tuple[Answer, Effect, str]:
+    size = abs(found.mean)
+    reach = found.half(NEUTRAL_LEVEL) + envelope
+    limit = -math.log1p(-NEUTRAL_PCT / 100)
+    if size + reach < limit:
+        return "not supported", "neutral", f"a difference of {NEUTRAL_PCT:g} % or more is ruled out"
+    if envelope and size <= envelope:
+        return "not supported", "unknown", f"{_moving(sweep, moved)}, more than the difference at hand"
+    if size > found.half(LEVEL) + envelope:
+        return "supported", "faster" if found.mean > 0 else "slower", _size(found.mean, moved, envelope)
+    low, high = found.bounds_pct(LEVEL)
+    spread = f"the sessions alone leave it between {low:+.0f} and {high:+.0f} %"
+    return "insufficient", "unknown", f"{_moving(sweep, moved)}; {spread}" if envelope else spread
+
+
+def _size(log_ratio: float, moved: Drift, envelope: float) -> str:
+    factor = math.exp(abs(log_ratio))
+    size = f"{factor:.1f} times" if factor >= 2 else f"{100 * (factor - 1):.0f} %"
+    beyond = f", beyond the {_times(moved)} that times moved on their own" if envelope else ""
+    return f"{size} {'faster' if log_ratio > 0 else 'slower'}{beyond}"
+
+
+def _times(moved: Drift) -> str:
+    return f"{moved.factor:.1f} times" if moved.factor >= 2 else f"{100 * (moved.factor - 1):.0f} %"
+
+
+def _moving(sweep: Sweep, moved: Drift) -> str:
+    """The drift in words."""
+    order = "sequential" if sweep.order == "sequential" else "order not recorded"
+    where = ", ".join(moved.configs)
+    if moved.trend:
+        return f"{order}, and times drift one way by {_times(moved)} through the sweep ({where})"
+    how = "equal configs" if len(moved.configs) > 1 else "sessions of one config"
+    return f"{order}, and {how} ({where}) differ by {_times(moved)}"
+
+
+def _ranges_apart(base: Config, candidate: Config) -> bool:
+    a, b = base.sessions_ms, candidate.sessions_ms
+    return max(a) < min(b) or max(b) < min(a)

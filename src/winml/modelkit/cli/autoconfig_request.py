@@ -1,0 +1,80 @@
+"""From the options of `winml autoconfig` to its request."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
+from winml.modelkit.app.autoconfig_sweep import SweepRequest
+from winml.modelkit.cli.options import chosen_model
+from winml.modelkit.cli.words import duration_s, gain_pct, input_request
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.ep.options import parse_pairs
+from winml.modelkit.search.strategy import Limits
+
+
+def autoconfig_request(model: str | None, sample: bool, given: dict[str, Any]) -> AutoconfigRequest:
+    """The request for one model; the sample brings its data."""
+    request = _request(chosen_model(model, sample), given)
+    if not sample:
+        return request
+    from winml.modelkit import sample as files
+
+    return replace(
+        request,
+        data=request.data or DataSection(str(files.TEST)),
+        task=request.task or "image-classification",
+        calibration=request.calibration or DataSection(str(files.CALIBRATION)),
+    )
+
+
+def sweep_request(models: str, model: str | None, sample: bool, given: dict[str, Any]) -> SweepRequest:
+    """The request for a list of models."""
+    if model is not None or sample:
+        raise click.UsageError("`--models` excludes `-m` and `--sample`")
+    return SweepRequest(models, _request("", given))
+
+
+def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> DataSection | None:
+    if source is None:
+        return None
+    columns = parse_pairs(given["columns"], option="--column", example="text=sentence")
+    return DataSection(source, limit=limit, seed=given["seed"], columns=columns, processor=given["processor"])
+
+
+def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
+    stop_at = given["stop_at"]
+    return AutoconfigRequest(
+        model=model,
+        output=given["output"],
+        targets=given["targets"] or (None,),
+        ep=given["ep"],
+        device=given["device"],
+        objective=given["objective"],
+        data=_data(given["data"], given, limit=given["limit"]),
+        task=given["task"],
+        min_metric=given["min_metric"],
+        max_drop=given["max_drop"],
+        min_agreement=given["min_agreement"],
+        judge=given["judge"],
+        calibration=_data(given["calibration"], given, limit=None),
+        inputs=input_request(given),
+        threads=given["threads"],
+        ep_options=parse_pairs(given["ep_options"]),
+        limits=Limits(
+            budget_s=duration_s(given["budget"]),
+            stop_at_pct=None if stop_at is None else gain_pct(stop_at),
+            max_discards=given["max_discards"],
+        ),
+        resume=given["resume"],
+        space=given["space"],
+        preset=given["preset"],
+        only=tuple(word.strip() for word in (given["only"] or "").split(",") if word.strip()),
+        reuse=given["reuse"],
+        knowledge=given["knowledge"],
+        raise_priority=not given["no_priority"],
+        seed=given["seed"],
+    )

@@ -1,0 +1,108 @@
+"""`winml autoconfig`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, input_options, json_option, model_options, stacked
+
+_SHARE = click.FloatRange(0, 1)
+
+data_options = stacked(
+    click.option("--data", metavar="DATA", help="Labelled data that the accuracy gate judges by."),
+    click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says)."),
+    click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric of a champion."),
+    click.option("--max-drop", type=_SHARE, metavar="X", help="Most it may drop (default 0.01 with --data)."),
+    click.option(
+        "--min-agreement",
+        type=click.FloatRange(-1, 1),
+        default=0.99,
+        show_default=True,
+        help="Without --data: least cosine with the outputs of the baseline.",
+    ),
+    click.option(
+        "--judge",
+        type=click.Choice(["interval", "value"]),
+        default="value",
+        show_default=True,
+        help="Hold the value against the limit, or its whole interval.",
+    ),
+    click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
+    click.option("--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table."),
+    click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
+)
+
+search_options = stacked(
+    click.option(
+        "--objective",
+        type=click.Choice(["latency", "size", "placement"]),
+        help="What is searched for (default latency; placement on a simulated target).",
+    ),
+    click.option("--budget", default="10m", show_default=True, metavar="TIME", help="As 90s, 10m, 2h."),
+    click.option("--stop-at", metavar="GAIN", help="Stop when this is surely reached: 30% of the time, or 1.5x."),
+    click.option(
+        "--max-discards", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that lead nowhere."
+    ),
+    click.option("--space", metavar="FILE", help="Search only the knobs and levels in this file."),
+    click.option("--preset", metavar="NAME", help="Try a fixed list of hypotheses: npu, gpu, cpu or dml."),
+    click.option("--only", metavar="H,H,...", help="Only these hypotheses of the preset."),
+    click.option("--reuse", metavar="DIR", help="Count the trials of an earlier search."),
+    click.option("--knowledge", metavar="DIR", help="Findings besides the shipped ones."),
+)
+
+
+@click.command(
+    "autoconfig",
+    help="Search for the config of a model that is fastest on a target and still accurate: opset, graph passes, "
+    "quantization, session and provider options. Every config is built, probed and checked before it is timed against "
+    "the baseline in interleaved rounds; the winner is measured again. What was cut off goes on with --resume.",
+    epilog=examples(
+        "winml autoconfig --sample -o digits_search",
+        "winml autoconfig -m model.onnx --data test.npz --task image-classification --max-drop 0.01 -o search",
+        "winml autoconfig -m model.onnx --target qnn/npu --calibration samples.npz -o search_npu",
+        "winml autoconfig -m model.onnx --preset cpu --only h3,h7 --budget 30m -o preset",
+        "winml autoconfig -m model.onnx -o search --resume --budget 1h",
+        "winml autoconfig --models list.txt --target cpu -o sweep",
+    ),
+    context_settings=HELP,
+)
+@model_options
+@click.option("--models", metavar="FILE", help="Search every model of a list, one path per line.")
+@click.option("--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Where; several make the EP a knob.")
+@click.option("--ep", metavar="EP", help="Execution provider alone; its best device here is used.")
+@click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto.")
+@data_options
+@search_options
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of the baseline (default: the runtime's choice).")
+@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@input_options
+@click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the search.")
+@click.option("--resume", is_flag=True, help="Go on with the search in the folder.")
+@json_option
+def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.autoconfig import autoconfig
+    from winml.modelkit.app.autoconfig_sweep import sweep
+    from winml.modelkit.cli.autoconfig_progress import SearchProgress
+    from winml.modelkit.cli.autoconfig_request import autoconfig_request, sweep_request
+    from winml.modelkit.render.autoconfig import autoconfig_text
+    from winml.modelkit.render.autoconfig_sweep import sweep_text
+
+    with SearchProgress() as progress:
+        if models is not None:
+            result = sweep(sweep_request(models, model, sample, given), progress.on_event)
+            text = sweep_text(result)
+        else:
+            result = autoconfig(autoconfig_request(model, sample, given), progress.on_event)
+            text = autoconfig_text(result)
+    if as_json:
+        console.data_json(result)
+        return
+    console.data(text)
+    for note in result["notes"]:
+        console.say("note", note)
+    console.say("next", result["next"])

@@ -1,0 +1,162 @@
+"""`winml kb`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+knowledge_option = click.option(
+    "--knowledge",
+    metavar="DIR",
+    help="Your own findings and outcomes, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's "
+    "folder for data).",
+)
+
+
+@click.group(
+    "kb",
+    help="The knowledge base: what is known about execution providers, with its evidence.",
+    epilog=examples(
+        "winml kb list --target qnn/npu",
+        "winml kb show npu-006",
+        "winml kb replay npu-006",
+        "winml kb judge sessions.json",
+        "winml kb report -o findings.html",
+    ),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.kb import kb_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(kb_text(result))
+
+
+@command.command("list", help="List findings, gaps included.", context_settings=HELP)
+@click.option("--target", metavar="EP[/DEVICE]", help="Only what binds this target.")
+@click.option("--status", metavar="STATUS", help="Only draft, replicated, confirmed, contested or retracted ones.")
+@knowledge_option
+@json_option
+def listing(target: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.listing(knowledge, target=target, status=status), as_json)
+
+
+@command.command("show", help="Show a finding with its evidence, judged again.", context_settings=HELP)
+@click.argument("finding")
+@knowledge_option
+@json_option
+def show(finding: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.show(knowledge, finding), as_json)
+
+
+@command.command(
+    "check",
+    help="Read everything strictly and judge its evidence again; exit 5 on contradictions.",
+    context_settings=HELP,
+)
+@knowledge_option
+@json_option
+def check(knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.check(knowledge), as_json)
+
+
+@command.command(
+    "judge",
+    help="Tell what recorded session medians show: every config of FILE against the base, and the findings about them.",
+    epilog=examples("winml kb judge sessions.json", "winml kb judge sessions.json --model microsoft/resnet-18 --json"),
+    context_settings=HELP,
+)
+@click.argument("file")
+@click.option("--model", help="Only this model.")
+@click.option("--base", default="h0", show_default=True, help="The config others are judged against.")
+@click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Only these configs.")
+@knowledge_option
+@json_option
+def judge(
+    file: str, model: str | None, base: str, candidates: tuple[str, ...], knowledge: str | None, as_json: bool
+) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.judge(knowledge, file, model=model, base=base, candidates=candidates), as_json)
+
+
+@command.command(
+    "replay",
+    help="Run a finding's experiment here and keep the outcome; exit 5 when it does not hold.",
+    context_settings=HELP,
+)
+@click.argument("finding")
+@knowledge_option
+@json_option
+def replay(finding: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+    from winml.modelkit.cli.progress import CompareProgress
+
+    with CompareProgress() as progress:
+        result = kb.replay(knowledge, finding, progress.on_event)
+    _show(result, as_json)
+    if not as_json:
+        console.say("next", f"winml kb show {finding}")
+
+
+@command.command(
+    "promote",
+    help="Put a finding on a RUNG (replicated, confirmed, L1 to L5); exit 5 when its evidence is missing.",
+    epilog=examples("winml kb promote npu-006 confirmed", "winml kb promote cpu-101 L2"),
+    context_settings=HELP,
+)
+@click.argument("finding")
+@click.argument("rung")
+@knowledge_option
+@json_option
+def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.promote(knowledge, finding, rung), as_json)
+
+
+@command.command(
+    "draft",
+    help="Make draft findings of the kept gains above 10 % in RUN: a stored comparison, or a folder with trials.jsonl.",
+    epilog=examples("winml kb draft compare.json", "winml kb draft runs/bert"),
+    context_settings=HELP,
+)
+@click.argument("run")
+@knowledge_option
+@json_option
+def draft(run: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+
+    _show(kb.draft(knowledge, run), as_json)
+
+
+@command.command("report", help="Write one HTML page about all findings, by execution provider.", context_settings=HELP)
+@click.option("-o", "--output", metavar="FILE.html", required=True, help="The page.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@knowledge_option
+@json_option
+def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import kb
+    from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.render.kb_page import page
+
+    file = ResultFile(output, overwrite=overwrite, as_json=as_json)
+    result = kb.report(knowledge)
+    file.write_text(page(result))
+    _show({**result, "file": output}, as_json)

@@ -1,0 +1,162 @@
+"""What each rung of a finding asks of its evidence, so that no file can claim more than it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.errors import CheckFailed, RequestError
+from winml.modelkit.core.finding import LEVELS, Finding
+from winml.modelkit.core.sweep import pair_from_json
+
+HELD_OUT_CASES = 20
+HELD_OUT_FALSE_SHARE = 0.05
+
+
+def finding_from_json(value: Any) -> Finding:
+    """The finding in a JSON value; an error names the first field that does not fit or lacks its evidence."""
+    finding = sections.read(Finding, value, "")
+    for check in (_evidence_fits, _binds_an_ep, _status_has_its_evidence, _level_has_its_evidence):
+        check(finding)
+    return finding
+
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "samples": ("measurement", "verdict", "calibration", "calibrations", "tests"),
+    "nodes": ("base", "candidate"),
+    "error": ("base", "candidate"),
+    "distance": ("outputs",),
+}
+"""What the data of each form holds."""
+
+
+def _evidence_fits(finding: Finding) -> None:
+    for index, evidence in enumerate(finding.evidence):
+        where = f"evidence[{index}].data"
+        if evidence.form == "words":
+            if evidence.data is not None:
+                raise RequestError(f"`{where}` must be null: `words` carry no data")
+        elif evidence.form == "medians":
+            pair_from_json(evidence.data, where)
+        else:
+            missing = [name for name in _KEYS[evidence.form] if name not in (evidence.data or {})]
+            if missing:
+                raise RequestError(f"`{where}.{missing[0]}` is missing")
+
+
+def _binds_an_ep(finding: Finding) -> None:
+    action = finding.action
+    if action is None:
+        return
+    if action.verb != "measure" and finding.scope.ep is None:
+        raise RequestError(f"`scope.ep` is missing: an action `{action.verb}` binds the EP it was seen on, no other")
+    if action.what.empty:
+        raise RequestError("`action.what` says nothing: it would be about every config")
+
+
+def _status_has_its_evidence(finding: Finding) -> None:
+    reason = lacking(finding, finding.status)
+    if reason is not None:
+        raise RequestError(f"`status` cannot be `{finding.status}`: {reason}")
+
+
+def _level_has_its_evidence(finding: Finding) -> None:
+    reason = None if finding.confidence is None else lacking(finding, finding.confidence)
+    if reason is not None:
+        raise RequestError(f"`confidence` cannot be `{finding.confidence}`: {reason}")
+
+
+def lacking(finding: Finding, rung: str) -> str | None:
+    """Which evidence is missing for a status or a level of the ladder; None when the finding may stand there."""
+    return _RUNGS[rung](finding)
+
+
+def _replicated(finding: Finding) -> str | None:
+    runs = finding.runs
+    if len(runs) >= 2:
+        return None
+    how = "measured interleaved on a real device" if finding.claim == "latency" else "in full"
+    return f"it needs {finding.claim} evidence {how} from two runs, and has it from {len(runs)}"
+
+
+def _confirmed(finding: Finding) -> str | None:
+    missing = _replicated(finding)
+    if missing is not None:
+        return missing
+    if finding.claim in ("placement", "failure"):
+        return None  # the EP's own answer, seen twice, is the mechanism
+    if not finding.mechanism.confirmed or finding.mechanism.source is None:
+        return "its mechanism is not confirmed by a named source"
+    return None
+
+
+def _doubted(finding: Finding) -> str | None:
+    if finding.falsified_by or any(e.speaks == "against" for e in finding.evidence):
+        return None
+    return "nothing speaks against it: no evidence against, and `falsified_by` is empty"
+
+
+def _observed(finding: Finding) -> str | None:
+    return None if any(e.speaks == "for" for e in finding.evidence) else "nothing was observed"
+
+
+def _families(finding: Finding) -> dict[str, set[str]]:
+    """Models with deciding evidence, by model type."""
+    found: dict[str, set[str]] = {}
+    for e in finding.deciding:
+        if e.model is not None and e.family is not None:
+            found.setdefault(e.family, set()).add(e.model)
+    return found
+
+
+def _one_family(finding: Finding) -> str | None:
+    missing = _replicated(finding)
+    if missing is not None or any(len(models) >= 2 for models in _families(finding).values()):
+        return missing
+    return "it needs deciding evidence on two models of one type"
+
+
+def _three_families(finding: Finding) -> str | None:
+    count = len(_families(finding))
+    return None if count >= 3 else f"it needs deciding evidence on three model types, and has it on {count}"
+
+
+def _predictive(finding: Finding) -> str | None:
+    missing = _three_families(finding)
+    if missing is not None:
+        return missing
+    held = finding.held_out
+    if held is None or held.cases < HELD_OUT_CASES:
+        return f"it needs a prediction on at least {HELD_OUT_CASES} held-out models"
+    share = held.false_positives / held.cases
+    limit = HELD_OUT_FALSE_SHARE
+    return None if share < limit else f"{share:.0%} of its predictions were wrong, the limit is {limit:.0%}"
+
+
+_RUNGS: dict[str, Callable[[Finding], str | None]] = {
+    "draft": lambda finding: None,
+    "replicated": _replicated,
+    "confirmed": _confirmed,
+    "contested": _doubted,
+    "retracted": _doubted,
+    "L1": _observed,
+    "L2": _replicated,
+    "L3": _one_family,
+    "L4": _three_families,
+    "L5": _predictive,
+}
+"""What each rung asks of the evidence."""
+
+RUNGS: tuple[str, ...] = ("replicated", "confirmed", *LEVELS)
+"""Rungs one can promote to."""
+
+
+def promoted(finding: Finding, rung: str) -> Finding:
+    """The finding on another rung; the error says which evidence is missing."""
+    reason = lacking(finding, rung)
+    if reason is not None:
+        hint = f"`winml kb show {finding.id}` says what each rung needs"
+        raise CheckFailed(f"`{finding.id}` cannot become {rung}: {reason}", hint=hint)
+    return replace(finding, confidence=rung) if rung in LEVELS else replace(finding, status=rung)

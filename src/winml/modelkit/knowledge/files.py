@@ -1,0 +1,43 @@
+"""Knowledge files: JSON read strictly, so that an error names the file and the field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
+
+T = TypeVar("T")
+
+
+def read(path: Path, make: Callable[[Any], T]) -> T:
+    """The value in a file; a DataError names the path and the first field that does not fit."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"file not found: `{path}`") from error
+    except OSError as error:
+        raise UnavailableError(f"`{path}` cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"`{path}` is not JSON: {error}") from error
+    try:
+        return make(value)
+    except RequestError as error:
+        raise DataError(f"`{path}`: {error.message}", hint=error.hint) from error
+
+
+def json_files(folder: Path) -> Iterator[Path]:
+    """The JSON files of a folder by name; a folder that is not there has none."""
+    return iter(sorted(folder.glob("*.json"))) if folder.is_dir() else iter(())
+
+
+_NUMBERS = re.compile(r"\[\s+(-?\d[-+.\deE,\s]*?)\s+\]")
+
+
+def text(value: dict[str, Any]) -> bytes:
+    """A value as these files hold it: indented, with lists of numbers on one line."""
+    indented = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return (_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", indented) + "\n").encode()

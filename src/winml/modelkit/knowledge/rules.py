@@ -1,0 +1,194 @@
+"""From findings to advice for a search: pure functions of findings, graph facts and a target.
+
+Only a confirmed finding prunes; a weaker one changes the order. A graph fact that is unknown never permits: what a
+confirmed finding would forbid is then blocked, and what a finding would favour is not favoured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.core.finding import Condition, Finding, Selection
+from winml.modelkit.core.target import Target
+
+Kind = Literal["skip", "boost", "order", "blocked"]
+Facts = Mapping[str, Any]
+"""The `facts` object of `winml inspect --json`."""
+
+_SILENT = ("retracted",)
+"""Statuses that advise nothing."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about some configs, and the finding that says so.
+
+    `skip` and `blocked`: do not try them. `order`: try them last, or start or end with them. `boost`: try them early.
+    """
+
+    kind: Kind
+    action: dict[str, Any]
+    """`{"skip" | "last" | "first" | "start" | "finish" | "measure": {...}}`; `after` when it waits for an event."""
+    finding: str
+    reason: str
+    what: Selection
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "action": self.action, "finding": self.finding, "reason": self.reason}
+
+
+def fact(facts: Facts, name: str) -> float | None:
+    """A number of the graph by the name conditions use; None when it is unknown."""
+    family, _, op = name.partition(".")
+    if family in ("ops", "op_share"):
+        # A compiled part hides the operators it is made of.
+        if facts.get("compiled", True) or "ops" not in facts:
+            return None
+        count = float(facts["ops"].get(op, 0))
+        if family == "ops":
+            return count
+        return count / facts["nodes"] if facts.get("nodes") else None
+    if name == "opset":
+        value = facts.get("opsets", {}).get("ai.onnx")
+    elif name == "dynamic_axes":
+        value = len(facts["dynamic_axes"]) if "dynamic_axes" in facts else None
+    else:
+        value = facts.get(name)
+    return None if value is None or isinstance(value, str | list | dict) else float(value)
+
+
+def unmet(conditions: Iterable[Condition], facts: Facts) -> tuple[list[Condition], list[Condition]]:
+    """The conditions that do not hold, and those that cannot be told."""
+    known = [(condition, fact(facts, condition.fact)) for condition in conditions]
+    failing = [c for c, value in known if value is not None and not c.holds(value)]
+    return failing, [c for c, value in known if value is None]
+
+
+def _binds(finding: Finding, target: Target) -> bool:
+    """Whether the finding was made on this EP and device; one on another EP says nothing here."""
+    scope = finding.scope
+    if scope.ep is None:
+        return True
+    return scope.ep == target.ep and scope.device in (None, target.device)
+
+
+def _unseen(finding: Finding, versions: Mapping[str, str]) -> str | None:
+    """A package whose release the finding was not seen with; releases are compared by their first two numbers."""
+    for package, seen in finding.scope.versions.items():
+        here = versions.get(package)
+        if here is not None and _release(here) not in {_release(s) for s in seen}:
+            return f"{package} {here} (seen with {', '.join(seen)})"
+    return None
+
+
+def _release(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How well a finding's scope fits: what is unknown of it, and what makes it weaker than its status."""
+
+    unknown: tuple[str, ...]
+    weaker: str | None
+
+
+def _fit(finding: Finding, facts: Facts, family: str | None, versions: Mapping[str, str]) -> _Fit | None:
+    """None when the finding is about other models."""
+    failing, unknown = unmet(finding.scope.graph, facts)
+    if failing:
+        return None
+    words = tuple(str(c) for c in unknown)
+    if finding.scope.families:
+        if family is not None and family not in finding.scope.families:
+            return None
+        words += ("the model type",) if family is None else ()
+    return _Fit(words, _unseen(finding, versions))
+
+
+def applicable(
+    findings: Iterable[Finding],
+    facts: Facts,
+    target: Target,
+    *,
+    family: str | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> list[Advice]:
+    """The advice of all findings that bind this target and fit this graph, in the order of the findings.
+
+    `family` is the model type where it is known (`dinov2`); `versions` are those of the packages here.
+    """
+    advice = []
+    for finding in findings:
+        if finding.action is None or finding.status in _SILENT or not _binds(finding, target):
+            continue
+        fit = _fit(finding, facts, family, versions or {})
+        found = None if fit is None else _advice(finding, fit)
+        if found is not None:
+            advice.append(found)
+    return advice
+
+
+def _advice(finding: Finding, fit: _Fit) -> Advice | None:
+    assert finding.action is not None
+    verb, what = finding.action.verb, finding.action.what
+    if verb == "avoid":
+        kind, word = _avoid(finding, fit)
+    elif fit.unknown:
+        return None  # nothing is favoured on a guess
+    else:
+        kind, word = ("boost", "first") if verb == "try" else ("order", verb)
+    action: dict[str, Any] = {word: _given(what)}
+    if finding.action.after is not None:
+        action["after"] = finding.action.after
+    return Advice(kind, action, finding.id, _reason(finding, fit), what)
+
+
+def _avoid(finding: Finding, fit: _Fit) -> tuple[Kind, str]:
+    if finding.status != "confirmed" or fit.weaker is not None:
+        return "order", "last"
+    return ("blocked", "skip") if fit.unknown else ("skip", "skip")
+
+
+def _given(what: Selection) -> dict[str, Any]:
+    """What a selection names, without what it leaves open."""
+    empty = sections.plain(Selection())
+    return {name: value for name, value in sections.plain(what).items() if value != empty[name]}
+
+
+def _reason(finding: Finding, fit: _Fit) -> str:
+    parts = [f"{finding.title} ({finding.id}, {finding.status})"]
+    if fit.unknown:
+        parts.append(f"unknown here: {', '.join(fit.unknown)}")
+    if fit.weaker is not None:
+        parts.append(f"not seen with {fit.weaker}, so it does not prune")
+    return "; ".join(parts)
+
+
+def concerns(what: Selection, config: BuildConfig, *, opset: int | None = None, analyze: bool | None = None) -> bool:
+    """Whether a config is among those a selection means.
+
+    `opset` is the model's own, for a config that keeps it; `analyze` whether analysis adds passes. What a selection
+    asks for and the config does not tell counts as meant: unknown never permits.
+    """
+    optimize = config.optimize
+    checks = [
+        not what.passes or bool(optimize and set(what.passes) & set(optimize.passes)),
+        not what.precision or config.precision in what.precision,
+        what.compile is None or what.compile == (config.compile is not None),
+        what.analyze is None or analyze is None or what.analyze == analyze,
+        _has(config.quantize, what.quantize),
+        _has(config.session, what.session),
+    ]
+    if what.opset is not None:
+        stated = (optimize.opset if optimize else None) or opset
+        checks.append(stated is None or stated in what.opset)
+    return all(checks)
+
+
+def _has(section: object, wanted: Mapping[str, tuple[Any, ...]]) -> bool:
+    return not wanted or (section is not None and all(getattr(section, k, None) in v for k, v in wanted.items()))

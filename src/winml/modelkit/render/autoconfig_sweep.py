@@ -1,0 +1,41 @@
+"""What searches of several models come to, as text and as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.render.table import table
+
+_HEAD = ("model", "champion", "gain", "95 %", "accuracy", "trials", "status")
+
+
+def _row(entry: dict[str, Any]) -> tuple[str, ...]:
+    name = Path(entry["model"]).name
+    if entry["error"] is not None:
+        return (name, "", "", "", "", "", f"failed: {entry['error']['message']}")
+    best = entry["champion"]
+    interval = best["speedup_interval"]
+    known = best["accuracy"]
+    return (
+        name,
+        best["label"],
+        f"{best['factor']:.2f}x",
+        "" if interval is None else f"{interval[0]:.2f} … {interval[1]:.2f}",
+        "" if known is None or known["value"] is None else f"{known['metric']} {known['value']:.4f}",
+        str(entry["trials"]),
+        best["status"],
+    )
+
+
+def sweep_text(result: dict[str, Any]) -> str:
+    """A line per model."""
+    return table([_HEAD, *map(_row, result["models"])])
+
+
+def sweep_markdown(result: dict[str, Any]) -> str:
+    """`SUMMARY.md`."""
+    rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, result["models"])]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    done = f"{len(result['models'])} of {result['total']} models"
+    return "\n".join(["# Searches of several models", "", done, "", *lines]) + "\n"

@@ -1,0 +1,378 @@
+"""What to do next, as a pure function of what is known: a search that was killed goes on where it was.
+
+Few choices are all tried and raced. Of many, every level is tried once in the best context so far, a log-additive model
+predicts what was not tried, and the best predictions are tried and raced.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from winml.modelkit.core.knob import DEFAULT
+from winml.modelkit.core.verdict import gain_pct
+from winml.modelkit.search import model, race
+from winml.modelkit.search.space import Choice, Space
+from winml.modelkit.search.trial import Trial, Yardstick
+
+RACE_ALL = 20
+PREDICTED_TRIES = 10
+FIELD = 8
+"""How many of many trials are raced."""
+MIN_WORTH = math.log(1.001)
+"""A choice that could not beat the leader by this is not worth a build."""
+SUSPECT_COST = 0.05
+"""What a pair of levels costs in a prediction when it was only seen in trials that failed."""
+HOPE = 1.0
+"""How many standard deviations above its expectation a choice is judged by: what is unknown may be good."""
+LOOKED_AT = 400
+"""How many of the best predictions are looked through for one that was not tried."""
+CONFIRMED_AT_MOST = 3
+
+Option = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A trial measured again on fresh rounds."""
+
+    trial: str
+    confirmed: bool
+    verdict: Mapping[str, Any]
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that happened so far."""
+
+    trials: tuple[Trial, ...] = ()
+    confirmations: tuple[Confirmation, ...] = ()
+    calibration: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Time spent, over all runs."""
+
+    def trial(self, name: str) -> Trial:
+        return next(trial for trial in self.trials if trial.id == name)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop before everything was tried."""
+
+    budget_s: float = math.inf
+    stop_at_pct: float | None = None
+    """Stop when the leader surely saves this much time."""
+    max_discards: int | None = None
+    """Stop after this many trials in a row without a new leader."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is searched and how."""
+
+    space: Space
+    yardstick: Yardstick
+    priority: Callable[[Option], float] = lambda option: 0.0
+    """What is tried first."""
+    allowed: Callable[[Choice, State], bool] = lambda choice, state: True
+    """What may be tried at all, given what happened."""
+    limits: Limits = Limits()
+    rounds: int = 3
+    """Rounds of a first look."""
+    predicted_tries: int = PREDICTED_TRIES
+    race_all: int = RACE_ALL
+    """Up to this many choices besides the baseline are all tried."""
+
+    @cached_property
+    def all_raced(self) -> bool:
+        return self.space.count(limit=self.race_all + 2) <= self.race_all + 1
+
+    def measured_by(self, state: State) -> Yardstick:
+        return Yardstick(self.yardstick.protocol, state.calibration)
+
+
+@dataclass(frozen=True)
+class Try:
+    """Build, check and measure a choice."""
+
+    choice: Choice
+    option: Option | None = None
+
+
+@dataclass(frozen=True)
+class More:
+    """Measure a trial for another round."""
+
+    trial: str
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """Measure a leader on fresh rounds."""
+
+    trial: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """There is nothing left to do."""
+
+    reason: str
+
+
+Action = Try | More | Confirm | Finish
+
+
+def decide(state: State, plan: Plan) -> Action:
+    """The next action."""
+    if not state.trials:
+        return Try(())
+    stopped = _stopped(state, plan)
+    if stopped is None:
+        action = _next_try(state, plan) or _next_round(state, plan)
+        if action is not None:
+            return action
+    leader = _to_confirm(state, plan)
+    return Confirm(leader.id) if leader is not None else Finish(stopped or "everything worth a trial was tried")
+
+
+def _stopped(state: State, plan: Plan) -> str | None:
+    """Why nothing new is tried any more, None while there is no reason."""
+    limits, left = plan.limits, plan.limits.budget_s - state.seconds
+    if left < reserve_s(state):
+        return "the budget is used up"
+    discards = consecutive_discards(state)
+    if limits.max_discards is not None and discards >= limits.max_discards:
+        return f"{discards} trials in a row did not lead"
+    ranked = race.runners(state.trials)
+    if limits.stop_at_pct is not None and ranked:
+        verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
+        if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
+            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} % of the time"
+    return None
+
+
+def reserve_s(state: State) -> float:
+    """Time to keep for one more trial and for confirming the leader."""
+    tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
+    once = max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds))
+    return 2 * float(once)
+
+
+def consecutive_discards(state: State) -> int:
+    """How many trials were made since one took the lead; the baseline leads first."""
+    best, since = 0.0, 0
+    for trial in state.trials[1:]:
+        found = race.runners([trial])
+        if found and found[0].score > best:
+            best, since = found[0].score, 0
+        else:
+            since += 1
+    return since
+
+
+def _next_try(state: State, plan: Plan) -> Try | None:
+    if plan.all_raced:
+        return _next_of_all(state, plan)
+    return _next_screened(state, plan) or _next_retried(state, plan) or _next_predicted(state, plan)
+
+
+def _tried(state: State) -> set[Choice]:
+    return {trial.choice for trial in state.trials}
+
+
+def _next_of_all(state: State, plan: Plan) -> Try | None:
+    """The most promising choice that was not tried; a level that failed in two contexts is left."""
+    tried, dead = _tried(state), _dead(state)
+    left = [
+        choice
+        for choice in plan.space.choices()
+        if choice not in tried and not dead.intersection(choice) and plan.allowed(choice, state)
+    ]
+    if not left:
+        return None
+    return Try(max(left, key=lambda choice: (sum(plan.priority(option) for option in choice), -len(choice))))
+
+
+def _contexts(state: State) -> list[Choice]:
+    """Choices that work, best first, the baseline among them; of those close to the best the simplest first."""
+    scores = dict(_scores(state))
+    close = max(scores.values()) - race.NEGLIGIBLE
+
+    def rank(choice: Choice) -> tuple[bool, float]:
+        behind = scores[choice] < close
+        return behind, -scores[choice] if behind else len(choice)
+
+    return sorted(scores, key=rank)
+
+
+def _scores(state: State) -> Iterator[tuple[Choice, float]]:
+    """Every choice that works with its score; one that is the same as another has the other's."""
+    known = {runner.trial.id: runner.score for runner in race.runners(state.trials)}
+    for trial in state.trials:
+        if trial.outcome == "baseline":
+            known[trial.id] = 0.0
+        if trial.outcome == "same" and trial.same_as in known:
+            known[trial.id] = known[trial.same_as]
+        if trial.id in known:
+            yield trial.choice, known[trial.id]
+
+
+def _next_screened(state: State, plan: Plan) -> Try | None:
+    """The first level that no trial had yet, in the best context in which it has an effect."""
+    seen = {option for trial in state.trials for option in trial.choice}
+    seen |= {trial.option for trial in state.trials if trial.option is not None}
+    options = sorted(plan.space.options(), key=lambda option: -plan.priority(option))
+    unseen = (option for option in options if option not in seen)
+    return _first_in(_contexts(state), unseen, state, plan)
+
+
+def _first_in(contexts: Sequence[Choice], options: Iterable[Option], state: State, plan: Plan) -> Try | None:
+    """The first level that has an effect in one of the contexts and may be tried there."""
+    tried = _tried(state)
+    for option in options:
+        for context in contexts:
+            choice = plan.space.with_level(context, *option)
+            if option in choice and choice not in tried and plan.allowed(choice, state):
+                return Try(choice, option)
+    return None
+
+
+def _next_retried(state: State, plan: Plan) -> Try | None:
+    """A level that failed once and never worked, in the best context of those least like the one it failed in."""
+    works = {option for trial in state.trials if trial.works for option in trial.choice}
+    for option, trials in _failures(state).items():
+        if option in works or len(trials) > 1:
+            continue
+        failed = set(trials[0].choice)
+        contexts = sorted(_contexts(state), key=lambda context: len(failed.intersection(context)))
+        again = _first_in(contexts, (option,), state, plan)
+        if again is not None:
+            return again
+    return None
+
+
+def _failures(state: State) -> dict[Option, list[Trial]]:
+    """Trials that did not work by the level they were tried for."""
+    found: dict[Option, list[Trial]] = {}
+    for trial in state.trials:
+        option = trial.option or (trial.choice[0] if len(trial.choice) == 1 else None)
+        if not trial.works and option is not None:
+            found.setdefault(option, []).append(trial)
+    return found
+
+
+def _dead(state: State) -> set[Option]:
+    """Levels that worked in no trial and failed in two where all others are known to work."""
+    works = {option for trial in state.trials if trial.works for option in trial.choice}
+    blamed = [
+        option
+        for trial in state.trials
+        if not trial.works
+        for option in trial.choice
+        if works.issuperset(set(trial.choice) - {option})
+    ]
+    return {option for option in blamed if blamed.count(option) > 1} - works
+
+
+Pair = frozenset[Option]
+
+
+def _pairs(choice: Choice) -> set[Pair]:
+    return {frozenset(pair) for pair in itertools.combinations(choice, 2)}
+
+
+def _suspects(state: State) -> tuple[set[Pair], set[Pair]]:
+    """Pairs of levels that were together only in trials that did not work; and those that alone explain one."""
+    innocent = {pair for trial in state.trials if trial.works for pair in _pairs(trial.choice)}
+    left = [_pairs(trial.choice) - innocent for trial in state.trials if not trial.works]
+    return set().union(*left), {pair for pairs in left if len(pairs) == 1 for pair in pairs}
+
+
+def _next_predicted(state: State, plan: Plan) -> Try | None:
+    """The choice that could be best by the model, of those that were not tried, while it is worth a build."""
+    asked_for = sum(trial.option is None for trial in state.trials[1:])
+    ranked = race.runners(state.trials)
+    if asked_for >= plan.predicted_tries or not ranked:
+        return None
+    best = max(_predictions(state, plan), key=lambda pair: (pair[0], -len(pair[1])), default=None)
+    return Try(best[1]) if best is not None and best[0] > ranked[0].score + MIN_WORTH else None
+
+
+def _predictions(state: State, plan: Plan) -> Iterator[tuple[float, Choice]]:
+    """Choices that were not tried and are not known to fail, with what they may well be worth."""
+    expectation = model.Model(list(_scores(state)))
+    works = {option for trial in state.trials if trial.works for option in trial.choice}
+    worth = {option: expectation.expected((option,))[0] for option in works}
+    tried, (suspects, guilty) = _tried(state), _suspects(state)
+    likely = itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT)
+    for choice in dict.fromkeys((*likely, *_neighbours(state, plan, works))):
+        pairs = _pairs(choice)
+        if choice not in tried and works.issuperset(choice) and not guilty & pairs and plan.allowed(choice, state):
+            mean, deviation = expectation.expected(choice)
+            cost = SUSPECT_COST * len(suspects & pairs)
+            yield mean + HOPE * deviation - cost, choice
+
+
+def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice]:
+    """Choices one level away from the leaders."""
+    for context in _contexts(state)[:FIELD]:
+        for knob, _ in context:
+            yield plan.space.with_level(context, knob, DEFAULT)
+        for option in works:
+            yield plan.space.with_level(context, *option)
+
+
+def _next_round(state: State, plan: Plan) -> More | None:
+    field_size = len(state.trials) if len(state.trials) <= RACE_ALL + 1 and plan.all_raced else FIELD
+    trial = race.next_runner(
+        state.trials,
+        plan.measured_by(state),
+        field_size=field_size,
+        max_rounds=plan.yardstick.protocol.max_rounds,
+    )
+    return None if trial is None else More(trial.id)
+
+
+def _contenders(state: State, plan: Plan) -> list[Trial]:
+    """Trials that may beat the baseline, best first: those it was not shown of that they do not."""
+    yardstick = plan.measured_by(state)
+    return [
+        runner.trial
+        for runner in race.simplest_first(race.runners(state.trials))
+        if runner.score > 0 and yardstick.verdict_of(runner.trial).verdict != "DISCARD"
+    ]
+
+
+def _to_confirm(state: State, plan: Plan) -> Trial | None:
+    """The best contender unless it was measured again already; after three that were not confirmed none."""
+    answers = {done.trial: done.confirmed for done in state.confirmations}
+    refused = sum(not confirmed for confirmed in answers.values())
+    for trial in _contenders(state, plan):
+        if answers.get(trial.id) or refused >= CONFIRMED_AT_MOST:
+            return None
+        if trial.id not in answers:
+            return trial
+    return None
+
+
+def champion(state: State) -> Trial:
+    """The best trial that was confirmed, or the baseline when none was."""
+    confirmed = [done.trial for done in state.confirmations if done.confirmed]
+    ranked = race.simplest_first(race.runners(state.trials))
+    return next((runner.trial for runner in ranked if runner.trial.id in confirmed), state.trials[0])
+
+
+def is_finished(state: State, plan: Plan) -> bool:
+    return isinstance(decide(state, plan), Finish)
+
+
+def leader_gain_pct(state: State) -> float | None:
+    """What the leading trial saves so far."""
+    ranked = race.runners(state.trials)
+    return gain_pct(ranked[0].score) if ranked else None

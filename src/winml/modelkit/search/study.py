@@ -1,0 +1,184 @@
+"""The loop: asks what to do, lets it be done, writes down what came of it. It does not know what it optimises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.search import strategy
+from winml.modelkit.search.space import Choice
+from winml.modelkit.search.strategy import Action, Confirm, Confirmation, Finish, More, Plan, State, Try
+from winml.modelkit.search.trial import Outcome, Series, Trial, series_from_json, trial_from_json
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How far a choice got."""
+
+    outcome: Outcome
+    reason: str = ""
+    same_as: str | None = None
+    series: Series | None = None
+    facts: Mapping[str, Any] | None = None
+    calibration: Mapping[str, tuple[float, ...]] | None = None
+    """A/A rounds, when this was the first time they were needed."""
+
+
+class Bench(Protocol):
+    """What a study needs done; each call may take minutes and survives whatever a config does to its process."""
+
+    def attempt(self, choice: Choice, config: dict[str, Any], trials: tuple[Trial, ...], rounds: int) -> Tried:
+        """Build, check and measure a config; `trials` are those before it, the baseline first."""
+        ...
+
+    def more(self, trial: Trial) -> Series:
+        """One more round of a trial."""
+        ...
+
+    def confirm(self, trial: Trial) -> tuple[Verdict, Mapping[str, Any]]:
+        """The verdict of fresh rounds against the baseline, and what was measured."""
+        ...
+
+
+def _extended(trials: tuple[Trial, ...], name: str, more: Series) -> tuple[Trial, ...]:
+    return tuple(
+        replace(t, series=more if t.series is None else t.series.joined(more)) if t.id == name else t for t in trials
+    )
+
+
+def folded(state: State, record: Record) -> State:
+    """The state after one more record; records of other kinds change nothing."""
+    kind, seconds = record["kind"], state.seconds + record.get("seconds", 0.0)
+    if kind == "trial":
+        return replace(state, trials=(*state.trials, trial_from_json(record["trial"])), seconds=seconds)
+    if kind == "rounds":
+        trials = _extended(state.trials, record["trial"], series_from_json(record["series"]))
+        return replace(state, trials=trials, seconds=seconds)
+    if kind == "calibration":
+        values = {clock: tuple(taken) for clock, taken in record["values"].items()}
+        return replace(state, calibration=values, seconds=seconds)
+    if kind == "confirmation":
+        done = Confirmation(record["trial"], record["confirmed"], record["verdict"], record["measured"])
+        return replace(state, confirmations=(*state.confirmations, done), seconds=seconds)
+    return state
+
+
+def replayed(records: Iterable[Record]) -> State:
+    """The state that a journal tells of."""
+    state = State()
+    for record in records:
+        state = folded(state, record)
+    return state
+
+
+class Study:
+    """One search. `append` must have the record on the disk when it returns."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        bench: Bench,
+        *,
+        append: Callable[[dict[str, Any]], None],
+        records: Iterable[Record] = (),
+        because: Callable[[Choice], tuple[Mapping[str, Any], ...]] = lambda choice: (),
+        on_event: Callable[[dict[str, Any]], None] = lambda event: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.plan = plan
+        self.state = replayed(records)
+        self._bench = bench
+        self._append = append
+        self._because = because
+        self._on_event = on_event
+        self._clock = clock
+        self._after: Callable[[], None] = lambda: None
+
+    def watch(self, after: Callable[[], None]) -> None:
+        """Call `after` whenever a record was written."""
+        self._after = after
+        after()
+
+    def run(self) -> str:
+        """Go on until there is nothing left to do; why it ended."""
+        while True:
+            action = strategy.decide(self.state, self.plan)
+            if isinstance(action, Finish):
+                return action.reason
+            self._do(action)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._append(record)
+        self.state = folded(self.state, record)
+        self._after()
+        self._on_event({"event": record["kind"], "record": record, "state": self.state})
+
+    def _do(self, action: Action) -> None:
+        started = self._clock()
+        if isinstance(action, Try):
+            self._try(action, started)
+        elif isinstance(action, More):
+            self._more(action, started)
+        elif isinstance(action, Confirm):
+            self._confirm(action, started)
+
+    def _try(self, action: Try, started: float) -> None:
+        name = f"h{len(self.state.trials)}"
+        self._on_event({"event": "trying", "id": name, "choice": action.choice, "state": self.state})
+        config = self.plan.space.config(action.choice)
+        tried = self._bench.attempt(action.choice, config, self.state.trials, self.plan.rounds)
+        if not self.state.trials and tried.outcome != "baseline":
+            raise RunFailedError(f"the baseline does not work: {tried.reason}", details={"baseline": tried.reason})
+        if tried.calibration is not None:
+            values = {clock: list(taken) for clock, taken in tried.calibration.items()}
+            self._write({"kind": "calibration", "values": values})
+        trial = Trial(
+            id=name,
+            choice=action.choice,
+            outcome=tried.outcome,
+            reason=tried.reason,
+            option=action.option,
+            same_as=tried.same_as,
+            series=tried.series,
+            facts=tried.facts or {},
+            because=self._because(action.choice),
+            seconds=self._clock() - started,
+        )
+        self._write({"kind": "trial", "trial": trial.to_json(), "seconds": trial.seconds})
+
+    def _more(self, action: More, started: float) -> None:
+        trial = self.state.trial(action.trial)
+        self._on_event({"event": "racing", "id": trial.id, "state": self.state})
+        series = self._measured_more(trial)
+        seconds = self._clock() - started
+        self._write({"kind": "rounds", "trial": trial.id, "series": series.to_json(), "seconds": seconds})
+
+    def _measured_more(self, trial: Trial) -> Series:
+        assert trial.series is not None
+        try:
+            return self._bench.more(trial)
+        except RunFailedError as error:
+            # A config that worked and then fails is out of the race, and the search goes on.
+            values: dict[str, tuple[float, ...]] = dict.fromkeys(trial.series.values, ())
+            return Series(trial.series.metric, values, f"it failed in a later round: {error.message}")
+
+    def _confirm(self, action: Confirm, started: float) -> None:
+        trial = self.state.trial(action.trial)
+        self._on_event({"event": "confirming", "id": trial.id, "state": self.state})
+        verdict, measured = self._bench.confirm(trial)
+        self._write(
+            {
+                "kind": "confirmation",
+                "trial": trial.id,
+                "confirmed": verdict.kept,
+                "verdict": verdict.to_json(),
+                "measured": dict(measured),
+                "seconds": self._clock() - started,
+            }
+        )

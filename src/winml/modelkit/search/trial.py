@@ -1,0 +1,162 @@
+"""What became of a choice: how far it got, and the rounds it was measured in against the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from winml.modelkit.bench.judge import Estimate, estimate, judge
+from winml.modelkit.bench.protocols import CompareProtocol
+from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
+from winml.modelkit.search.space import Choice, label
+
+Outcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]
+Metric = Literal["cpu", "wall", "exact"]
+
+EXACT: Metric = "exact"
+"""The metric of what is counted and not timed: one value, no spread."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Round values log(baseline / trial) on each clock, and the clock that decides."""
+
+    metric: Metric
+    values: Mapping[str, tuple[float, ...]]
+    disturbed: str | None = None
+    """Why these rounds decide nothing."""
+
+    @property
+    def deciding(self) -> tuple[float, ...]:
+        return self.values[self.metric]
+
+    def joined(self, more: Series) -> Series:
+        """With more rounds of the same trial."""
+        values = {clock: (*taken, *more.values[clock]) for clock, taken in self.values.items()}
+        return replace(self, values=values, disturbed=more.disturbed or self.disturbed)
+
+    def to_json(self) -> dict[str, Any]:
+        values = {clock: list(taken) for clock, taken in self.values.items()}
+        return {"metric": self.metric, "values": values, "disturbed": self.disturbed}
+
+
+def series_from_json(value: Mapping[str, Any]) -> Series:
+    return Series(value["metric"], {c: tuple(taken) for c, taken in value["values"].items()}, value["disturbed"])
+
+
+def exact(value: float) -> Series:
+    """A value without spread."""
+    return Series(EXACT, {EXACT: (value,)})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A choice that was tried."""
+
+    id: str
+    choice: Choice
+    outcome: Outcome
+    reason: str
+    """Why it got no further, or empty."""
+    option: tuple[str, str] | None = None
+    """The knob and level it was tried for, when it was tried for one."""
+    same_as: str | None = None
+    series: Series | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What else is known: artifact, placement, accuracy, warnings."""
+    because: tuple[Mapping[str, Any], ...] = ()
+    """What spoke for trying it."""
+    seconds: float = 0.0
+
+    @property
+    def label(self) -> str:
+        return label(self.choice)
+
+    @property
+    def works(self) -> bool:
+        return self.outcome in ("baseline", "measured", "same")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "choice": [list(pair) for pair in self.choice],
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "option": None if self.option is None else list(self.option),
+            "same_as": self.same_as,
+            "series": None if self.series is None else self.series.to_json(),
+            "facts": dict(self.facts),
+            "because": [dict(reason) for reason in self.because],
+            "seconds": self.seconds,
+        }
+
+
+def trial_from_json(value: Mapping[str, Any]) -> Trial:
+    option, series = value["option"], value["series"]
+    return Trial(
+        id=value["id"],
+        choice=tuple((knob, level) for knob, level in value["choice"]),
+        outcome=value["outcome"],
+        reason=value["reason"],
+        option=None if option is None else (option[0], option[1]),
+        same_as=value["same_as"],
+        series=None if series is None else series_from_json(series),
+        facts=value["facts"],
+        because=tuple(value["because"]),
+        seconds=value["seconds"],
+    )
+
+
+def _clock(metric: Metric) -> Clock:
+    return "cpu" if metric == "cpu" else "wall"
+
+
+def _other(metric: Metric) -> Clock:
+    return "wall" if metric == "cpu" else "cpu"
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """How series become numbers with a spread: the protocol, and A/A rounds that lend their variance."""
+
+    protocol: CompareProtocol
+    calibration: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def estimate(self, series: Series, metric: Metric | None = None) -> Estimate | None:
+        """Mean and standard error on a clock; None when there is too little to know a spread."""
+        metric = metric or series.metric
+        values = series.values[metric]
+        if metric == EXACT:
+            return Estimate(values[0], 0.0, 1, 1, calibrated=False)
+        return estimate(values, self.calibration.get(metric, ()), self.protocol.lent_df)
+
+    def verdict(self, series: Series) -> Verdict:
+        """What the rounds so far say of the trial against the baseline."""
+        if series.metric == EXACT:
+            return self._counted(series.deciding[0])
+        metric = _clock(series.metric)
+        if series.disturbed is not None:
+            return Verdict("INCONCLUSIVE", series.disturbed, rounds=len(series.deciding), metric=metric)
+        judged = judge(
+            series.deciding,
+            calibration=self.calibration.get(series.metric, ()),
+            other=series.values[_other(series.metric)],
+            protocol=self.protocol,
+            metric=metric,
+            last=True,
+        )
+        assert judged is not None
+        return judged
+
+    def verdict_of(self, trial: Trial) -> Verdict:
+        """The verdict on a measured trial."""
+        assert trial.series is not None
+        return self.verdict(trial.series)
+
+    def _counted(self, value: float) -> Verdict:
+        gain = gain_pct(value)
+        if gain >= self.protocol.keep_pct:
+            return Verdict("KEEP", f"{gain:.1f} % less, counted", gain_pct=gain, interval_pct=(gain, gain))
+        reason = "no less than the baseline, counted"
+        return Verdict("DISCARD", reason, gain_pct=gain, interval_pct=(gain, gain))

@@ -1,0 +1,89 @@
+"""What a search may choose about quantizing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.knob import Knob, Level
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, precision
+
+SCHEMES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("int8", "int8", {}),
+    ("dynamic", "dynamic", {}),
+    ("w8a16", "w8a16", {}),
+    ("fp16", "fp16", {}),
+    ("u8u8", "int8", {"activation_type": "uint8", "weight_type": "uint8", "per_channel": False}),
+    ("s8s8", "int8", {"activation_type": "int8", "weight_type": "int8"}),
+    ("int4", "int4", {}),
+    ("w4a16", "w4a16", {}),
+    ("int16", "int16", {}),
+)
+"""Levels: name, precision word, and what differs from the section the word means on the target."""
+
+OP_TYPES = (("MatMul",), ("Conv",), ("Gemm",), ("MatMul", "Gemm"))
+"""Operators that may be quantized alone."""
+
+
+def _level(target: Target, name: str, word: str, changes: dict[str, Any]) -> Level | None:
+    try:
+        section = precision.quantize_section(target, word, **changes)
+    except RequestError:
+        return None  # the device must not be handed quantized models
+    assert section is not None
+    needs = ("data",) if section.mode == "static" else ()
+    return Level(name, {"precision": word, "quantize": sections.plain(section)}, needs=needs)
+
+
+def _schemes(target: Target) -> tuple[Level, ...]:
+    """Levels whose sections differ; two names for one section would be one config twice."""
+    levels: dict[str, Level] = {}
+    for row in SCHEMES:
+        level = _level(target, *row)
+        if level is not None:
+            levels.setdefault(repr(level.sets["quantize"]), level)
+    return tuple(levels.values())
+
+
+def knobs(target: Target) -> tuple[Knob, ...]:
+    """The scheme, and what can be changed within the schemes that the target has."""
+    schemes = _schemes(target)
+    modes = {level.sets["quantize"]["mode"] for level in schemes}
+    within = tuple(
+        knob
+        for knob in _within(catalog.BY_NAME[target.ep].int8.per_channel)
+        if modes.intersection(knob.when["quantize.mode"])
+    )
+    return (Knob("quantize.scheme", schemes, prior=5.0), *within)
+
+
+def _only(*ops: str) -> Level:
+    return Level("+".join(ops), {"quantize.op_types": list(ops)}, ops=ops)
+
+
+def _within(per_channel: bool) -> tuple[Knob, ...]:
+    """Knobs of a scheme; `per_channel` is what the target's own scheme has."""
+    static, whole = {"quantize.mode": ("static",)}, {"quantize.mode": ("static", "dynamic")}
+    return (
+        Knob("quantize.op_types", tuple(_only(*ops) for ops in OP_TYPES), when=whole, prior=3.0),
+        Knob(
+            "quantize.calibration_method",
+            (
+                Level("percentile", {"quantize.calibration_method": "percentile"}),
+                Level("entropy", {"quantize.calibration_method": "entropy"}),
+            ),
+            when=static,
+        ),
+        Knob(
+            "quantize.per_channel",
+            (Level("off" if per_channel else "on", {"quantize.per_channel": not per_channel}),),
+            when={**whole, "quantize.per_channel": (per_channel,), "quantize.weight_type": ("int8", "uint8")},
+        ),
+        Knob(
+            "quantize.reduce_range",
+            (Level("on", {"quantize.reduce_range": True}),),
+            when={**static, "quantize.weight_type": ("int8", "uint8")},
+        ),
+    )

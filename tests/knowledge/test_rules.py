@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from winml.modelkit.core.config import SCHEMA, BuildConfig, CompileSection, OptimizeSection, QuantizeSection
+from winml.modelkit.core.finding import Finding, Selection
+from winml.modelkit.core.ladder import finding_from_json
+from winml.modelkit.core.target import Target
+from winml.modelkit.knowledge.findings import Knowledge
+from winml.modelkit.knowledge.rules import Advice, applicable, concerns, fact
+
+NPU = Target("qnn", "npu")
+CNN = {
+    "nodes": 10,
+    "ops": {"Conv": 4, "Relu": 4, "Add": 2},
+    "opsets": {"ai.onnx": 17},
+    "conv_share": 0.4,
+    "dynamic_axes": {},
+    "compiled": False,
+}
+HERE = {"onnxruntime": "1.31.1", "qnn": "2.7.0"}
+
+
+@pytest.fixture(scope="module")
+def findings() -> tuple[Finding, ...]:
+    return Knowledge().findings
+
+
+def advice(findings: tuple[Finding, ...], name: str, facts: Any = CNN, target: Target = NPU, **more: Any) -> Advice:
+    found = [a for a in applicable(findings, facts, target, **more) if a.finding == name]
+    assert len(found) == 1, f"{name}: {found}"
+    return found[0]
+
+
+def silent(findings: tuple[Finding, ...], name: str, facts: Any = CNN, target: Target = NPU, **more: Any) -> bool:
+    return all(a.finding != name for a in applicable(findings, facts, target, **more))
+
+
+def test_a_confirmed_hazard_prunes_and_names_its_finding(findings: tuple[Finding, ...]) -> None:
+    found = advice(findings, "npu-006", versions=HERE)
+    assert found.kind == "skip"
+    assert found.action == {"skip": {"passes": ["conv_activation_fusion", "conv_add_activation_fusion"]}}
+    assert "npu-006" in found.reason
+
+
+def test_weak_findings_order_and_never_prune(findings: tuple[Finding, ...]) -> None:
+    confirmed = {f.id for f in findings if f.status == "confirmed"}
+    targets = (NPU, Target("qnn", "gpu"), Target("cpu", "cpu"), Target("dml", "gpu"))
+    for target in targets:
+        for found in applicable(findings, CNN, target):
+            assert found.finding in confirmed or found.kind in ("order", "boost"), found
+    assert advice(findings, "gpu-003", target=Target("qnn", "gpu")).action == {"last": {"compile": True}}
+
+
+def test_a_finding_on_one_ep_says_nothing_on_another(findings: tuple[Finding, ...]) -> None:
+    for target in (Target("qnn", "gpu"), Target("cpu", "cpu"), Target("openvino", "npu")):
+        assert silent(findings, "npu-006", target=target)
+    assert silent(findings, "cpu-102", target=NPU)
+
+
+def test_an_unknown_fact_blocks_what_a_confirmed_finding_would_forbid(findings: tuple[Finding, ...]) -> None:
+    found = advice(findings, "npu-006", facts={**CNN, "compiled": True}, versions=HERE)
+    assert found.kind == "blocked"
+    assert "unknown here: 1 ≤ ops.Conv" in found.reason
+
+
+def test_an_unknown_fact_never_favours(findings: tuple[Finding, ...]) -> None:
+    assert advice(findings, "npu-001", family="dinov2").kind == "boost"
+    assert silent(findings, "npu-001")
+    assert silent(findings, "npu-001", family="vit")
+
+
+def test_a_graph_the_finding_is_not_about_gets_no_advice(findings: tuple[Finding, ...]) -> None:
+    assert silent(findings, "npu-006", facts={**CNN, "ops": {"MatMul": 3}})
+
+
+def test_another_release_of_the_runtime_weakens_a_finding(findings: tuple[Finding, ...]) -> None:
+    found = advice(findings, "npu-006", versions={"onnxruntime": "1.40.0", "qnn": "2.7.0"})
+    assert found.kind == "order"
+    assert "not seen with onnxruntime 1.40.0" in found.reason
+
+
+def test_a_retracted_finding_is_silent(findings: tuple[Finding, ...]) -> None:
+    retracted = next(f for f in findings if f.id == "cpu-008")
+    value = {**retracted.to_json(), "action": {"verb": "avoid", "what": {"compile": True}}}
+    assert applicable([finding_from_json(value)], CNN, Target("cpu", "cpu"), family=None) == []
+
+
+def test_the_rules_of_the_first_search_are_there_as_advice(findings: tuple[Finding, ...]) -> None:
+    assert advice(findings, "npu-002").action == {"start": {"precision": ["w8a16"]}}
+    assert advice(findings, "npu-003").action == {"finish": {"compile": True}, "after": "convergence"}
+    assert advice(findings, "npu-004").action["after"] == "accuracy-collapse"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ops.Conv", 4), ("ops.Erf", 0), ("op_share.Conv", 0.4), ("opset", 17), ("dynamic_axes", 0), ("parameters", None)],
+)
+def test_facts_by_name(name: str, value: float | None) -> None:
+    assert fact(CNN, name) == value
+
+
+def test_operators_are_unknown_without_a_description() -> None:
+    assert fact({}, "ops.Conv") is None
+    assert fact({}, "dynamic_axes") is None
+
+
+def config(**changes: Any) -> BuildConfig:
+    return BuildConfig(schema=SCHEMA, **changes)
+
+
+@pytest.mark.parametrize(
+    ("what", "meant", "spared"),
+    [
+        (
+            Selection(passes=("a", "b")),
+            config(optimize=OptimizeSection(("b",))),
+            config(optimize=OptimizeSection(("c",))),
+        ),
+        (Selection(compile=True), config(compile=CompileSection()), config()),
+        (Selection(precision=("int8",)), config(precision="int8"), config(precision="fp16")),
+        (
+            Selection(quantize={"weight_type": ("int4",), "per_channel": (False,)}),
+            config(quantize=QuantizeSection("static", weight_type="int4")),
+            config(quantize=QuantizeSection("static", weight_type="int4", per_channel=True)),
+        ),
+    ],
+)
+def test_a_selection_means_the_configs_in_which_it_holds(
+    what: Selection, meant: BuildConfig, spared: BuildConfig
+) -> None:
+    assert concerns(what, meant)
+    assert not concerns(what, spared)
+
+
+def test_an_opset_that_is_kept_is_the_models(findings: tuple[Finding, ...]) -> None:
+    what = advice(findings, "cpu-001", target=Target("cpu", "cpu")).what
+    assert concerns(what, config(), opset=21)
+    assert not concerns(what, config(), opset=17)
+    assert concerns(what, config()), "an unknown opset is not permitted"

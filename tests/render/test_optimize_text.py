@@ -1,0 +1,79 @@
+"""What `winml optimize` shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.app.optimize import passes
+from winml.modelkit.render.optimize import optimize_text, passes_text
+
+
+def _result(**changes: Any) -> dict[str, Any]:
+    verification = {
+        "status": "passed", "reason": None, "max_abs": 1e-7, "max_rel": 2.5e-7, "tolerance": 0.001,
+        "runs": [{"dims": {}, "numbers": "0 to 1"}, {"dims": {}, "numbers": "-1 to 1"}],
+    }  # fmt: skip
+    rows = [
+        {"name": "conv_bn_fusion", "status": "changed", "seconds": 0.0021, "note": None},
+        {"name": "gelu_fusion", "status": "no change", "seconds": 0.0, "note": "needs opset 20; the model has 17"},
+        {"name": "pad_fusion", "status": "no change", "seconds": 0.002, "note": None},
+    ]
+    return {
+        "model": "models/net.onnx", "output": "out.onnx", "target": "qnn/npu", "changed": True,
+        "files": [{"path": "out.onnx", "bytes": 2048}], "opset_before": 17, "opset_after": 17, "passes": rows,
+        "nodes_before": 3, "nodes_after": 2, "ops_before": {"Conv": 2, "BatchNormalization": 1},
+        "ops_after": {"Conv": 2}, "verification": verification, **changes,
+    }  # fmt: skip
+
+
+def test_shows_passes_operators_and_the_comparison() -> None:
+    assert (
+        optimize_text(_result())
+        == """\
+net.onnx -> out.onnx for qnn/npu · 2.0 KiB
+3 -> 2 nodes; outputs equal to the input model's on 2 seeded inputs (largest difference 2.5e-07, limit 0.001)
+
+passes
+  conv_bn_fusion  changed      2.10 ms
+  gelu_fusion     no change  0.0000 ms  needs opset 20; the model has 17
+  1 pass: no change
+
+  operator            before  after
+  Conv                     2      2
+  BatchNormalization       1      0  -1"""
+    )
+
+
+def test_no_change_is_said() -> None:
+    text = optimize_text(_result(changed=False, target=None, passes=[]))
+    assert text.splitlines()[1].startswith("no change; outputs equal")
+
+
+def test_a_new_opset_is_said() -> None:
+    assert "3 -> 2 nodes, opset 17 -> 21; outputs" in optimize_text(_result(opset_after=21))
+
+
+def test_outputs_that_were_not_compared_are_not_called_equal() -> None:
+    not_run = {**_result()["verification"], "status": "not run", "reason": "out of memory"}
+    assert "outputs not compared: out of memory" in optimize_text(_result(verification=not_run))
+
+
+def test_outputs_that_differ_are_said_to() -> None:
+    failed = {**_result()["verification"], "status": "failed", "max_rel": None}
+    assert "outputs DIFFERENT from the input model's on 2 seeded inputs (without a distance" in optimize_text(
+        _result(verification=failed)
+    )
+
+
+def test_the_list_has_a_line_per_pass_and_says_what_cannot_act() -> None:
+    lines = passes_text(passes(None, None, None)).splitlines()
+    assert [
+        line for line in lines if line.startswith("conv_bn_fusion ") and "Conv + BatchNormalization -> Conv" in line
+    ]
+    assert [line for line in lines if "unavailable: ONNX Runtime does this only to nodes on DirectML" in line]
+
+
+def test_the_list_for_a_target_names_what_it_refuses() -> None:
+    text = passes_text(passes("qnn/npu", None, None))
+    assert "makes what qnn/npu is not known to take" in text
+    assert "conv_activation_fusion          com.microsoft:FusedConv" in text

@@ -1,0 +1,195 @@
+"""Searches in worlds where the best config is known."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from search_world import Laboratory, World, chosen, random_world, search
+from winml.modelkit.bench.protocols import PROTOCOLS
+from winml.modelkit.core.errors import RunFailedError, WorkerCrashed
+from winml.modelkit.search import strategy
+from winml.modelkit.search.guards import Built, Guarded, Probed
+from winml.modelkit.search.strategy import Limits, Plan
+from winml.modelkit.search.study import Study, replayed
+from winml.modelkit.search.trial import Series, Yardstick
+
+FEW = {"scheme": 3, "fuse": 2}
+MANY = {"scheme": 3, "fuse": 2, "level": 1, "gelu": 1, "norm": 1, "nchwc": 1}
+CLEAR = World(FEW, {("scheme", "l1"): 0.7, ("scheme", "l2"): 0.3, ("fuse", "l1"): 0.05, ("fuse", "l2"): -0.1})
+
+
+def test_few_configs_are_all_tried_and_the_best_is_found() -> None:
+    study, laboratory = search(CLEAR)
+    assert chosen(study) == (("scheme", "l1"), ("fuse", "l1"))
+    assert laboratory.builds == 13, "twelve configs, and the champion once more to confirm it"
+    assert study.state.confirmations[0].confirmed
+
+
+def test_many_configs_are_not_all_built() -> None:
+    regrets, builds = [], []
+    for seed in range(8):
+        world = random_world(MANY, seed)
+        study, laboratory = search(world, seed=seed)
+        regrets.append(world.best() - world.speed(chosen(study)))
+        builds.append(laboratory.builds)
+    assert max(regrets) < 0.012
+    assert sum(builds) / len(builds) < 192 / 4 / 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hazards_are_never_chosen_and_cost_little(seed: int) -> None:
+    world = random_world(MANY, seed, strong=True)
+    study, laboratory = search(world, seed=seed)
+    assert world.valid(chosen(study))
+    assert not world.slow.intersection(chosen(study))
+    assert max(seconds for _, seconds in laboratory.spent) <= 15
+
+
+def test_the_baseline_wins_where_nothing_is_faster() -> None:
+    world = World(FEW, {("scheme", f"l{i}"): -0.1 for i in (1, 2, 3)})
+    study, _ = search(world)
+    assert chosen(study) == ()
+    assert not study.state.confirmations
+
+
+def test_what_is_the_same_is_not_measured_twice() -> None:
+    world = World(FEW, CLEAR.effects, no_effect=frozenset({("fuse", "l1"), ("fuse", "l2")}))
+    study, _ = search(world)
+    outcomes = Counter(trial.outcome for trial in study.state.trials)
+    assert outcomes == {"baseline": 1, "measured": 3, "same": 8}
+    same = [trial for trial in study.state.trials if trial.outcome == "same"]
+    assert all(study.state.trial(trial.same_as or "").choice == trial.choice[:-1] for trial in same)
+    assert chosen(study) == (("scheme", "l1"),)
+
+
+def test_a_level_that_failed_in_one_context_is_tried_in_another() -> None:
+    levels = {**MANY, "fuse": 1}
+    culprit = frozenset({frozenset({("scheme", "l1"), ("gelu", "l1")})})
+    world = World(
+        levels, {("scheme", "l1"): 0.5, ("scheme", "l2"): 0.45, ("gelu", "l1"): 0.3}, crashes=culprit, spread=0.0005
+    )
+    study, _ = search(world)
+    tried = [trial for trial in study.state.trials if trial.option == ("gelu", "l1")]
+    assert [trial.outcome for trial in tried] == ["failed", "measured"]
+    assert chosen(study) == (("scheme", "l2"), ("gelu", "l1"))
+
+
+def test_a_search_that_was_cut_off_anywhere_goes_on_without_losing_or_repeating_a_trial() -> None:
+    world = random_world(MANY, 3)
+    whole: list[dict[str, Any]] = []
+    first, _ = search(world, records=whole)
+    for cut in range(0, len(whole), 5):
+        records = json.loads(json.dumps(whole[:cut]))
+        again, _ = search(world, records=records)
+        assert records[:cut] == whole[:cut]
+        ids = [record["trial"]["id"] for record in records if record["kind"] == "trial"]
+        choices = [json.dumps(record["trial"]["choice"]) for record in records if record["kind"] == "trial"]
+        assert len(ids) == len(set(ids))
+        assert len(choices) == len(set(choices))
+        assert world.best() - world.speed(chosen(again)) < 0.01
+    assert chosen(again) == chosen(first)
+
+
+def test_the_state_is_what_the_records_say() -> None:
+    records: list[dict[str, Any]] = []
+    study, _ = search(CLEAR, records=records)
+    assert replayed(json.loads(json.dumps(records))) == study.state
+
+
+def test_a_finished_search_has_nothing_left_to_do() -> None:
+    records: list[dict[str, Any]] = []
+    search(CLEAR, records=records)
+    count = len(records)
+    _, laboratory = search(CLEAR, records=records)
+    assert len(records) == count
+    assert laboratory.builds == 0
+
+
+def test_the_budget_leaves_time_to_confirm() -> None:
+    budget = 150.0
+    study, laboratory = search(random_world(MANY, 1), limits=Limits(budget_s=budget))
+    assert laboratory.now < budget
+    assert study.state.confirmations
+    assert isinstance(strategy.decide(study.state, study.plan), strategy.Finish)
+
+
+def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
+    world = World(MANY, {("scheme", "l1"): 0.3, ("nchwc", "l1"): 0.2}, spread=0.0005)
+    records: list[dict[str, Any]] = []
+    first, _ = search(world, limits=Limits(budget_s=110), records=records)
+    assert chosen(first) == (("scheme", "l1"),)
+    again, _ = search(world, records=records)
+    assert chosen(again) == (("scheme", "l1"), ("nchwc", "l1"))
+    assert [c.confirmed for c in again.state.confirmations] == [True, True]
+
+
+def test_it_stops_at_a_gain_that_is_enough() -> None:
+    study, laboratory = search(CLEAR, limits=Limits(stop_at_pct=20))
+    assert chosen(study) == (("scheme", "l2"),) or study.plan.space.count(limit=99) > laboratory.builds
+    assert strategy.decide(study.state, study.plan).reason.endswith("20 % of the time")  # type: ignore[union-attr]
+
+
+def test_it_stops_after_many_trials_without_a_new_leader() -> None:
+    world = World(MANY, {("scheme", "l1"): 0.5}, spread=0.0005)
+    study, _ = search(world, limits=Limits(max_discards=4))
+    assert strategy.consecutive_discards(study.state) == 4
+    assert chosen(study) == (("scheme", "l1"),)
+
+
+def test_a_baseline_that_does_not_work_ends_the_search() -> None:
+    class Broken(Laboratory):
+        def probe(self, built: Built) -> Probed:
+            raise WorkerCrashed("the process crashed with SIGSEGV")
+
+    plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
+    study = Study(plan, Guarded(Broken(CLEAR)), append=lambda record: None)
+    with pytest.raises(RunFailedError, match="the baseline does not work: the process crashed"):
+        study.run()
+
+
+def test_a_config_that_fails_in_a_later_round_is_out_of_the_race() -> None:
+    class Fragile(Laboratory):
+        def measure(self, built: Built, *, rounds: int, first: int) -> Series:
+            if first and "('scheme', 'l1')" in built.path:
+                raise WorkerCrashed("the process crashed with SIGSEGV")
+            return super().measure(built, rounds=rounds, first=first)
+
+    world = World(FEW, {("scheme", "l1"): 0.301, ("scheme", "l2"): 0.3}, spread=0.01)
+    plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]))
+    study = Study(plan, Guarded(Fragile(world)), append=lambda record: None)
+    study.run()
+    assert strategy.champion(study.state).choice[0] == ("scheme", "l2")
+    lost = [t for t in study.state.trials if t.series is not None and t.series.disturbed]
+    assert lost
+    assert all("it failed in a later round" in (t.series.disturbed or "") for t in lost if t.series)
+
+
+def test_an_unconfirmed_leader_is_not_the_champion() -> None:
+    class Deceiving(Laboratory):
+        """Confirms nothing of the first scheme: its gain was luck."""
+
+        def confirm(self, built: Built) -> Any:
+            verdict, facts = super().confirm(built)
+            lucky = "('scheme', 'l1')" in built.path
+            return (strategy_verdict(verdict) if lucky else verdict), facts
+
+    def strategy_verdict(verdict: Any) -> Any:
+        from dataclasses import replace
+
+        return replace(verdict, verdict="INCONCLUSIVE")
+
+    plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
+    study = Study(plan, Guarded(Deceiving(CLEAR)), append=lambda record: None)
+    study.run()
+    assert [c.confirmed for c in study.state.confirmations] == [False, False, False]
+    assert strategy.champion(study.state).choice == ()
+
+
+def test_the_gain_of_a_leader_is_known_on_the_way() -> None:
+    study, _ = search(CLEAR)
+    assert strategy.leader_gain_pct(study.state) == pytest.approx(100 * (1 - math.exp(-0.75)), abs=0.5)
