@@ -202,3 +202,28 @@ class FeedProgress(LineProgress):
             self.write(f"{event['name']}: {size(event['done'])} of {size(event['total'])}")
         else:
             self.write(f"{event['event']} {event['name']}")
+
+
+class MatrixProgress(LineProgress):
+    """Finished cells as lines, and over them one line of what is being done, how far the run is and what is left."""
+
+    _standing = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "recorded":
+            self._recorded(event)
+        elif kind in ("cell", "publishing"):
+            word = "building" if kind == "cell" else "publishing"
+            self.write(f"{word} {event['cell'].model.name} {event['cell'].label}{self._standing}")
+
+    def _recorded(self, event: dict[str, Any]) -> None:
+        from winml.modelkit.render.matrix import summary
+
+        row = event["row"]
+        self._standing = f" · {summary(event['progress'], event['disk'])}"
+        self.write("")
+        build = "not built" if row["build_status"] is None else f"build {row['build_status']}"
+        upload = "" if row["upload_status"] == "n/a" else f", {row['upload_status']}"
+        error = f": {row['error']}" if row["error"] else ""
+        say("note", f"{row['hf_id']} {row['combo']}: {build}{upload}{error}")

@@ -56,6 +56,7 @@ class AzureFeed:
     """One feed of a project; versions can never be replaced, and a deleted one stays taken."""
 
     can_delete = False
+    versions_move = False
 
     def __init__(
         self,

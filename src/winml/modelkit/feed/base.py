@@ -128,6 +128,8 @@ class Feed(Protocol):
 
     address: str
     can_delete: bool
+    versions_move: bool
+    """Whether somebody else can make a version lead to other content."""
 
     def check(self) -> None:
         """Raise `UnavailableError` when publishing cannot work: login, reachability, a folder that is none of ours."""

@@ -39,6 +39,7 @@ class FolderFeed:
     """`objects/` holds files by digest, `packages/<package>/<version>.json` names them."""
 
     can_delete = True
+    versions_move = False
 
     def __init__(self, address: str, root: Path) -> None:
         self.address = address

@@ -119,6 +119,7 @@ class OCIFeed:
     """A part of a registry: all repositories whose names start with ours."""
 
     can_delete = True
+    versions_move = True
 
     def __init__(self, address: str, base: str, host: str, repository: str) -> None:
         self.address = address

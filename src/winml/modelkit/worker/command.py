@@ -38,10 +38,12 @@ def run_command(
     out: Path | None = None,
     env: dict[str, str] | None = None,
     on_wait: Callable[[float], None] = lambda _: None,
+    on_start: Callable[[int], None] = lambda _: None,
 ) -> Finished:
     """Run a program; Ctrl-C and a timeout end it and everything it started.
 
-    `output` is what it wrote to stdout and stderr; with a file `out` stdout goes there instead.
+    `output` is what it wrote to stdout and stderr; with a file `out` stdout goes there instead. `on_start` hears the
+    number of the process, `on_wait` how long it has run.
     """
     with contextlib.ExitStack() as files:
         stderr = files.enter_context(log.open("wb"))
@@ -49,6 +51,7 @@ def run_command(
         tree = ProcessTree(argv, cwd=cwd, stderr=stderr, stdout=stdout, env=env)
     started = time.monotonic()
     try:
+        on_start(tree.pid)
         while tree.process.poll() is None:
             elapsed = time.monotonic() - started
             if elapsed > timeout_s:
