@@ -5,6 +5,8 @@ The first word of the file `mood` changes it:
   no-extension    the extension is missing
   invalid-grant   the login has expired
   refreshing      an informational line, and exit 1
+  refreshing-once the same at the next publish only
+  expires         the login has expired when something is published, not before
   tool N          ArtifactTool ends with return code N
   hang            the publish never ends, and has a child that does not either
   hang-after      the same, after the version was made
@@ -113,9 +115,11 @@ def check_call() -> None:
         fail(1, "ERROR: --scope 'project' is required when specifying a value in --project")
     if MOOD == "logged-out":
         fail(1, LOGIN)
-    if MOOD == "invalid-grant":
+    if MOOD == "invalid-grant" or (MOOD == "expires" and sys.argv[3] == "publish"):
         fail(1, "ERROR: Failed to refresh: invalid_grant: AADSTS700082: The refresh token has expired.")
-    if MOOD == "refreshing":
+    if MOOD == "refreshing-once":
+        (ROOT / "mood").write_text("")
+    if MOOD in ("refreshing", "refreshing-once"):
         fail(1, "INFO: Refreshing token for refresh token cache", "ERROR: The connection was reset.")
     if MOOD == "ctrl-c":
         fail(1, "TypeError: ExternalToolInvoker._sigint_handler() takes 1 positional argument but 3 were given")

@@ -14,7 +14,7 @@ from winml.modelkit.store.cache import Cache
 
 States = Mapping[str, CellState]
 
-GRACE_S = 5.0
+GRACE_S = 2.0
 """What another command used this recently is left to it; builds of ours do not run while something is collected."""
 
 
@@ -61,7 +61,8 @@ class Disk:
         """Collect stage results, least recently used first, until a cell fits; what is pinned stays."""
         if self.limit is None:
             return
-        time.sleep(self._grace_s)
+        last_used = max((item.used_at for item in self._cache.objects), default=0.0)
+        time.sleep(min(self._grace_s, max(0.0, last_used + self._grace_s - time.time())))
         elsewhere = self.in_use() - self._cache.size_bytes()
         most = max(0, self.limit - elsewhere - self._cell_bytes)
         self._cache.collect(max_bytes=most, grace_s=self._grace_s)

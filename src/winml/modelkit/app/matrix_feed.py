@@ -18,7 +18,7 @@ from winml.modelkit.feed.base import (
     Unavailable,
     is_proven,
 )
-from winml.modelkit.feed.content import scan
+from winml.modelkit.feed.content import FeedDamaged, scan
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.resume import There
 from winml.modelkit.matrix.state import CellState, Upload
@@ -50,7 +50,10 @@ def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> d
 def _live(feed: Feed, cell: Cell, state: CellState) -> There:
     if state.is_published(feed.address) and not feed.versions_move:
         return There("live")
-    stored = feed.find(cell.package, cell.version)
+    try:
+        stored = feed.find(cell.package, cell.version)
+    except FeedDamaged as error:  # the feed answers, so it is this cell's trouble and no other's
+        return There("damaged", problem=error.message)
     return ABSENT if stored is None else There("live", stored.content.digest, stored.reference)
 
 

@@ -15,9 +15,11 @@ Step = Literal["done", "adopt", "publish", "build", "refuse"]
 class There:
     """What the feed says of a version; `reference` only where a version can be moved or was not known here."""
 
-    state: Literal["live", "reserved", "absent", "not-asked"]
+    state: Literal["live", "reserved", "absent", "damaged", "not-asked"]
     digest: str | None = None
     reference: str | None = None
+    problem: str | None = None
+    """What is wrong with a damaged one."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ def decide(state: CellState, there: There, *, feed: str | None, is_here: bool) -
     published = state.is_published(feed)
     if there.state == "not-asked":
         return Decision("done") if published else Decision("publish" if built else "build")
+    if there.state == "damaged":
+        return Decision("refuse", there.problem)
     if there.state == "reserved":
         return Decision("refuse", "its version was deleted from the feed and stays taken; use another `--run-stamp`")
     if there.state == "absent":
