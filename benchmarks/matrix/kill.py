@@ -24,15 +24,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import model_zoo
 from feed_zoo import RegistryServer, docker_registry, skopeo
-
 from winml.modelkit import sample
 
 PUT = re.compile(r'"PUT /v2/models/[^ ]+/manifests/([^ ]+) HTTP/1\.1" 201')
+ROOT = Path(__file__).resolve().parents[2]
 WINML = [sys.executable, "-m", "winml.modelkit"]
 
 

@@ -1,0 +1,114 @@
+"""Eight combos of a model in one matrix, against eight separate builds and against one: wall time, CPU time and disk.
+
+    python benchmarks/matrix/run.py [--pairs 3] [--jobs 1] [--json FILE]
+
+Every arm starts with an empty store of its own; the arms of a pair run one after another. `one` is the dearest of the
+eight, that of QNN's NPU, which is quantized. Ratios are within a pair, the median over pairs. Goal: 2x one build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+import model_zoo
+from winml.modelkit.app.matrix_disk import bytes_in
+from winml.modelkit.matrix.plan import COMBOS
+
+GOAL = 2.0
+WINML = [sys.executable, "-m", "winml.modelkit"]
+OPTIONS = ["--calibration", "random", "--samples", "16"]
+DEAREST = "qnn/npu"
+
+
+def saved(root: Path) -> dict[str, Path]:
+    """A CNN and a text encoder of some 40 and 45 MB."""
+    models = {
+        "CNN": model_zoo.conv_net(channels=1024, size=32),
+        "text encoder": model_zoo.encoder(layers=6, width=384, heads=12, tokens=64, words=3000),
+    }
+    return {name: model_zoo.saved(m, root / f"{name.replace(' ', '_')}.onnx") for name, m in models.items()}
+
+
+def cost(argv: list[str], cache: Path) -> dict[str, float]:
+    """Wall and CPU seconds of a command with everything it starts."""
+    env = {**os.environ, "WINML_CACHE": str(cache)}
+    started = time.perf_counter()
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env)
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"{argv} ended with {process.returncode}: {errors.decode()}")
+    return {"wall_s": time.perf_counter() - started, "cpu_s": usage.ru_utime + usage.ru_stime}
+
+
+def build(model: Path, target: str, place: Path) -> dict[str, float]:
+    words = [*WINML, "build", "-m", str(model), "--target", target, "-o", str(place / "out")]
+    place.mkdir(parents=True)
+    calibrated = OPTIONS if target == DEAREST else []
+    return cost([*words, *calibrated], place / "cache") | {"disk": float(bytes_in(place))}
+
+
+def matrix(model: Path, place: Path, jobs: int) -> dict[str, float]:
+    place.mkdir(parents=True)
+    words = [*WINML, "matrix", "run", "-m", str(model), *OPTIONS, "--jobs", str(jobs), "-o", str(place / "out")]
+    return cost(words, place / "cache") | {"disk": float(bytes_in(place))}
+
+
+def pair(model: Path, root: Path, jobs: int) -> dict[str, dict[str, float]]:
+    """Eight builds on their own, one of which is `one`, and the matrix."""
+    alone = {str(t): build(model, str(t), root / f"alone-{t.ep}-{t.device}") for t in COMBOS}
+    found = {
+        "one": alone[DEAREST],
+        "eight": {key: sum(arm[key] for arm in alone.values()) for key in alone[DEAREST]},
+        "matrix": matrix(model, root / "matrix", jobs),
+    }
+    shutil.rmtree(root)
+    return found
+
+
+def report(name: str, pairs: list[dict[str, dict[str, float]]]) -> dict[str, object]:
+    rows: dict[str, object] = {}
+    for key in ("wall_s", "cpu_s", "disk"):
+        to_one = [p["matrix"][key] / p["one"][key] for p in pairs]
+        to_eight = [p["matrix"][key] / p["eight"][key] for p in pairs]
+        middle = statistics.median(to_one)
+        rows[key] = {"to_one": to_one, "to_eight": to_eight}
+        print(
+            f"{name:13} {key:7} {middle:5.2f} x one build ({min(to_one):.2f} … {max(to_one):.2f}; goal {GOAL}: "
+            f"{'ok' if middle <= GOAL else 'MISSED'})   {statistics.median(to_eight):5.2f} x eight builds",
+            flush=True,
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    results = {}
+    with tempfile.TemporaryDirectory(prefix="winml-bench-") as folder:
+        root = Path(folder)
+        for name, model in saved(root).items():
+            print(f"{name}: {model.stat().st_size / 1e6:.1f} MB", flush=True)
+            results[name] = report(name, [pair(model, root / "pair", given.jobs) for _ in range(given.pairs)])
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
