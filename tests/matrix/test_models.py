@@ -59,6 +59,12 @@ def test_what_is_wrong_with_a_line_is_said_with_its_number(line: str, message: s
         _parsed(f"# list\n{line}\n", base)
 
 
+def test_only_what_is_not_onnx_is_exported_for_its_task(base: Path) -> None:
+    (base / "folder").mkdir()
+    found = {word: named(word, base).is_exported for word in ("a.onnx", "x", "folder", "org/bert", "org/n/f.onnx")}
+    assert found == {"a.onnx": False, "x": False, "folder": True, "org/bert": True, "org/n/f.onnx": True}
+
+
 def test_a_model_that_stands_there_twice_is_an_error_but_two_tasks_of_it_are_not(base: Path) -> None:
     with pytest.raises(RequestError, match="twice"):
         checked(_parsed("a.onnx\n./a.onnx", base))

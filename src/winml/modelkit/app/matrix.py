@@ -388,8 +388,8 @@ class _Run:
 
 def _guess(cells: tuple[Cell, ...]) -> int:
     """What a cell may take before one was built: its model optimized and quantized; 0 when its size is not known."""
-    sizes = {Path(cell.model.source) for cell in cells if cell.model.is_file}
-    return 2 * max((path.stat().st_size for path in sizes), default=0)
+    files = {path for cell in cells if (path := Path(cell.model.source)).is_file()}
+    return 2 * max((path.stat().st_size for path in files), default=0)
 
 
 # Status

@@ -58,11 +58,11 @@ class Builder:
     def accept(self, cell: Cell, result: Result) -> Build:
         """Move what a job built to its place; of a job that failed only the log stays."""
         staged = self._staged.pop(cell.version)
+        self.cache.remove_work(result.pids)
         answer = _answer(result)
         if result.status == "ok" and answer.get("ok") is True:
             return self._built(cell, self.folder.place(staged, cell), result, answer)
         self.folder.discard(staged)
-        self.cache.remove_work(result.pids)
         self.folder.log(cell, result.log + result.output)
         error = answer.get("error") or {}
         if error.get("code") == DiskFull.code:
@@ -122,7 +122,7 @@ def _replace_by_link(path: Path, by: Path) -> None:
 def build_words(cell: Cell, options: BuildOptions) -> list[str]:
     """The `winml build` of a cell, without the folder it goes to."""
     words = ["build", "-m", cell.model.source, "--target", str(cell.target), "-p", cell.precision]
-    if cell.model.task is not None and not cell.model.is_file:
+    if cell.model.task is not None and cell.model.is_exported:
         words += ["--task", cell.model.task]
     data = cell.model.data or options.data
     if cell.calibrated and data is not None:

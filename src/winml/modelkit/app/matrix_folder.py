@@ -81,9 +81,8 @@ class MatrixFolder:
     def prepare(self) -> None:
         """Clear away what a killed run left half done."""
         shutil.rmtree(self._building, ignore_errors=True)
-        for left in self.path.rglob(f"{atomic.TEMPORARY}*"):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
+        for left in [*self.path.glob(f"{atomic.TEMPORARY}*"), *self.path.glob(f"*/{atomic.TEMPORARY}*")]:
+            shutil.rmtree(left, ignore_errors=True)
         value = {
             "winml": __version__,
             "python": platform.python_version(),

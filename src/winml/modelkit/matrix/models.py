@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.build_folder import MODEL
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.feed import names
@@ -37,8 +38,10 @@ class Model:
         return names.package(self.name, self.task)
 
     @property
-    def is_file(self) -> bool:
-        return Path(self.source).exists()
+    def is_exported(self) -> bool:
+        """Whether it is something else than ONNX, so that its task says what becomes of it."""
+        path = Path(self.source)
+        return not path.is_file() and not (path / MODEL).is_file()
 
 
 def named(source: str, base: Path, *, where: str = "", **about: str | None) -> Model:
@@ -48,7 +51,7 @@ def named(source: str, base: Path, *, where: str = "", **about: str | None) -> M
     name = about.pop("name", None)
     if path.exists():
         model = Model(str(path), name or _stem(path), **about)
-    elif path.suffix == ".onnx" or source.startswith((".", "/", "~")):
+    elif _is_path(source):
         raise RequestError(f"{where}model not found: `{source}`")
     else:
         model = Model(source, name or source, **about)
@@ -58,6 +61,11 @@ def named(source: str, base: Path, *, where: str = "", **about: str | None) -> M
     if not samples.exists():
         raise RequestError(f"{where}calibration data not found: `{data}`")
     return Model(model.source, model.name, model.task, model.priority, str(samples))
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word that leads nowhere can only be a path; `org/name/file.onnx` may be a file of a hub."""
+    return word.startswith((".", "/", "~")) or (word.endswith(".onnx") and word.count("/") < 2) or "\\" in word
 
 
 def _stem(path: Path) -> str:
