@@ -122,8 +122,8 @@ def disturbed(world: World, stamp: str, kinds: list[str], rng: random.Random, to
     for number, kind in enumerate(kinds):
         process = world.start(stamp)
         try:
-            process.communicate(timeout=rng.uniform(0.2, 0.6 * took_s))
-            assert process.returncode == 0
+            _, text = process.communicate(timeout=rng.uniform(0.2, took_s / 3))
+            assert process.returncode == 0, text
             return number
         except subprocess.TimeoutExpired:
             pass

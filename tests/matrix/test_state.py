@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from winml.modelkit.core.errors import DataError
@@ -23,6 +25,23 @@ def test_a_new_build_takes_back_what_was_said_of_publishing_the_old_one() -> Non
 def test_a_record_that_lacks_something_is_an_error() -> None:
     with pytest.raises(DataError, match="cannot be read"):
         replayed([{"record": "build", "version": "v"}])
+
+
+@pytest.mark.parametrize(
+    ("state", "proven"),
+    [
+        (CellState(BUILT, SENT), True),
+        (CellState(BUILT, replace(SENT, digest="sha256:other")), False),
+        (CellState(BUILT, replace(SENT, digest=None)), False),
+        (CellState(replace(BUILT, digest=None), replace(SENT, digest=None)), False),
+        (CellState(BUILT, replace(SENT, status="exists-skipped")), False),
+        (CellState(BUILT, replace(SENT, status="timeout")), False),
+        (CellState(BUILT), False),
+        (CellState(None, SENT), False),
+    ],
+)
+def test_a_folder_may_go_only_when_the_feed_has_what_was_built(state: CellState, proven: bool) -> None:
+    assert state.is_proven == proven
 
 
 @pytest.mark.parametrize(

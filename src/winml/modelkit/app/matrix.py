@@ -246,19 +246,32 @@ class _Run:
 
     def carry_out(self, there: Mapping[str, There]) -> dict[str, Any]:
         """Everything between an open journal and the result."""
-        self._folder.prepare()
-        decisions = {cell.version: self._decide(cell, there[cell.version]) for cell in self._cells}
-        self._journal.append(self._run_record().to_json())
-        pending = [cell for cell in self._cells if decisions[cell.version].step == "build"]
-        self._pins = Pins(self._cache, self._cells, pending, self._states)
-        self._settle(decisions, there)
-        missing = self._missing_compilers(pending)
-        for cell in pending:
-            if cell.target in missing:
-                self._record(cell, Build("failed", COMPILE.name, 0.0, now(), error=missing[cell.target]))
-        publish = [cell for cell in self._cells if decisions[cell.version].step == "publish"]
-        self._loop([cell for cell in pending if cell.target not in missing], publish)
+        with LocalPool(self._request.jobs, notes=self._folder.notes) as pool:
+            self._cache.remove_work(pool.ended)
+            self._folder.prepare()
+            self._clear_published()
+            decisions = {cell.version: self._decide(cell, there[cell.version]) for cell in self._cells}
+            self._journal.append(self._run_record().to_json())
+            pending = [cell for cell in self._cells if decisions[cell.version].step == "build"]
+            self._pins = Pins(self._cache, self._cells, pending, self._states)
+            self._settle(decisions, there)
+            missing = self._missing_compilers(pending)
+            for cell in pending:
+                if cell.target in missing:
+                    self._record(cell, Build("failed", COMPILE.name, 0.0, now(), error=missing[cell.target]))
+            publish = [cell for cell in self._cells if decisions[cell.version].step == "publish"]
+            self._loop(pool, [cell for cell in pending if cell.target not in missing], publish)
         return self._ended()
+
+    def _clear_published(self) -> None:
+        """Remove folders that the run before was killed over: journalled as published, and still just that content."""
+        runs = [value for value in self._journal.replay.records if value.get("record") == "run"]
+        if self._request.keep_local or not runs or runs[-1]["keep_local"]:
+            return
+        for cell in self._cells:
+            state = self._state(cell)
+            if state.is_proven and self._folder.holds(cell, state):
+                self._folder.remove(cell)
 
     def _decide(self, cell: Cell, there: There) -> Decision:
         state = self._state(cell)
@@ -278,6 +291,8 @@ class _Run:
             if decision.step == "adopt":
                 assert self._address is not None
                 self._record(cell, Upload("uploaded", self._address, now(), None, found.digest, found.reference, 0))
+                if self._folder.of(cell).exists():
+                    self.notes.append(f"`{self._folder.of(cell)}` is not what the feed has, so it stays")
             elif decision.step == "refuse":
                 assert self._address is not None
                 self._record(cell, Upload("failed", self._address, now(), decision.reason, found.digest))
@@ -293,20 +308,24 @@ class _Run:
                 found[target] = absent.message
         return found
 
-    def _loop(self, pending: list[Cell], publish: list[Cell]) -> None:
+    def _loop(self, pool: LocalPool, pending: list[Cell], publish: list[Cell]) -> None:
         publisher = None
         if self._feed is not None:
             publisher = Publisher(self._feed, self._folder, self._request.skip_existing, self._tell).publish
-        with LocalPool(self._request.jobs, notes=self._folder.notes) as pool:
-            self._cache.remove_work(pool.ended)
-            builder = Builder(self._folder, self._cache, self._request.plan.options)
-            tools = Tools(pool, builder.job, builder.accept, publisher, self._record, self._disk, self._tell)
-            try:
-                Loop(tools, pending).run(publish)
-            except UnavailableError as error:
-                raise self._stopped(error) from error
-            except KeyboardInterrupt:
-                raise Interrupted("interrupted", hint=self._again(), details=self._result()) from None
+        builder = Builder(self._folder, self._cache, self._request.plan.options)
+        tools = Tools(pool, builder.job, builder.accept, publisher, self._ended_cell, self._disk, self._tell)
+        try:
+            Loop(tools, pending).run(publish)
+        except UnavailableError as error:
+            raise self._stopped(error) from error
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted", hint=self._again(), details=self._result()) from None
+
+    def _ended_cell(self, cell: Cell, happened: Build | Upload) -> None:
+        """Write down what happened; only then do the files go that were published a moment ago."""
+        self._record(cell, happened)
+        if self._state(cell).is_proven and not self._request.keep_local:
+            self._folder.remove(cell)
 
     def _stopped(self, error: UnavailableError) -> ModelkitError:
         hint = f"{error.hint}; then {self._again()}" if error.hint else self._again()
@@ -316,7 +335,7 @@ class _Run:
         return f"go on with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"
 
     def _record(self, cell: Cell, happened: Build | Upload) -> None:
-        """Make something that happened last; only then do files go that it makes superfluous."""
+        """Make something that happened last, and tell."""
         self._journal.append(record(cell.version, happened))
         self._states[cell.version] = self._state(cell).after(happened)
         if isinstance(happened, Build):
@@ -325,8 +344,6 @@ class _Run:
         elif happened.status == "uploaded":
             self._sent.append(happened.sent_bytes)
             self._pins.published(cell)
-            if not self._request.keep_local:
-                self._folder.remove(cell)
         self._folder.write_results(self._cells, self._states, self._address)
         self._tell({"event": "recorded", "row": self._row(cell), "progress": self._progress(), "disk": self._in_use()})
 
@@ -337,6 +354,7 @@ class _Run:
             cells=tuple(cell.to_json() for cell in self._cells),
             jobs=self._request.jobs,
             max_disk=self._request.max_disk,
+            keep_local=self._request.keep_local,
             at=now(),
         )
 
@@ -377,7 +395,7 @@ class _Run:
         counts = result["progress"]
         if counts["done"] == counts["total"]:
             return result
-        failed = [f"{r['hf_id']} {r['combo']}" for r in result["cells"] if r["error"] is not None]
+        failed = [f"{cell.model.name} {cell.label}" for cell in self._cells if self._state(cell).has_failed]
         listed = ", ".join(failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
         message = f"{len(failed)} of {counts['total']} cells failed: {listed}"
         kind = PartlyDone if counts["done"] else RunFailedError

@@ -43,6 +43,7 @@ class RunRecord:
     cells: tuple[dict[str, Any], ...]
     jobs: int
     max_disk: int | None
+    keep_local: bool
     at: str
 
     def to_json(self) -> dict[str, Any]:
@@ -75,7 +76,8 @@ class MatrixFolder:
             raise RequestError(
                 f"`{self.path}` holds a run", hint="go on with `--continue`, or name a new folder with `-o`"
             )
-        if not started and self.path.is_dir() and any(self.path.iterdir()):
+        # A run that was killed as it began may have left the lock of its journal.
+        if not started and self.path.is_dir() and any(path.name != f"{JOURNAL}.lock" for path in self.path.iterdir()):
             raise RequestError(f"output folder `{self.path}` holds other files", hint="name a new folder")
 
     def prepare(self) -> None:

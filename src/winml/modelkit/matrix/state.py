@@ -68,6 +68,13 @@ class CellState:
         return self.is_published(feed)
 
     @property
+    def is_proven(self) -> bool:
+        """Whether a feed was seen to have the very content that was built: the one reason to remove a cell's folder."""
+        if self.build is None or self.upload is None or self.build.digest is None:
+            return False
+        return self.upload.status == "uploaded" and self.upload.digest == self.build.digest
+
+    @property
     def has_failed(self) -> bool:
         last = self.upload or self.build
         return last is not None and last.status in ("failed", "timeout")
