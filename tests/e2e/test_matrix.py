@@ -21,7 +21,7 @@ import pytest
 from test_commands import SCHEMAS, failed, valid, winml
 
 import model_zoo
-from feed_zoo import PASSWORD_HASH, RegistryServer, StandInAz, contents, skopeo
+from feed_zoo import PASSWORD_HASH, RegistryServer, StandInAz, contents, quiet, skopeo
 from winml.modelkit import sample
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.oci import manifest_of
@@ -199,6 +199,30 @@ def test_published_cells_lose_their_local_files_and_a_second_run_sends_nothing(t
     assert winml("inspect", "-m", pulled).returncode == 0
 
 
+def test_a_folder_that_was_published_goes_later_too_unless_it_is_something_else_by_then(
+    tmp_path: Path, store: Path
+) -> None:
+    feed, out = f"folder:{tmp_path / 'feed'}", tmp_path / "out"
+    args = ("--sample", *ONE, "--feed", feed, "--run-stamp", "s1", "-o", out, "--continue")
+    (cell,) = _run(*args)["cells"]
+
+    def back() -> None:
+        """As if the run had been killed just before it removed the folder."""
+        with closing(open_feed(feed)) as opened:
+            stored = opened.find("digits", cell["version"])
+            assert stored is not None
+            opened.fetch(stored, out / "digits", only=stored.content, overwrite=False, on_event=quiet)
+
+    back()
+    assert _run(*args)["sent_bytes"] == 0
+    assert _folders(out) == set()
+    back()
+    (out / "digits/model.onnx").unlink()
+    (out / "digits/model.onnx").write_bytes(b"mine")
+    assert _run(*args)["progress"]["done"] == 1
+    assert (out / "digits/model.onnx").read_bytes() == b"mine"
+
+
 def test_going_on_needs_no_clock_and_no_stamp_in_the_folder_of_the_run(tmp_path: Path, store: Path) -> None:
     out = tmp_path / "out"
     args = ("--sample", *ONE, "-o", out)
@@ -208,6 +232,8 @@ def test_going_on_needs_no_clock_and_no_stamp_in_the_folder_of_the_run(tmp_path:
     assert "holds the run `99991231`, not `s2`" in failed(
         winml("matrix", "run", *args, "--continue", "--run-stamp", "s2"), 2
     )
+    (out / "digits/build_manifest.json").unlink()
+    assert "files that are not of a build" in failed(winml("matrix", "run", *args, "--continue"), 2)
     shutil.rmtree(out / "digits")
     assert _run(*args, "--continue")["cells"][0]["build_status"] == "ok"
     assert (out / "digits/model.onnx").is_file()

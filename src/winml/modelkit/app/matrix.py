@@ -246,13 +246,16 @@ class _Run:
 
     def carry_out(self, there: Mapping[str, There]) -> dict[str, Any]:
         """Everything between an open journal and the result."""
-        with LocalPool(self._request.jobs, notes=self._folder.notes) as pool:
+        devices = {cell.label: 1 for cell in self._cells}
+        with LocalPool(self._request.jobs, has=devices, notes=self._folder.notes) as pool:
             self._cache.remove_work(pool.ended)
             self._folder.prepare()
             self._clear_published()
             decisions = {cell.version: self._decide(cell, there[cell.version]) for cell in self._cells}
-            self._journal.append(self._run_record().to_json())
             pending = [cell for cell in self._cells if decisions[cell.version].step == "build"]
+            for cell in pending:
+                self._folder.check_place(cell)
+            self._journal.append(self._run_record().to_json())
             self._pins = Pins(self._cache, self._cells, pending, self._states)
             self._settle(decisions, there)
             missing = self._missing_compilers(pending)

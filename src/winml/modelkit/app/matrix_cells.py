@@ -16,7 +16,7 @@ from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.state import COMPLETE, Build, BuildStatus
 from winml.modelkit.pipeline.table import COMPILE, QUANTIZE
-from winml.modelkit.store import atomic
+from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker import exit_reason
 
@@ -45,15 +45,22 @@ class Builder:
     cache: Cache
     options: BuildOptions
     _staged: dict[str, Path] = field(default_factory=dict)
-    _copies: dict[str, tuple[Path, tuple[int, int]]] = field(default_factory=dict)
-    """Files that had to be copied, by digest, and how they looked then."""
+    _copies: dict[str, Path] = field(default_factory=dict)
+    """Files that had to be copied, by digest."""
 
     def job(self, cell: Cell) -> Job:
         staged = self.folder.staged(cell)
         staged.parent.mkdir()
         self._staged[cell.version] = staged
         argv = (sys.executable, "-m", "winml.modelkit", *build_words(cell, self.options), "-o", str(staged), "--json")
-        return Job(cell.version, argv, timeout_s=self.options.timeout_s, retries=self.options.retries)
+        return Job(
+            cell.version,
+            argv,
+            # A device that compiles is used by one process at a time.
+            needs={cell.label: 1} if cell.compile else {},
+            timeout_s=self.options.timeout_s,
+            retries=self.options.retries,
+        )
 
     def accept(self, cell: Cell, result: Result) -> Build:
         """Move what a job built to its place; of a job that failed only the log stays."""
@@ -87,25 +94,20 @@ class Builder:
             digest=content.digest,
             bytes=sum(entry.bytes for _, entry in content.blobs().values()),
             objects=tuple(sorted(set(manifest["objects"].values()))),
-            shared=tuple(sorted({digest for files in shared for digest in files})),
+            shared=tuple(sorted({name for files in shared for name in files})),
             files_by=manifest["files_by"],
             computed=tuple(run["stage"] for run in answer["stages"] if run["cache"] == "miss"),
         )
 
     def _link_copies(self, folder: Path, objects: Mapping[str, str]) -> None:
         """On another volume than the store's, files that cells have in common stand there once as well."""
-        for name, digest in objects.items():
-            path = folder / name
-            first, state = self._copies.setdefault(digest, (path, _state(path)))
-            if first != path and first.exists() and _state(first) == state:
-                _replace_by_link(path, first)
+        for file, name in objects.items():
+            first = self._copies.get(name)
+            # It lies where users can write, so that only its content tells whether it still is what it was.
+            if first is not None and first.is_file() and digest.of_file(first) == name:
+                _replace_by_link(folder / file, first)
             else:
-                self._copies[digest] = (path, _state(path))
-
-
-def _state(path: Path) -> tuple[int, int]:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns
+                self._copies[name] = folder / file
 
 
 def _replace_by_link(path: Path, by: Path) -> None:

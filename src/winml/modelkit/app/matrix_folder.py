@@ -100,6 +100,11 @@ class MatrixFolder:
     def of(self, cell: Cell) -> Path:
         return self.path / cell.folder
 
+    def check_place(self, cell: Cell) -> None:
+        """Raise when a cell's folder holds files that no build has put there: a new build would take their place."""
+        if self.of(cell).exists():
+            folders.look(self.of(cell))
+
     def staged(self, cell: Cell) -> Path:
         """Where a job builds a cell: a name that no process of an earlier run can know."""
         self._building.mkdir(parents=True, exist_ok=True)
