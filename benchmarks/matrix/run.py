@@ -20,6 +20,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "quantize"))
+
+import models
 
 import model_zoo
 from winml.modelkit.app.matrix_disk import bytes_in
@@ -32,12 +35,9 @@ DEAREST = "qnn/npu"
 
 
 def saved(root: Path) -> dict[str, Path]:
-    """A CNN of 19 MB and a text encoder of 47 MB."""
-    models = {
-        "CNN": model_zoo.conv_net(channels=512, size=32),
-        "text encoder": model_zoo.encoder(layers=6, width=384, heads=12, tokens=64, words=3000),
-    }
-    return {name: model_zoo.saved(m, root / f"{name.replace(' ', '_')}.onnx") for name, m in models.items()}
+    """A residual CNN and a text encoder of six layers, with random weights."""
+    encoder = model_zoo.encoder(layers=6, width=384, heads=12, tokens=64, words=3000)
+    return {"CNN": models.saved("residual", root), "text encoder": model_zoo.saved(encoder, root / "text.onnx")}
 
 
 def cost(argv: list[str], cache: Path) -> dict[str, float]:
