@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.errors import DiskFull, UnavailableError
 from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.local import LocalPool
 
@@ -183,8 +185,6 @@ def test_what_a_killed_pool_left_running_is_ended_by_the_next_one(tmp_path: Path
         "pool.submit(Job('a', (sys.executable, '-c', sleeping)))\n"
         "time.sleep(600)"
     )
-    import subprocess
-
     parent = subprocess.Popen([sys.executable, "-c", code])
     notes = tmp_path / "notes"
     deadline = time.monotonic() + 60
@@ -200,3 +200,14 @@ def test_what_a_killed_pool_left_running_is_ended_by_the_next_one(tmp_path: Path
         assert set(pool.ended) == {left, os.getpid()}
     assert gone(left)
     assert not list(notes.glob("[0-9]*"))
+
+
+def test_trouble_of_the_machine_is_raised_to_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refused)
+    with LocalPool(1) as pool:
+        pool.submit(job("a", ""))
+        with pytest.raises(DiskFull):
+            pool.wait(30)

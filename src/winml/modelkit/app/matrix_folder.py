@@ -144,10 +144,9 @@ class MatrixFolder:
             return False
         return scan(self.of(cell)).content.digest == state.build.digest
 
-    def log(self, cell: Cell, text: str) -> Path:
+    def log(self, cell: Cell, text: str) -> None:
         path = self.path / LOGS / f"{cell.folder.replace('/', '.')}.log"
         atomic.write_bytes(path, text.encode("utf-8", "replace"))
-        return path
 
     def write_results(self, cells: Iterable[Cell], states: Mapping[str, CellState], feed: str | None) -> None:
         """Write what became of every cell that something has become of."""

@@ -25,7 +25,7 @@ class LocalPool:
         self._held: Counter[str] = Counter()
         self._queued: list[Job] = []
         self._running: dict[str, tuple[Job, threading.Thread]] = {}
-        self._done: queue.SimpleQueue[Result] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[str, Result | BaseException]] = queue.SimpleQueue()
         self._cancelled = threading.Event()
         self._leftovers = None if notes is None else Leftovers(notes)
         self.ended = () if self._leftovers is None else self._leftovers.end()
@@ -49,12 +49,14 @@ class LocalPool:
 
     def wait(self, timeout_s: float) -> Result | None:
         try:
-            result = self._done.get(timeout=timeout_s)
+            name, result = self._done.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        job, thread = self._running.pop(result.job)
+        job, thread = self._running.pop(name)
         thread.join()
         self._held.subtract(job.needs)
+        if isinstance(result, BaseException):
+            raise result
         self._start()
         return result
 
@@ -71,11 +73,18 @@ class LocalPool:
         return all(self._held[name] + count <= self._has.get(name, 0) for name, count in job.needs.items())
 
     def _run(self, job: Job) -> None:
-        note = (lambda _: None) if self._leftovers is None else self._leftovers.note
-        result = run_job(job, cancelled=self._cancelled.is_set, on_start=note)
-        if self._leftovers is not None:
-            self._leftovers.forget(result.pids)
-        self._done.put(result)
+        try:
+            self._done.put((job.id, self._noted(job)))
+        except BaseException as error:  # noqa: BLE001 - trouble of this machine, or a bug: raised to whoever waits
+            self._done.put((job.id, error))
+
+    def _noted(self, job: Job) -> Result:
+        """Run a job, noted while it runs."""
+        if self._leftovers is None:
+            return run_job(job, cancelled=self._cancelled.is_set)
+        result = run_job(job, cancelled=self._cancelled.is_set, on_start=self._leftovers.note)
+        self._leftovers.forget(result.pids)
+        return result
 
     def close(self) -> None:
         self._queued.clear()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.store import atomic
 from winml.modelkit.worker.command import Finished, run_command
 
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
@@ -44,27 +45,39 @@ def run_job(
 
 
 def _attempt(job: Job, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+    try:
+        # Temporary files go with the folder, also those of a program that had to be killed.
+        folder = tempfile.TemporaryDirectory(prefix="winml-job-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise atomic.refused(error, Path(tempfile.gettempdir())) from error
+    with folder as name:
+        return _started(job, Path(name), cancelled, on_start)
+
+
+def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     def look(_: float) -> None:
         if cancelled():
             raise _Cancelled
 
-    # Temporary files go with the folder, also those of a program that had to be killed.
-    with tempfile.TemporaryDirectory(prefix="winml-job-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        out, log = folder / "out", folder / "log"
-        work = folder / "work"
-        work.mkdir()
-        env = {**(os.environ if job.env is None else job.env), **dict.fromkeys(_TEMPORARY_VARIABLES, str(work))}
-        try:
-            done = run_command(
-                list(job.argv), cwd=work, log=log, out=out, timeout_s=job.timeout_s, env=env, on_wait=look,
-                on_start=on_start,
-            )  # fmt: skip
-        except _Cancelled:
-            return Result(job.id, "lost", None, _text(out), _text(log), 0.0)
-        except OSError as error:
-            return Result(job.id, "failed", None, "", f"`{job.argv[0]}` cannot be started: {error}", 0.0)
-        return _result(job, done, _text(out))
+    out, log, work = folder / "out", folder / "log", folder / "work"
+    work.mkdir()
+    env = {**(os.environ if job.env is None else job.env), **dict.fromkeys(_TEMPORARY_VARIABLES, str(work))}
+    try:
+        done = run_command(
+            list(job.argv),
+            cwd=work,
+            log=log,
+            out=out,
+            timeout_s=job.timeout_s,
+            env=env,
+            on_wait=look,
+            on_start=on_start,
+        )
+    except _Cancelled:
+        return Result(job.id, "lost", None, _text(out), _text(log), 0.0)
+    except OSError as error:
+        return Result(job.id, "failed", None, "", f"`{job.argv[0]}` cannot be started: {error}", 0.0)
+    return _result(job, done, _text(out))
 
 
 def _text(path: Path) -> str:
