@@ -170,13 +170,13 @@ def test_a_cell_that_cannot_be_compiled_here_fails_early_and_says_so(tmp_path: P
 
 
 def test_a_build_that_takes_too_long_is_that_cells_result_and_leaves_nothing(tmp_path: Path, zoo: Path) -> None:
-    (tmp_path / "list.txt").write_text(f"{zoo / 'hang.onnx'}\n{zoo / 'relu.onnx'}\n")
-    args = ("--models", tmp_path / "list.txt", "--targets", "cpu", "--timeout", "8", "--no-analyze")
-    value = _run(*args, "-o", tmp_path / "out", code=6)
-    assert [c["build_status"] for c in value["cells"]] == ["timeout", "ok"]
+    out = tmp_path / "out"
+    value = _run("-m", zoo / "hang.onnx", *ONE, "--timeout", "8", "-o", out, code=1)
+    assert [c["build_status"] for c in value["cells"]] == ["timeout"]
     assert "took longer than 8 s" in value["cells"][0]["error"]
     assert not list(Path(os.environ["WINML_CACHE"]).glob(".winml-tmp-*"))
-    assert list((tmp_path / "out/.matrix/building").iterdir()) == []
+    assert list((out / ".matrix/building").iterdir()) == []
+    assert (out / "logs/hang.log").is_file()
 
 
 def test_published_cells_lose_their_local_files_and_a_second_run_sends_nothing(tmp_path: Path, store: Path) -> None:
