@@ -257,10 +257,15 @@ def test_a_sweep_searches_every_model_of_a_list(searches: Searches, conv: tuple[
     ]  # fmt: skip
     assert "SIGFPE" in value["models"][2]["error"]["message"]
     summary = (searches.folder / "sweep" / "SUMMARY.md").read_text(encoding="utf-8")
-    assert "| conv.onnx | quantize.scheme=fp16 |" in summary
+    assert "| conv.onnx | conv | quantize.scheme=fp16 |" in summary
     again = searches.winml(*args, "--resume", "--json")
     assert again.returncode == 6
     assert valid(again.stdout)["models"][0] == value["models"][0]
+    (searches.folder / "list.txt").write_text("sub/conv.onnx\n")
+    (searches.folder / "sub").mkdir()
+    model_zoo.saved(model_zoo.conv_net(channels=8), searches.folder / "sub" / "conv.onnx")
+    other = searches.winml(*args, "--resume")
+    assert "1 of 1 models failed" in failed(other, 1), "a folder of one model says nothing about another"
 
 
 @pytest.mark.qnn
