@@ -204,9 +204,12 @@ def test_the_smallest_config_that_agrees_with_the_baseline(searches: Searches, c
     assert any("no labelled data" in note for note in value["notes"])
     assert value["champion"]["choice"] == {"quantize.scheme": "int8"}
     assert value["champion"]["speedup"] is None, "nothing was timed"
+    session = json.loads((searches.folder / "out" / "session.json").read_text())
+    assert (session["baseline_p50"], session["best_p50"]) == (None, None)
+    assert session["best_gain_pct"] > 0
     refused = next(t for t in value["trials"] if t["choice"] == {"quantize.scheme": "w4a16"})
     assert refused["outcome"] == "inaccurate"
-    assert "agreement with the baseline is" in refused["reason"]
+    assert "agreement with the given model is" in refused["reason"]
 
 
 def test_static_quantization_is_left_out_without_data(searches: Searches, conv: tuple[Path, Path]) -> None:
@@ -215,6 +218,14 @@ def test_static_quantization_is_left_out_without_data(searches: Searches, conv: 
     skipped = [(note["level"], note["source"]) for note in value["insight"] if note["kind"] == "skip"]
     assert skipped == [("int8", "data")]
     assert value["champion"]["choice"] == {"quantize.scheme": "fp16"}
+
+
+def test_a_model_that_gives_no_numbers_has_nothing_to_agree_with(searches: Searches) -> None:
+    graph = model_zoo.text_model("log (float[1,4] x) => (float[1,4] y) { a = Abs(x) b = Neg(a) c = Sub(b, a) y = Log(c) }")
+    model = model_zoo.saved(graph, searches.folder / "log.onnx")
+    space = space_file(searches.folder, quantize__scheme=["fp16"])
+    result = searches.winml("autoconfig", "-m", model, *BY_SIZE, "--space", space, "-o", "out")
+    assert "an output of the given model holds no finite number" in failed(result, 2)
 
 
 def test_killed_at_any_moment_it_goes_on_without_losing_or_doubling_a_trial(

@@ -77,7 +77,7 @@ def _searched(
         start = _weighed(start, bench, journal, records)
         on_event({"event": "insight", "insight": start.insight, "limits": start.request.limits})
         study = _study(start, bench, journal, records, on_event)
-        study.watch(lambda: folder.derive(autoconfig_result.table(study)))
+        study.watch(lambda: folder.derive(autoconfig_result.table(study, start.objective)))
         return _ran(study, start, folder, on_event)
     finally:
         bench.close()

@@ -201,7 +201,7 @@ def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tup
 def _gate(
     request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
 ) -> tuple[GateRequest, tuple[str, ...]]:
-    """Labelled data when they are given; otherwise agreement with the baseline, on the best inputs there are."""
+    """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
     found = configs.described(data, model, worker)
