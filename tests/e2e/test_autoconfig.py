@@ -306,7 +306,8 @@ def test_hypotheses_of_a_preset_keep_their_ids(searches: Searches, conv: tuple[P
         "-m", model, "--target", "qnn/npu", "--calibration", data, "--preset", "npu", "--only", "h3,h4,h7",
         "--budget", "5m", "-o", "out",
     )  # fmt: skip
-    assert [trial["choice"] for trial in value["trials"]] == [{}, {"hypothesis": "h3"}]
+    assert [(trial["id"], trial["choice"]) for trial in value["trials"]] == [("h0", {}), ("h3", {"hypothesis": "h3"})]
+    assert value["trials"][0]["accuracy"]["agreement"] < 1, "a quantized baseline is held against the given model"
     skipped = {note["level"]: note for note in value["insight"] if note["kind"] == "skip"}
     assert skipped["h4"]["source"] == "npu-006"
     assert set(skipped) == {"h4", "h7"}

@@ -19,6 +19,7 @@ from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
@@ -102,6 +103,7 @@ class Prepared:
             "gate": self.gate.to_json() | {"data": None},
             "knobs": {knob.name: list(knob.names) for knob in self.whole.knobs},
             "inputs": self.request.inputs,
+            "versions": {str(r.target): _versions(r) for r in self.resolved},
         }
 
 
@@ -113,8 +115,10 @@ def check(request: AutoconfigRequest) -> None:
         raise RequestError("`--only` picks hypotheses of a preset", hint="name it with `--preset`")
     if request.preset is not None and request.space is not None:
         raise RequestError("`--preset` and `--space` exclude each other")
-    if len(set(request.targets)) != len(request.targets):
-        raise RequestError("`--target` names a target twice")
+    if request.task is not None and request.data is None:
+        raise RequestError("a task is measured on labelled data", hint="name them with `--data`")
+    if request.knowledge is not None and not Path(request.knowledge).is_dir():
+        raise RequestError(f"folder not found: `{request.knowledge}`")
 
 
 def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
@@ -136,6 +140,8 @@ def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objectiv
 def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     """Everything that can be known without building or measuring."""
     resolved = tuple(targets.resolve(target, request.ep, request.device) for target in request.targets)
+    if len({one.target for one in resolved}) != len(resolved):
+        raise RequestError("`--target` names a target twice")
     for one in resolved:
         on_event({"event": "target", "target": one.target})
     objective, notes = _objective(request, resolved[0])
@@ -165,6 +171,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         missing={} if calibration is not None else {"data": search_space.NO_DATA},
         preset=preset,
         objective=objective,
+        others=len(resolved) > 1,
     )
     return Prepared(
         request=request,
@@ -177,8 +184,15 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         whole=whole,
         insight=insight,
         findings=findings,
-        notes=(*notes, *calibration_notes, *gate_notes),
+        notes=(*notes, *_preset_notes(preset, target), *calibration_notes, *gate_notes),
     )
+
+
+def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
+    """That a list of hypotheses is tried elsewhere than it was made for."""
+    if preset is None or preset.target == str(target):
+        return ()
+    return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
 
 
 def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:

@@ -33,6 +33,7 @@ class SearchProgress(LineProgress):
     def _on_insight(self, event: dict[str, Any]) -> None:
         left_out = sum(note.kind in ("skip", "blocked") for note in event["insight"].notes)
         self._budget_s = event["limits"].budget_s
+        self.write("")
         count = event["insight"].space.size
         say("note", f"{'thousands of' if count is None else count} choices; {left_out} levels are left out")
 
@@ -55,7 +56,11 @@ class SearchProgress(LineProgress):
         self.write(self._now)
 
     def _on_confirming(self, event: dict[str, Any]) -> None:
-        self._now = f"{event['id']} confirming on fresh rounds"
+        self._now = f"{event['id']} confirming on fresh rounds{self._status(event['state'])}"
+        self.write(self._now)
+
+    def _on_delivering(self, event: dict[str, Any]) -> None:
+        self._now = f"building the champion {event['id']}"
         self.write(self._now)
 
     def _on_stage(self, event: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ class Limits:
 
     budget_s: float = math.inf
     stop_at_pct: float | None = None
-    """Stop when the leader surely saves this much time."""
+    """Stop when the leader surely saves this much."""
     max_discards: int | None = None
     """Stop after this many trials in a row without a new leader."""
 
@@ -153,7 +153,7 @@ def _stopped(state: State, plan: Plan) -> str | None:
     if limits.stop_at_pct is not None and ranked:
         verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
-            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} % of the time"
+            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} %"
     return None
 
 
