@@ -372,6 +372,31 @@ def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searche
     assert "## What failed, and why" in report
 
 
+def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple[Path, Path]) -> None:
+    model, data = conv
+    space = space_file(searches.folder, quantize__scheme=["int8", "fp16", "w8a16"])
+    args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
+    process = searches.start(*args)
+    deadline = time.monotonic() + 100
+    while sum(r["kind"] == "trial" for r in searches.records("out")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    value = valid((searches.folder / "out" / "autoconfig.json").read_text())
+    assert (value["finished"], value["champion"]) == (False, None)
+    assert "no champion: the search did not end" in (searches.folder / "out" / "report.md").read_text(encoding="utf-8")
+    assert searches.search(*args, "--resume")["champion"]["status"] == "KEEP_CONFIRMED"
+
+
+def test_a_build_folder_brings_its_session_section(searches: Searches, conv: tuple[Path, Path]) -> None:
+    space = space_file(searches.folder, quantize__scheme=["fp16"])
+    built = searches.winml("build", "-m", conv[0], "--target", "cpu", "--threads", "1", "-o", "built")
+    assert built.returncode == 0, built.stderr
+    searches.search("-m", "built", "--space", space, *BY_SIZE, "-o", "out")
+    config = json.loads((searches.folder / "out" / "champion" / "build_config.json").read_text())
+    assert config["session"]["threads"] == 1
+
+
 def test_two_searches_in_one_folder_are_refused(searches: Searches, conv: tuple[Path, Path]) -> None:
     model, data = conv
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16"])

@@ -12,7 +12,7 @@ from winml.modelkit.app import config as configs
 from winml.modelkit.app import search_space, targets
 from winml.modelkit.app.build import source_of
 from winml.modelkit.app.config import ConfigRequest
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.search_gate import MIN_AGREEMENT, GateRequest
 from winml.modelkit.app.search_tools import Objective
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
@@ -147,12 +147,13 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    model = model_argument(request.model).path.absolute()
+    given = model_argument(request.model)
+    model = given.path.absolute()
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
         calibration, calibration_notes = _calibration(request, model, worker)
         gate, gate_notes = _gate(request, calibration, model, worker)
-        base = _base(request, resolved[0], preset, calibration, model, worker)
+        base = _base(request, resolved[0], preset, calibration, given, worker)
         source = source_of(config_from_json(base), worker)
         described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
         if preset is None:
@@ -184,7 +185,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         whole=whole,
         insight=insight,
         findings=findings,
-        notes=(*notes, *_preset_notes(preset, target), *calibration_notes, *gate_notes),
+        notes=(*notes, *_preset_notes(preset, target), *_dim_notes(base), *calibration_notes, *gate_notes),
     )
 
 
@@ -193,6 +194,13 @@ def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
     if preset is None or preset.target == str(target):
         return ()
     return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
+
+
+def _dim_notes(base: Mapping[str, Any]) -> tuple[str, ...]:
+    """Symbolic dimensions that every config of the search has a size for."""
+    fixed = (base["optimize"] or {}).get("fixed_dims", {})
+    sizes = ", ".join(f"{name}={size}" for name, size in fixed.items())
+    return (f"dimensions are fixed for {base['target']}: {sizes}; set them with `--dim NAME=N`",) if fixed else ()
 
 
 def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:
@@ -236,25 +244,30 @@ def _base(
     resolved: Resolved,
     preset: Preset | None,
     calibration: DataSection | None,
-    model: Path,
+    model: ModelArgument,
     worker: Worker,
 ) -> dict[str, Any]:
-    """The config of the baseline: the model as it is, or the first hypothesis of a preset."""
+    """The config of the baseline: the model as it is, or the first hypothesis of a preset.
+
+    A build folder brings its session section along.
+    """
     made = configs.make(
         ConfigRequest(
-            model=str(model),
+            model=str(model.path.absolute()),
             target=str(resolved.target),
             precision="fp32" if preset is None else preset.precision,
             data=calibration,
             optimize=preset is not None,
             opset=None if preset is None else preset.opset,
             dims=request.inputs.get("dims", {}) if resolved.target.device == "npu" else {},
-            threads=request.threads,
-            ep_options=request.ep_options,
+            threads=model.section.threads if request.threads is None else request.threads,
+            ep_options={**model.section.ep_options, **request.ep_options},
         ),
         worker,
     )
-    value = made.config.to_json()
+    session = made.config.session
+    session = replace(model.section, threads=session.threads, ep_options=session.ep_options)
+    value = replace(made.config, session=session).to_json()
     if value["quantize"] is not None:
         value["quantize"]["calibration"] = None  # given to every static config when it is built
     return value

@@ -123,6 +123,7 @@ def _front(study: Study) -> list[str]:
 def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str | None) -> dict[str, Any]:
     """The JSON object of the contract."""
     state = study.state
+    decided = ended is not None or any(done.confirmed for done in state.confirmations)
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -133,11 +134,11 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
         "gate": {**prepared.gate.to_json(), "words": prepared.gate.words()},
         "folder": str(folder.path),
         "finished": ended is not None,
-        "ended": ended or "it was interrupted; `--resume` goes on",
+        "ended": ended or "it did not end; `--resume` goes on",
         "seconds": state.seconds,
         "choices": study.plan.space.size,
         "trials": [_trial(trial, study) for trial in state.trials],
-        "champion": _champion(study, prepared.objective) if state.trials else None,
+        "champion": _champion(study, prepared.objective) if decided else None,
         "pareto": _front(study),
         "insight": [note.to_json() for note in prepared.insight.notes],
         "environment": dict(state.trials[0].facts.get("environment", {})) if state.trials else {},
@@ -149,10 +150,9 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
 
 def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
     """The command that follows."""
-    target = prepared.resolved[0].target
     if not strategy.is_finished(study.state, study.plan):
-        return f"winml autoconfig -m {prepared.source.path} --target {target} -o {folder.path} --resume"
-    return f"winml perf -m {folder.champion} --target {target}"
+        return "the same command with `--resume`"
+    return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}"
 
 
 def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -130,7 +130,7 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def _summary(result: dict[str, Any]) -> str:
-    return champion_text(result) if result["champion"] else "nothing was tried"
+    return champion_text(result) if result["champion"] else "no champion: the search did not end"
 
 
 def _html_table(head: tuple[str, ...], rows: list[tuple[str, ...]], best: str | None) -> str:
