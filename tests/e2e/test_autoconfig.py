@@ -221,7 +221,9 @@ def test_static_quantization_is_left_out_without_data(searches: Searches, conv: 
 
 
 def test_a_model_that_gives_no_numbers_has_nothing_to_agree_with(searches: Searches) -> None:
-    graph = model_zoo.text_model("log (float[1,4] x) => (float[1,4] y) { a = Abs(x) b = Neg(a) c = Sub(b, a) y = Log(c) }")
+    graph = model_zoo.text_model(
+        "log (float[1,4] x) => (float[1,4] y) { a = Abs(x) b = Neg(a) c = Sub(b, a) y = Log(c) }"
+    )
     model = model_zoo.saved(graph, searches.folder / "log.onnx")
     space = space_file(searches.folder, quantize__scheme=["fp16"])
     result = searches.winml("autoconfig", "-m", model, *BY_SIZE, "--space", space, "-o", "out")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any
 
@@ -188,8 +187,3 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
     study.run()
     assert [c.confirmed for c in study.state.confirmations] == [False, False, False]
     assert strategy.champion(study.state).choice == ()
-
-
-def test_the_gain_of_a_leader_is_known_on_the_way() -> None:
-    study, _ = search(CLEAR)
-    assert strategy.leader_gain_pct(study.state) == pytest.approx(100 * (1 - math.exp(-0.75)), abs=0.5)

@@ -148,8 +148,7 @@ def _kept(so_far: Callable[[str | None], dict[str, Any]], folder: SearchFolder) 
 
 def _job(start: Prepared, records: list[dict[str, Any]]) -> Job:
     request = start.request
-    timed = (record["trial"]["facts"] for record in records if record["kind"] == "trial")
-    measured_on = next(timed, {}).get("environment", {}).get("machine") if start.objective == "latency" else None
+    baseline = next((record["trial"]["facts"] for record in records if record["kind"] == "trial"), None)
     return Job(
         source=start.source,
         targets={str(r.target): r for r in start.resolved},
@@ -162,7 +161,7 @@ def _job(start: Prepared, records: list[dict[str, Any]]) -> Job:
         calibrate=request.calibrate,
         seed=request.seed,
         build_timeout_s=min(BUILD_TIMEOUT_S, request.limits.budget_s),
-        measured_on=measured_on,
+        measured_on=baseline["environment"]["machine"] if baseline and start.objective == "latency" else None,
     )
 
 

@@ -44,7 +44,8 @@ CATEGORIES = (
 
 
 FACTS = (
-    "nodes", "opset", "dynamic_axes", "conv_share", "parameters", "initializer_bytes", "file_bytes", "macs", "ir_version",
+    "nodes", "opset", "dynamic_axes", "conv_share", "parameters", "initializer_bytes", "file_bytes", "macs",
+    "ir_version",
 )  # fmt: skip
 """Numbers of a graph that conditions may name."""
 OP_FACTS = ("ops", "op_share")

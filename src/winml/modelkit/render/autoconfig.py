@@ -7,7 +7,6 @@ from typing import Any
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
-
 _BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
 _FRONT = {
     "latency": "speed, accuracy and size", "size": "accuracy and size", "placement": "pieces, accuracy and size",

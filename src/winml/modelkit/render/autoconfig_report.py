@@ -89,7 +89,8 @@ def _facts(result: dict[str, Any]) -> list[str]:
         str(result["ended"]),
     ]
     drafts = [f"draft findings: {', '.join(result['drafts'])}"] if result["drafts"] else []
-    return [*lines, *result["notes"], *drafts]
+    notes = [note for note in result["notes"] if note != result["gate"]["words"]]
+    return [*lines, *notes, *drafts]
 
 
 def _points(result: dict[str, Any]) -> list[Point]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from winml.modelkit.core.knob import DEFAULT
-from winml.modelkit.core.verdict import gain_pct
 from winml.modelkit.search import model, race
 from winml.modelkit.search.space import Choice, Space
 from winml.modelkit.search.trial import Trial, Yardstick
@@ -370,9 +369,3 @@ def champion(state: State) -> Trial:
 
 def is_finished(state: State, plan: Plan) -> bool:
     return isinstance(decide(state, plan), Finish)
-
-
-def leader_gain_pct(state: State) -> float | None:
-    """What the leading trial saves so far."""
-    ranked = race.runners(state.trials)
-    return gain_pct(ranked[0].score) if ranked else None

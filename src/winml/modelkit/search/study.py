@@ -115,11 +115,11 @@ class Study:
                 return action.reason
             self._do(action)
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, record: dict[str, Any], verdict: Verdict | None = None) -> None:
         self._append(record)
         self.state = folded(self.state, record)
         self._after()
-        self._on_event({"event": record["kind"], "record": record, "state": self.state})
+        self._on_event({"event": record["kind"], "record": record, "state": self.state, "verdict": verdict})
 
     def _do(self, action: Action) -> None:
         started = self._clock()
@@ -152,7 +152,8 @@ class Study:
             because=self._because(action.choice),
             seconds=self._clock() - started,
         )
-        self._write({"kind": "trial", "trial": trial.to_json(), "seconds": trial.seconds})
+        verdict = None if trial.series is None else self.plan.measured_by(self.state).verdict(trial.series)
+        self._write({"kind": "trial", "trial": trial.to_json(), "seconds": trial.seconds}, verdict)
 
     def _more(self, action: More, started: float) -> None:
         trial = self.state.trial(action.trial)
