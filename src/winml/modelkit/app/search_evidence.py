@@ -32,7 +32,7 @@ class Seen:
 def asked(
     whole: Space, insight: Insight, findings: Iterable[Finding], bench: Workbench, known: Iterable[Seen]
 ) -> list[Seen]:
-    """Where the nodes go here, for every confirmed placement finding that leaves a level out and is not among `known`."""
+    """Where the nodes go here, for every confirmed placement finding that leaves a level out and is not `known`."""
     by_placement = {finding.id for finding in findings if finding.claim == "placement"} - {one.finding for one in known}
     first: dict[str, Choice] = {}
     for note in insight.notes:
