@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +25,7 @@ from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.presets import preset as preset_of
+from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.pipeline.artifact import Source
 from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.space import Space
@@ -163,12 +164,13 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
             whole, changes = search_space.of_preset(base, preset, request.only), {}
     facts, target = described["facts"], resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
+    advice = rules.applicable(findings, facts, target, versions=_versions(resolved[0]))
     insight = search_space.known_before(
         whole,
         target=target,
         facts=facts,
         candidates=changes,
-        advice=rules.applicable(findings, facts, target, versions=_versions(resolved[0])),
+        advice=advice,
         missing={} if calibration is not None else {"data": search_space.NO_DATA},
         preset=preset,
         objective=objective,
@@ -185,7 +187,14 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         whole=whole,
         insight=insight,
         findings=findings,
-        notes=(*notes, *_preset_notes(preset, target), *_dim_notes(base), *calibration_notes, *gate_notes),
+        notes=(
+            *notes,
+            *_preset_notes(preset, target),
+            *_dim_notes(base),
+            *calibration_notes,
+            *gate_notes,
+            *measuring_notes(advice, findings, objective),
+        ),
     )
 
 
@@ -194,6 +203,14 @@ def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
     if preset is None or preset.target == str(target):
         return ()
     return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
+
+
+def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objective: Objective) -> tuple[str, ...]:
+    """What is known about taking times on this target, where times are taken; what holds everywhere goes unsaid."""
+    if objective != "latency":
+        return ()
+    special = {finding.id for finding in findings if finding.scope.ep is not None}
+    return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
 
 
 def _dim_notes(base: Mapping[str, Any]) -> tuple[str, ...]:
