@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
+    "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
+    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
 """Command name -> module that has it as `command`, and what it does in one line."""
