@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model holds."),
     "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
     "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and compare the two."),
+    "catalog": ("winml.modelkit.cli.commands.catalog", "Show families of models, their tasks, and what was proven."),
     "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
     "build": ("winml.modelkit.cli.commands.build", "Export, optimize, quantize, compile for a target."),
     "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),
@@ -26,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
+    "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
+    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
 """Command name -> module that has it as `command`, and what it does in one line."""
