@@ -126,6 +126,8 @@ def test_the_processor_says_how_large_images_are(
     config = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": 32}
     model = folder(tmp_path / "m", config, preprocessor_config=processor)
     assert resolve.resolve(model, ExportOptions()).inputs[0].shape == ("batch", 3, *size)
+    opened = {"pixel_values": {"shape": ["batch", 3, "height", size[1]]}}
+    assert resolve.resolve(model, ExportOptions(input_specs=opened)).sizes == {"batch": 2, "height": size[0]}
 
 
 def test_an_unknown_family_names_the_nearest_and_takes_input_specs(tmp_path: Path) -> None:

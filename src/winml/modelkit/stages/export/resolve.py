@@ -69,16 +69,15 @@ def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> E
             hint=f"export with {DEFAULT_OPSET} and convert with `winml optimize --opset {opset}`",
         )
     known = options.input_specs and folder.family is None
-    inputs = () if known else signature.inputs_of(folder, folder.require_family(), task, part)
-    inputs = _specified(inputs, options.input_specs)
-    inputs = _shaped(inputs, options)
+    usual = () if known else signature.inputs_of(folder, folder.require_family(), task, part)
+    inputs = _shaped(_specified(usual, options.input_specs), options)
     return ExportSection(
         task=task,
         part=part,
         exporter=options.exporter,
         opset=opset,
         inputs=inputs,
-        sizes=_sizes(folder, inputs),
+        sizes=_sizes(folder, inputs, usual),
         seed=options.seed,
         verify=options.verify,
     )
@@ -140,11 +139,16 @@ def _fixed(
     return tuple(found)
 
 
-def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...]) -> dict[str, int]:
-    """Sizes of open axes in the sample, within what the model can take."""
+def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[InputSection, ...]) -> dict[str, int]:
+    """Sizes of open axes in the sample, within what the model can take; one that is usually fixed keeps its size."""
+    shapes = {entry.name: entry.shape for entry in usual}
+    found: dict[str, int] = {}
+    for entry in inputs:
+        before = shapes.get(entry.name, entry.shape)
+        for axis, size in zip(entry.shape, before if len(before) == len(entry.shape) else entry.shape, strict=True):
+            if isinstance(axis, str):
+                found.setdefault(axis, size if isinstance(size, int) else signature.SIZES.get(axis, 2))
     longest = signature.longest(folder)
-    axes = dict.fromkeys(axis for entry in inputs for axis in entry.shape if isinstance(axis, str))
-    found = {axis: signature.SIZES.get(axis, 2) for axis in axes}
     if longest is not None and "sequence" in found:
         found["sequence"] = max(2, min(found["sequence"], longest))
     return found
