@@ -73,13 +73,19 @@ def _page_problems(page: Path, found: list[Found], wrong_command: CommandCheck) 
             yield Problem(page, item.line, message)
 
 
+def _action(schema: dict[str, Any], words: tuple[str, ...]) -> str | None:
+    """The action of a command such as `kb list` or `support knowledge list`; None when it has none."""
+    known = schemas.actions(schema)
+    return next((action for n in (2, 1) if (action := "-".join(words[:n])) in known), None)
+
+
 def _wrong_field(item: FieldMention) -> str | None:
     """What is wrong with a field, by the schema of its command."""
-    name, action = item.words[0], next((w for w in item.words[1:2] if not w.startswith("-")), None)
+    name = item.words[0]
     schema = schemas.published(name)
     if schema is None:
         return f"`winml {name}` has no published JSON, so `{item.path}` is no field of it"
-    missing = schemas.missing_field(schema, item.path, action=action)
+    missing = schemas.missing_field(schema, item.path, action=_action(schema, item.words[1:]))
     if missing is None:
         return None
     near = nearest(missing.part, missing.known)

@@ -73,10 +73,19 @@ def _children(nodes: Iterable[_Node], part: str) -> Iterator[_Node]:
             yield _Node(node.root, more)
 
 
+def _named_action(node: _Node) -> str | None:
+    named: str | None = node.value.get("properties", {}).get("action", {}).get("const")
+    return named
+
+
+def actions(schema: dict[str, Any]) -> frozenset[str]:
+    """The actions whose answers a schema describes."""
+    return frozenset(name for node in _alternatives(_Node(schema, schema)) if (name := _named_action(node)) is not None)
+
+
 def _of_action(nodes: Iterable[_Node], action: str | None) -> list[_Node]:
     """The alternatives that are the answer of one action; those that name no action are kept."""
-    said = [(node, node.value.get("properties", {}).get("action", {}).get("const")) for node in nodes]
-    return [node for node, named in said if action is None or named in (None, action)]
+    return [node for node in nodes if action is None or _named_action(node) in (None, action)]
 
 
 def missing_field(schema: dict[str, Any], path: str, *, action: str | None = None) -> MissingField | None:
