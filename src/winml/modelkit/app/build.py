@@ -13,8 +13,9 @@ from winml.modelkit import __version__
 from winml.modelkit.app import build_analysis, build_compile
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
+from winml.modelkit.app.exported import Exporting, processor_objects
 from winml.modelkit.core import sections
-from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
@@ -45,6 +46,8 @@ class BuildRequest:
     rebuild: bool = False
     analyze: bool = True
     timeout_s: float | None = None
+    trust_remote_code: bool = False
+    """Whether code that comes with the model of a config file may run; a config never says so itself."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     started = time.monotonic()
     cache = Cache()
     with Worker(preload=configs.PRELOAD) as worker:
-        made = _made(request, worker)
-        source = source_of(made.config, worker)
+        made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        source = source_of(made.config, worker) if made.exported is None else made.exported.source
     plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
@@ -81,6 +84,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
         rebuild=request.rebuild,
         timeout_s=request.timeout_s,
     )
+    if made.exported is not None:
+        pipeline.adopt(made.exported.run)
     try:
         analysis = _run_stages(pipeline, request, plan, cache)
         if settings is not None:
@@ -91,11 +96,12 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     return _deliver(plan, pipeline, analysis, cache, time.monotonic() - started)
 
 
-def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
+def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
-        return configs.make(request.config, worker)
+        return configs.make(request.config, worker, exporting)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
-    return configs.given(replace(config, model=request.model or config.model), worker)
+    config = replace(config, model=request.model or config.model)
+    return configs.given(config, worker, exporting, trust_remote_code=request.trust_remote_code)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
@@ -124,13 +130,17 @@ def _identity(config: BuildConfig, source: Source) -> str:
 def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
     identity = _identity(made.config, source)
     if request.output is None:
-        name = f"{Path(made.config.model or '').stem}-{identity.removeprefix(digest.PREFIX)[:16]}"
+        name = f"{_stem(made)}-{identity.removeprefix(digest.PREFIX)[:16]}"
         folder = cache.builds / name
         folder.parent.mkdir(parents=True, exist_ok=True)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
     return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _stem(made: MadeConfig) -> str:
+    return Path(made.config.model or "").stem if made.exported is None else made.exported.located.name
 
 
 def _doubts(made: MadeConfig) -> tuple[str, ...]:
@@ -182,12 +192,14 @@ def _deliver(
         how = _link(plan, pipeline, cache, staged)
         if analysis is not None:
             folders.write_json(staged / ANALYSIS, analysis)
+        if plan.made.exported is not None:
+            folders.write_json(staged / EXPORT, plan.made.exported.run.report)
         folders.write_json(staged / CONFIG, plan.config.to_json())
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
         manifest = _manifest(plan, pipeline, analysis, seconds) | {
             "files_by": how,
             "folder": names,
-            "objects": _objects(pipeline),
+            "objects": {**_objects(pipeline), **_processor(plan, cache)},
             "warnings": warnings,
         }
         folders.write_json(staged / MANIFEST, manifest)
@@ -216,9 +228,15 @@ def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> str:
             cache.objects.link_out(cache.objects.put_file(file), staged / name)
         plan.source.check_unchanged()
     ways = [folders.link_files(cache.objects, run.artifact.files, staged) for run in pipeline.runs]
+    ways.append(folders.link_files(cache.objects, _processor(plan, cache), staged))
     last = pipeline.artifact
     ways.append(folders.link_files(cache.objects, {MODEL: last.files[last.main]}, staged))
     return "copy" if "copy" in ways else "link"
+
+
+def _processor(plan: _Plan, cache: Cache) -> dict[str, str]:
+    """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
+    return {} if plan.made.exported is None else processor_objects(plan.made.exported.located.folder, cache)
 
 
 def _objects(pipeline: Pipeline) -> dict[str, str]:
@@ -244,7 +262,7 @@ def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, 
         "identity": plan.identity,
         **plan.made.planned.target.to_json(),
         "precision": plan.config.precision,
-        "source": {"path": str(plan.source.path), **plan.source.artifact.to_json()},
+        "source": {"path": _source_name(plan), **plan.source.artifact.to_json()},
         "artifact": {"file": MODEL, "digest": pipeline.artifact.digest},
         "stages": [run.to_json() for run in pipeline.runs],
         "skipped": [name for name in ("export", "optimize", "quantize", "compile") if _skipped(plan.config, name)],
@@ -252,6 +270,10 @@ def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, 
         "placement": build_analysis.placement(analysis),
         "seconds": seconds,
     }
+
+
+def _source_name(plan: _Plan) -> str:
+    return str(plan.source.path) if plan.made.exported is None else plan.made.exported.located.word
 
 
 def _skipped(config: BuildConfig, stage: str) -> bool:

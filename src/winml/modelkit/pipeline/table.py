@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from winml.modelkit.stages.compile import table as compile_table
+from winml.modelkit.stages.export import table as export
 from winml.modelkit.stages.optimize import table as optimize
 from winml.modelkit.stages.quantize import table as quantize
 
@@ -23,6 +24,7 @@ class StageInfo:
     file: str
 
 
+EXPORT = StageInfo("export", export.STAGE_VERSION, export.LIBRARIES, "stages.export", "export.onnx")
 OPTIMIZE = StageInfo("optimize", optimize.STAGE_VERSION, optimize.LIBRARIES, "stages.optimize", "optimized.onnx")
 QUANTIZE = StageInfo("quantize", quantize.STAGE_VERSION, quantize.LIBRARIES, "stages.quantize", "quantized.onnx")
 

@@ -1,0 +1,106 @@
+"""Files of the Hugging Face hub, from its cache on this machine or from the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, UnavailableError
+from winml.modelkit.data.extras import extra
+
+DESCRIPTION = ("config.json", "*.json", "*.index.json")
+"""Files that say what a model is."""
+PROCESSOR = ("*.txt", "*.model", "*.jinja", "*.tiktoken")
+"""Files of tokenizers and processors that are not JSON."""
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+CODE = ("*.py",)
+"""Code that comes with a model; fetched only for who trusts it."""
+_SKIPPED = ("onnx/*", "openvino/*", "*/*.safetensors", "original/*", "training_args.bin")
+"""The same model once more in other formats."""
+
+
+def model(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Worker operation: the folder of a model in the hub's cache, with its weights unless `weights` is false."""
+    patterns = [*DESCRIPTION, *PROCESSOR, *(CODE if args.get("code") else ())]
+    folder = _snapshot(args["repo"], args["revision"], [*patterns, *_weights(args)])
+    return {"folder": str(folder), "revision": folder.name}
+
+
+def _weights(args: dict[str, Any]) -> list[str]:
+    """Weights in one format: a repository often has both, and the newer one is safe to open."""
+    if not args.get("weights", True):
+        return []
+    listed = _listed(args["repo"], args["revision"])
+    if listed is None:
+        return list(WEIGHTS)
+    return [WEIGHTS[0]] if any(name.endswith(".safetensors") and "/" not in name for name in listed) else [WEIGHTS[1]]
+
+
+def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Worker operation: one ONNX file with the external data beside it."""
+    path = args["file"]
+    folder = _snapshot(args["repo"], args["revision"], [path, f"{path}_data*", f"{path}.data*", *DESCRIPTION])
+    if not (folder / path).is_file():
+        names = sorted(name for name in _listed(args["repo"], args["revision"]) or () if name.endswith(".onnx"))
+        raise ModelFileError(
+            f"`{args['repo']}` has no file `{path}`",
+            hint=f"it has {', '.join(f'`{name}`' for name in names[:8])}" if names else "it has no ONNX file",
+        )
+    return {"path": str(folder / path), "revision": folder.name}
+
+
+def _hub() -> Any:
+    return extra("huggingface_hub", name="hf", what="a model of the Hugging Face hub")
+
+
+def _listed(repo: str, revision: str | None) -> list[str] | None:
+    """The names of a repository's files; None when the hub cannot be asked and only the cache is at hand."""
+    hub = _hub()
+    if hub.constants.is_offline_mode():
+        return None
+    return list(_asked(lambda: hub.HfApi().list_repo_files(repo, revision=revision), repo, revision))
+
+
+def _snapshot(repo: str, revision: str | None, patterns: list[str]) -> Path:
+    hub = _hub()
+
+    def fetch() -> Any:
+        return hub.snapshot_download(
+            repo, revision=revision, allow_patterns=patterns, ignore_patterns=list(_SKIPPED)
+        )
+
+    return Path(_asked(fetch, repo, revision))
+
+
+def _asked(ask: Callable[[], Any], repo: str, revision: str | None) -> Any:
+    """What the hub answers; its refusals and an unreachable hub as our errors."""
+    errors = _hub().errors
+    try:
+        return ask()
+    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
+        raise _refused(error, errors, repo, revision) from error
+
+
+def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> ModelkitError:
+    at = "" if revision is None else f" at `{revision}`"
+    if isinstance(error, errors.GatedRepoError):
+        return UnavailableError(
+            f"`{repo}` is gated: its owner grants access",
+            hint=f"ask for it on the model's page, then log in with `hf auth login`; the page is {repo} on the hub",
+        )
+    if isinstance(error, errors.RevisionNotFoundError):
+        return ModelFileError(f"`{repo}` has no revision `{revision}`", hint="name a branch, a tag or a commit")
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return ModelFileError(
+            f"`{repo}` is neither on this machine nor a model of the hub that you may see",
+            hint="check the spelling; for a private model log in with `hf auth login`; name a local one by its path",
+        )
+    if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError):
+        return UnavailableError(
+            f"`{repo}`{at} is not in the hub's cache on this machine, and the hub cannot be reached",
+            hint="connect once and unset HF_HUB_OFFLINE, copy the cache (HF_HOME), or name a local folder",
+        )
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    answered = f"answered with status {status}" if status else f"cannot be reached: {type(error).__name__}"
+    return UnavailableError(f"the hub {answered} for `{repo}`{at}", hint="try again later, or name a local folder")
