@@ -202,10 +202,7 @@ class ModelKnowledge:
                 hint=f"take a new number, such as `{self.next_id(finding.family)}`, and name the old one in the text",
             )
         path = _place(self.folder, finding.family)
-        if path.is_file():
-            before = files.read(path, family_from_json)
-        else:
-            before = FamilyFile(SCHEMA, finding.family, ())
+        before = files.read(path, family_from_json) if path.is_file() else FamilyFile(SCHEMA, finding.family, ())
         atomic.write_bytes(path, files.text(replace(before, findings=(*before.findings, finding)).to_json()))
         self._found[finding.id] = (path, finding)
         return path

@@ -40,7 +40,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 
 
 @command.group(
-    "knowledge", help="What is known about supporting model families, one claim each.", context_settings=HELP
+    "knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP
 )
 def knowledge() -> None:
     pass
