@@ -37,6 +37,41 @@ def _ranges(value: Any, where: str) -> dict[str, tuple[int, int]]:
     return {name: (pair[0], pair[1]) for name, pair in found.items()}
 
 
+def _shapes(value: Any, where: str) -> dict[str, tuple[int, ...]]:
+    """The size of an axis, or the sizes of a whole input, by name."""
+    found = mapping(value, where)
+    for name, given in found.items():
+        if not isinstance(given, list | tuple) or not given or not all(type(v) is int and v > 0 for v in given):
+            raise RequestError(f"`{where}.{name}` must be a list of sizes but got {given!r}")
+    return {name: tuple(given) for name, given in found.items()}
+
+
+def _specs(value: Any, where: str) -> dict[str, dict[str, Any]]:
+    return {name: mapping(given, f"{where}.{name}") for name, given in mapping(value, where).items()}
+
+
+@dataclass(frozen=True)
+class ExportPart:
+    """How a Hugging Face model is exported; what is null or empty stays at the default."""
+
+    task: str | None = key(optional(text), None)
+    exporter: str | None = key(optional(choice("transformers", "legacy")), None)
+    shapes: dict[str, tuple[int, ...]] = key(_shapes, factory=dict)
+    dynamic_axes: tuple[str, ...] | None = key(optional(names), None)
+    """The axes that stay open; an empty list fixes all of them."""
+    input_specs: dict[str, dict[str, Any]] = key(_specs, factory=dict)
+    """Keys of input sections by input: `low`, `high`, `values`, `shape`, `dtype`."""
+
+    def words(self, specs: str) -> list[str]:
+        """The options of `winml build`, `winml config` and `winml export`; `specs` is the file of `input_specs`."""
+        found = [] if self.task is None else ["--task", self.task]
+        found += [] if self.exporter is None else ["--exporter", self.exporter]
+        found += [word for n, s in self.shapes.items() for word in ("--shape", f"{n}={','.join(map(str, s))}")]
+        if self.dynamic_axes is not None:
+            found += ["--dynamic-axes", ",".join(self.dynamic_axes) or "none"]
+        return found + (["--input-specs", specs] if self.input_specs else [])
+
+
 @dataclass(frozen=True)
 class BuildPart:
     """What a build is given; what is null or empty stays at the default."""
@@ -98,6 +133,7 @@ class Recipe:
     """The recipe it was made from."""
     parts: tuple[str, ...] = key(names, ())
     """Models that are exported and built apart and run together; empty: a single one."""
+    export: ExportPart = key(section(ExportPart), factory=ExportPart)
     build: BuildPart = key(section(BuildPart), factory=BuildPart)
     inputs: InputPart = key(section(InputPart), factory=InputPart)
     notes: tuple[str, ...] = key(names, ())
@@ -106,7 +142,7 @@ class Recipe:
     @property
     def changes_nothing(self) -> bool:
         """Whether every command would do the same without it."""
-        return self.build == BuildPart() and self.inputs == InputPart()
+        return (self.export, self.build, self.inputs) == (ExportPart(), BuildPart(), InputPart())
 
     def to_json(self) -> dict[str, Any]:
         value: dict[str, Any] = sections.plain(self)

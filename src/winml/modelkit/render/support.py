@@ -44,7 +44,58 @@ def _knowledge_check(result: dict[str, Any]) -> str:
     return f"{len(result['families'])} families, {counted}; no problem"
 
 
+def _probe(result: dict[str, Any]) -> str:
+    model = result["model"]
+    about = f"family {model['family'] or 'none'}, task {model['task'] or 'none'}, parts: {', '.join(model['parts']) or 'one'}"
+    rows = [("what", "target", "verdict", "why not")]
+    tried = (result["build"], *result["helps"], *result["runs"])
+    rows += [(t["what"], t["target"] or "", t["verdict"], t["message"] or "") for t in tried]
+    words = {True: "yes", False: "no", None: "unknown"}
+    known = [(o["name"], words[o["applies"]], o["because"]) for o in result["obstacles"]]
+    return "\n".join(
+        [
+            f"{model['reference']}  {about}",
+            table(rows, indent="  "),
+            "obstacles",
+            table(known, indent="  "),
+            f"known: {', '.join((*result['knowledge'], *result['recipes'])) or 'nothing'}",
+            result["sentence"],
+        ]
+    )
+
+
+def _inputs(result: dict[str, Any]) -> str:
+    rows = [(name, spec["dtype"], str(spec["shape"])) for name, spec in result["inputs"].items()]
+    return f"{result['file']}\n{table(rows, indent='  ')}"
+
+
+def _produce(result: dict[str, Any]) -> str:
+    made = result["contribution"]
+    rows = [(r["rung"], r["verdict"], r["reason"]) for r in made["ladder"]]
+    head = f"{result['folder']}: reached {made['reached'] or 'nothing'} of {made['tiers']['goal']}"
+    return f"{head}\n{table(rows, indent='  ')}"
+
+
+def batch_text(result: dict[str, Any]) -> str:
+    """The table of several models."""
+    rows = [("model", "status", "reached", "why")]
+    rows += [(m["model"], m["status"], m["reached"] or "", m["reason"] or "") for m in result["models"]]
+    return table(rows)
+
+
+def review_text(result: dict[str, Any]) -> str:
+    """The verdict with everything that speaks against the contribution."""
+    rows = [(item["check"], item["severity"], item["reason"]) for item in result["items"]]
+    again = f"{len(result['rerun'])} commands were run again"
+    return "\n".join(filter(None, (f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "))))
+
+
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "probe": _probe,
+    "inputs": _inputs,
+    "produce": _produce,
+    "batch": batch_text,
+    "review": review_text,
     "knowledge-list": _knowledge_list,
     "knowledge-show": _knowledge_show,
     "knowledge-add": _knowledge_add,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
 
 knowledge_option = click.option(
     "--knowledge",

@@ -1,0 +1,79 @@
+"""Several models in one go: a contribution each, and a table of what became of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app.support_model import read_model
+from winml.modelkit.app.support_produce import SCHEMA, OnEvent, ProduceRequest, produce
+from winml.modelkit.core.errors import CheckFailed, Interrupted, ModelkitError, PartlyDone, RequestError
+from winml.modelkit.render.support import batch_text
+from winml.modelkit.store import atomic
+
+BATCH = "batch.json"
+REPORT = "batch.md"
+
+
+def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEvent) -> dict[str, Any]:
+    """A contribution for the one model, or a folder with one for each."""
+    if len(models) == 1:
+        return produce(request, on_event)
+    output = Path(request.output).absolute()
+    if output.exists():
+        raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
+    output.mkdir()
+    rows = []
+    for model in models:
+        rows.append(_row(replace(request, model=model), output, on_event))
+        result = {"schema": SCHEMA, "ok": True, "action": "batch", "folder": str(output), "models": rows}
+        # After every model, so that a later failure loses nothing.
+        atomic.write_bytes(output / BATCH, (json.dumps(result, indent=2) + "\n").encode())
+        atomic.write_bytes(output / REPORT, (batch_text(result) + "\n").encode())
+    if any(row["status"] != "RUN" for row in rows):
+        raise PartlyDone(
+            f"{sum(row['status'] == 'RUN' for row in rows)} of {len(rows)} models are supported", details=result
+        )
+    return result
+
+
+def _row(request: ProduceRequest, output: Path, on_event: OnEvent) -> dict[str, Any]:
+    """What became of one model."""
+    try:
+        model = read_model(request.model)
+        folder = output / _free(output, model.name)
+        made = produce(replace(request, output=str(folder)), on_event)["contribution"]
+    except Interrupted:
+        raise
+    except ModelkitError as error:
+        return _refused(request.model, error)
+    return _line(request.model, "RUN", folder.name, made, None)
+
+
+def _free(output: Path, name: str) -> str:
+    taken = {path.name for path in output.iterdir()}
+    return next(n for n in (name, *(f"{name}-{i}" for i in range(2, 1000))) if n not in taken)
+
+
+def _refused(model: str, error: ModelkitError) -> dict[str, Any]:
+    """A model that needs nothing is out of scope; one that was tried and blocked has its evidence."""
+    made = error.details.get("contribution")
+    if isinstance(error, CheckFailed) and made is None and "probe" in error.details:
+        return _line(model, "OUT-OF-SCOPE", None, None, error.message)
+    folder = error.details.get("folder")
+    return _line(model, "BLOCKED-UPSTREAM", None if folder is None else Path(folder).name, made, error.message)
+
+
+def _line(
+    model: str, status: str, folder: str | None, made: dict[str, Any] | None, reason: str | None
+) -> dict[str, Any]:
+    return {
+        "model": model,
+        "status": status,
+        "folder": folder,
+        "reached": None if made is None else made["reached"],
+        "tiers": None if made is None else made["tiers"],
+        "reason": reason,
+    }

@@ -1,0 +1,88 @@
+"""Runs commands of this program as a user would, each in a process of its own, so that evidence is what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.core.location import VARIABLE
+from winml.modelkit.review.evidence import MODEL, CommandRun
+from winml.modelkit.worker.process_tree import ProcessTree
+
+DEFAULT_TIMEOUT_S = 3600.0
+_PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
+_SOURCE = str(Path(__file__).parents[3])
+
+
+def now() -> str:
+    """This moment in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def environment() -> dict[str, str]:
+    """What results depend on besides the model; a package that is not here is not named."""
+    found = {
+        "winml": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+class Commands:
+    """Runs commands on one model in one folder."""
+
+    def __init__(self, model: str, folder: Path, *, timeout_s: float | None, cache: Path | None = None) -> None:
+        self._model = str(Path(model).absolute()) if Path(model).exists() else model
+        self._folder = folder
+        self._timeout_s = timeout_s or DEFAULT_TIMEOUT_S
+        search = os.pathsep.join(filter(None, (_SOURCE, os.environ.get("PYTHONPATH"))))
+        self._env = {**os.environ, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}
+        if cache is not None:
+            self._env[VARIABLE] = str(cache)
+
+    def __call__(self, words: tuple[str, ...]) -> CommandRun:
+        """Run the command behind the words; one that takes too long is ended with everything it started."""
+        argv = [sys.executable, "-m", "winml.modelkit", *(self._model if w == MODEL else w for w in words)]
+        started, begin = now(), time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
+            try:
+                code: int | None = tree.process.wait(self._timeout_s)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                tree.end()
+            texts = [_content(stream) for stream in (out, err)]
+        return CommandRun(words, code, _result(texts[0]), texts[1], started, time.monotonic() - begin)
+
+
+def _content(stream: Any) -> str:
+    stream.seek(0)
+    return str(stream.read().decode(errors="replace"))
+
+
+def _result(text: str) -> dict[str, Any] | None:
+    """The one JSON object of a command; None when it was cut off or never came."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
