@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 
 import fake_sdk
+import hf_zoo
 import model_zoo
 
 
 def _reason(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("hf") and (find_spec("torch") is None or find_spec("transformers") is None):
+        return "torch or transformers is not installed (pip install '.[hf]')"
     if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
     if item.get_closest_marker("npu") and os.environ.get("WINML_TEST_NPU") != "1":
@@ -59,6 +63,18 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "embedding": model_zoo.embedding(),
     }.items():
         model_zoo.saved(model, folder / f"{name}.onnx")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model of every Hugging Face family, made in another process: torch stays out of ours."""
+    folder = tmp_path_factory.mktemp("hf")
+    names = [*hf_zoo.FAMILIES, "vit_gpt2"]
+    done = subprocess.run(
+        [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -126,7 +126,10 @@ def wav2vec2() -> Any:
 
 
 def gpt2() -> Any:
-    return _model("GPT2Config", "GPT2LMHeadModel", vocab_size=120, n_positions=64, n_embd=32, n_layer=2, n_head=2)
+    return _model(
+        "GPT2Config", "GPT2LMHeadModel",
+        vocab_size=120, n_positions=64, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=2,
+    )  # fmt: skip
 
 
 def qwen2() -> Any:
@@ -161,7 +164,15 @@ def vit_gpt2() -> Any:
 
     encoder = transformers.ViTConfig(**VISION)
     decoder = transformers.GPT2Config(
-        vocab_size=120, n_positions=64, n_embd=32, n_layer=2, n_head=2, add_cross_attention=True, is_decoder=True
+        vocab_size=120,
+        n_positions=64,
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        add_cross_attention=True,
+        is_decoder=True,
+        bos_token_id=0,
+        eos_token_id=2,
     )
     config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
     config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 0, 1, 2
@@ -176,6 +187,11 @@ FAMILIES: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
+GENERATING = ("gpt2", "qwen2", "bart", "marian", "t5", "whisper", "vit_gpt2")
+ANSWER = "greedy.npz"
+"""Beside a model that generates: inputs, and the words that PyTorch answers with."""
+
+
 def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     """The folder of a family's model, as `save_pretrained` writes it."""
     import torch
@@ -185,6 +201,42 @@ def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     with torch.no_grad():
         for weight in model.parameters():  # as drawn for training, outputs hardly depend on inputs
             if weight.ndim > 1:
-                weight.normal_(0, weight[0].numel() ** -0.5)
+                weight.normal_(0, 1.5 * weight[0].numel() ** -0.5)
     model.save_pretrained(folder / name)
+    if name in GENERATING:
+        _save_answer(name, model, folder / name)
     return folder / name
+
+
+def _save_answer(name: str, model: Any, folder: Path) -> None:
+    """What the model says to two inputs of which one is padded, on the side that its kind is padded on."""
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(5)
+    ids = rng.integers(3, 119, (2, 7))
+    mask = np.ones_like(ids)
+    mask[0, :2] = 0 if name in ("gpt2", "qwen2") else 1
+    mask[1, -2:] = 0 if name in ("bart", "marian", "t5") else 1
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if name == "vit_gpt2":
+        inputs = {"pixel_values": rng.normal(size=(2, 3, 32, 32)).astype(np.float32)}
+    elif name == "whisper":
+        inputs = {"input_features": rng.normal(size=(2, 8, 32)).astype(np.float32)}
+    tensors = {key: torch.from_numpy(value) for key, value in inputs.items()}
+    with torch.no_grad():
+        words = model.generate(**tensors, max_new_tokens=12, do_sample=False, num_beams=1).numpy()
+    # A decoder repeats its input, a pair its first word, Whisper nothing.
+    skipped = ids.shape[1] if name in ("gpt2", "qwen2") else 0 if name == "whisper" else 1
+    np.savez(folder / ANSWER, words=words[:, skipped:], **inputs)
+
+
+def main(folder: Path, names: list[str]) -> None:
+    for name in names:
+        saved(name, folder)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(Path(sys.argv[1]), sys.argv[2:])

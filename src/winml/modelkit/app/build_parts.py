@@ -55,7 +55,7 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
         one = replace(request, config=config, output=str(folder / part))
         try:
             folder.mkdir(exist_ok=True)
-            built[part] = build(one, lambda event, part=part: on_event({**event, "part": part}))
+            built[part] = build(one, on_event)
         except RunFailedError as error:
             if not built:
                 raise
@@ -104,7 +104,11 @@ def _manifest(first: dict[str, Any], built: dict[str, dict[str, Any]]) -> dict[s
         "model": first["model"],
         "target": first["target"],
         "parts": {
-            part: {"folder": part, "file": Path(result["artifact"]["path"]).name, "digest": result["artifact"]["digest"]}
+            part: {
+                "folder": part,
+                "file": Path(result["artifact"]["path"]).name,
+                "digest": result["artifact"]["digest"],
+            }
             for part, result in built.items()
         },
     }
@@ -112,7 +116,7 @@ def _manifest(first: dict[str, Any], built: dict[str, dict[str, Any]]) -> dict[s
 
 def _told(built: dict[str, dict[str, Any]], kind: str) -> list[str]:
     """What every part was told; what all of them were told once."""
-    lines = [[line for line in result[kind]] for result in built.values()]
+    lines = [result[kind] for result in built.values()]
     common = [line for line in lines[0] if all(line in others for others in lines)]
     rest = [f"{part}: {line}" for part, result in built.items() for line in result[kind] if line not in common]
     return [*common, *rest]

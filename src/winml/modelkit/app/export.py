@@ -60,7 +60,7 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
             analyze=False,
             timeout_s=request.timeout_s,
         ),
-        on_event,
+        lambda event: None if event["event"] == "target" else on_event(event),
     )
     parts = [_part(result) for result in built.get("parts", [built])]
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,29 @@ _SKIPPED = ("onnx/*", "openvino/*", "*/*.safetensors", "original/*", "training_a
 def model(args: dict[str, Any], context: Any) -> dict[str, Any]:
     """Worker operation: the folder of a model in the hub's cache, with its weights unless `weights` is false."""
     patterns = [*DESCRIPTION, *PROCESSOR, *(CODE if args.get("code") else ())]
-    folder = _snapshot(args["repo"], args["revision"], [*patterns, *_weights(args)])
+    *others, last = _weights(args)
+    for weights in others:
+        try:
+            return _fetched(args, [*patterns, *weights])
+        except UnavailableError:
+            continue  # a cache that has them in the older format is as good
+    return _fetched(args, [*patterns, *last])
+
+
+def _fetched(args: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
+    folder = _snapshot(args["repo"], args["revision"], patterns, _SKIPPED)
     return {"folder": str(folder), "revision": folder.name}
 
 
-def _weights(args: dict[str, Any]) -> list[str]:
-    """Weights in one format: a repository often has both, and the newer one is safe to open."""
+def _weights(args: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Weights in one format, the safe one where there are both; what to try when the hub cannot be asked."""
     if not args.get("weights", True):
-        return []
+        return [()]
     listed = _listed(args["repo"], args["revision"])
     if listed is None:
-        return list(WEIGHTS)
-    return [WEIGHTS[0]] if any(name.endswith(".safetensors") and "/" not in name for name in listed) else [WEIGHTS[1]]
+        return [(pattern,) for pattern in WEIGHTS]
+    safe = any(name.endswith(".safetensors") and "/" not in name for name in listed)
+    return [(WEIGHTS[0 if safe else 1],)]
 
 
 def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -50,36 +61,31 @@ def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
     return {"path": str(folder / path), "revision": folder.name}
 
 
-def _hub() -> Any:
-    return extra("huggingface_hub", name="hf", what="a model of the Hugging Face hub")
+def _hub(module: str = "huggingface_hub") -> Any:
+    return extra(module, name="hf", what="a model of the Hugging Face hub")
 
 
 def _listed(repo: str, revision: str | None) -> list[str] | None:
-    """The names of a repository's files; None when the hub cannot be asked and only the cache is at hand."""
-    hub = _hub()
-    if hub.constants.is_offline_mode():
-        return None
-    return list(_asked(lambda: hub.HfApi().list_repo_files(repo, revision=revision), repo, revision))
-
-
-def _snapshot(repo: str, revision: str | None, patterns: list[str]) -> Path:
-    hub = _hub()
-
-    def fetch() -> Any:
-        return hub.snapshot_download(
-            repo, revision=revision, allow_patterns=patterns, ignore_patterns=list(_SKIPPED)
-        )
-
-    return Path(_asked(fetch, repo, revision))
-
-
-def _asked(ask: Callable[[], Any], repo: str, revision: str | None) -> Any:
-    """What the hub answers; its refusals and an unreachable hub as our errors."""
-    errors = _hub().errors
+    """The names of a repository's files; None when the hub cannot be asked, and only its cache is at hand."""
+    hub, errors = _hub(), _hub("huggingface_hub.errors")
     try:
-        return ask()
-    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
+        return list(hub.HfApi().list_repo_files(repo, revision=revision))
+    except errors.HfHubHTTPError as error:
         raise _refused(error, errors, repo, revision) from error
+    except (errors.OfflineModeIsEnabled, errors.HTTPError, errors.RevisionResolutionError):
+        return None  # fetching looks into the cache, and says so when that has nothing
+
+
+def _snapshot(repo: str, revision: str | None, patterns: Sequence[str], skipped: Sequence[str] = ()) -> Path:
+    """The folder of a repository with the files that fit; the hub's refusals are ours."""
+    hub, errors = _hub(), _hub("huggingface_hub.errors")
+    try:
+        found = hub.snapshot_download(
+            repo, revision=revision, allow_patterns=list(patterns), ignore_patterns=list(skipped)
+        )
+    except (errors.HTTPError, errors.RevisionResolutionError, OSError) as error:
+        raise _refused(error, errors, repo, revision) from error
+    return Path(found)
 
 
 def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> ModelkitError:
@@ -96,7 +102,7 @@ def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> 
             f"`{repo}` is neither on this machine nor a model of the hub that you may see",
             hint="check the spelling; for a private model log in with `hf auth login`; name a local one by its path",
         )
-    if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError):
+    if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError | errors.RevisionResolutionError):
         return UnavailableError(
             f"`{repo}`{at} is not in the hub's cache on this machine, and the hub cannot be reached",
             hint="connect once and unset HF_HUB_OFFLINE, copy the cache (HF_HOME), or name a local folder",

@@ -10,9 +10,11 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 
 @click.command(
     "inspect",
-    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled; of a Hugging "
-    "Face model its tasks, class, inputs, parameters and parts, without loading it.",
-    epilog=examples("winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json", "winml inspect -m ./my-bert"),
+    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled; of a "
+    "Hugging Face model its tasks, class, inputs, parameters and parts, without loading it.",
+    epilog=examples(
+        "winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json", "winml inspect -m ./my-bert"
+    ),
     context_settings=HELP,
 )
 @model_options

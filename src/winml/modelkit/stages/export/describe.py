@@ -32,7 +32,14 @@ def describe(folder: ModelFolder) -> dict[str, Any]:
         parts = [_part(folder, task, part) for part in families.parts_of(known, task)]
         whole = _part(folder, task, WHOLE)
     except ModelkitError as error:
-        return found | {"task": None, "tasks": [], "inputs": None, "parts": [], "reason": error.message, "hint": error.hint}
+        return found | {
+            "task": None,
+            "tasks": [],
+            "inputs": None,
+            "parts": [],
+            "reason": error.message,
+            "hint": error.hint,
+        }
     others = [other for other in families.tasks_of(known) if other != task]
     composite = [part for part in parts if part["part"] != WHOLE]
     return found | {

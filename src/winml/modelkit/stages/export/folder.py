@@ -23,7 +23,7 @@ from winml.modelkit.stages.export.families import Family
 _SAFETENSORS, _BIN = "*.safetensors", "pytorch_model*.bin"
 _MAX_HEADER_BYTES = 100 * 2**20
 _PROCESSOR_ENDINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
-_NO_PROCESSOR = ("generation_config.json", "trainer_state.json")
+_NO_PROCESSOR = ("trainer_state.json", "training_args.json")
 PROVES_A_PROBE = "`winml support probe` shows what a model of this kind would need"
 
 

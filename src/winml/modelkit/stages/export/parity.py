@@ -23,6 +23,8 @@ from winml.modelkit.stages.export.parts import Part, evaluated
 TOLERANCE = 1e-3
 """Largest difference relative to the largest number of an output: what reordered float32 sums come to in practice."""
 SEEDS = (1, 2)
+_NOT_A_NUMBER = 1e9
+"""The difference where one side is not a number; JSON has no infinity."""
 
 
 def checked(model: Path, reference: Part, section: ExportSection) -> dict[str, Any]:
@@ -68,7 +70,7 @@ def _difference(name: str, wanted: npt.NDArray[Any], made: Mapping[str, npt.NDAr
     largest = float(np.abs(wanted).max(initial=0.0))
     absolute = float(np.abs(wanted.astype(np.float64) - value).max(initial=0.0))
     if not np.isfinite(absolute):
-        return {"difference": float("inf"), "largest": largest}
+        return {"difference": _NOT_A_NUMBER, "largest": largest if np.isfinite(largest) else 0.0}
     return {"difference": absolute / max(largest, 1e-6), "largest": largest}
 
 
