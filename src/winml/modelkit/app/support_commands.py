@@ -47,11 +47,12 @@ def environment() -> dict[str, str]:
 
 
 class Commands:
-    """Runs commands on one model in one folder."""
+    """Runs commands on one model in one folder, which gets a place for what they build."""
 
     def __init__(self, model: str, folder: Path, *, timeout_s: float | None, cache: Path | None = None) -> None:
         self._model = str(Path(model).absolute()) if Path(model).exists() else model
         self._folder = folder
+        (folder / "artifacts").mkdir(exist_ok=True)
         self._timeout_s = timeout_s or DEFAULT_TIMEOUT_S
         search = os.pathsep.join(filter(None, (_SOURCE, os.environ.get("PYTHONPATH"))))
         self._env = {**os.environ, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}

@@ -98,14 +98,15 @@ class _Prober:
         if build.verdict == "PASS":
             runs = list(self._runs("default", [part["part"] for part in described.get("parts", ())]))
             return Seen(self._model.exported, described, build, runs)
-        if build.verdict != "FAIL" or not self._model.exported:
-            return Seen(self._model.exported, described, build)
-        return Seen(self._model.exported, described, build, (), self._helped(described))
+        known = self._model.exported and described.get("task") is not None
+        helped = self._helped(described) if known and build.verdict in ("FAIL", "CLI-BLOCKED") else None
+        return Seen(self._model.exported, described, build, (), helped)
 
     def _described(self) -> dict[str, Any]:
         run = self._told("inspect", ("inspect", "-m", MODEL, "--json"))
         if run.result is None or not run.result.get("ok"):
-            raise from_json({"code": "failed", "message": "the model cannot be inspected", "hint": None, **error_of(run.result)})
+            unknown = {"code": "failed", "message": "the model cannot be inspected", "hint": None}
+            raise from_json(unknown | error_of(run.result))
         return run.result
 
     def _built(self, name: str, words: tuple[str, ...]) -> Tried:

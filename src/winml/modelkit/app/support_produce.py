@@ -75,6 +75,12 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "contribution": made.to_json()}
+    if made.recipe is not None and made.effect is None and made.reached is not None:
+        raise CheckFailed(
+            f"no contribution: recipe `{made.recipe}` has no measured effect against the default",
+            hint=f"the evidence is in `{output}`",
+            details=result,
+        )
     short = [r for r in made.ladder if GOALS.index(r.rung) <= GOALS.index(request.goal) and r.verdict != "PASS"]  # type: ignore[arg-type]
     if short:
         raise CheckFailed(

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import DataError, ModelkitError
 from winml.modelkit.core.recipe import Recipe, recipe_from_json
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
@@ -107,7 +107,7 @@ class Dossier:
             return None
         found = files.read(self.folder / result_path(name), lambda value: value)
         if not isinstance(found, dict):
-            raise files_error(result_path(name), "is not a JSON object")
+            raise DataError(f"`{result_path(name)}` is not a JSON object")
         return found
 
     @cached_property
@@ -135,12 +135,6 @@ class Dossier:
         return tuple(p.removeprefix("code/") for p in self.contribution.files if p.startswith("code/"))
 
 
-def files_error(path: str, what: str) -> ModelkitError:
-    from winml.modelkit.core.errors import DataError
-
-    return DataError(f"`{path}` {what}")
-
-
 Check = Callable[[Dossier], Iterator[Item]]
 
 
@@ -152,7 +146,7 @@ def checked(dossier: Dossier) -> list[Item]:
             found += list(check(dossier))
         except ModelkitError as error:
             found.append(reject(_name(check), error.message))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
             found.append(reject(_name(check), f"the evidence does not fit: {type(error).__name__}: {error}"))
         if any(item.severity == "reject" for item in found) and check in (_files, _evidence):
             return found  # what follows reads these files
@@ -282,6 +276,18 @@ def _artifacts(dossier: Dossier) -> Iterator[Item]:
             yield from _artifact(dossier, name, folder, built)
 
 
+def _inspected(dossier: Dossier) -> Iterator[Item]:
+    """What was inspected are the files that lie here."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "inspect" or not result or not result.get("ok"):
+            continue
+        folder = dossier.folder / step.words[step.words.index("-m") + 1]
+        sizes = [(Path(file["path"]).name, file["bytes"]) for file in result["files"]]
+        if any(not (folder / name).is_file() or (folder / name).stat().st_size != size for name, size in sizes):
+            yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
+
+
 def _artifact(dossier: Dossier, name: str, folder: str, built: Mapping[str, Any]) -> Iterator[Item]:
     manifest = json.loads((dossier.folder / folder / "build_manifest.json").read_text(encoding="utf-8"))
     if manifest["artifact"]["digest"] != built["artifact"]["digest"]:
@@ -370,14 +376,19 @@ def _ladder(dossier: Dossier) -> Iterator[Item]:
     for rung in made:
         if rung.rung <= stated.tiers.goal and rung.verdict != "PASS":
             yield changes("ladder", f"{rung.rung} is {rung.verdict}, and the goal is {stated.tiers.goal}: {rung.reason}")
-    if stated.tiers.goal in ("L0", "L1"):
+    if stated.tiers.goal < "L2":
         yield changes("ladder", "nothing is shipped without L2: a goal below it shows no agreement with a reference")
 
 
 def _tiers(dossier: Dossier) -> Iterator[Item]:
+    """Effort and outcome are what is there; where nothing was built, they say what it would take."""
     tiers, recipe = dossier.contribution.tiers, dossier.recipe
+    for path in scope.outside(dossier.code, tiers.effort):  # type: ignore[arg-type]  # a choice of the efforts
+        yield reject("scope", f"effort {tiers.effort} does not change `{path}`")
+    if dossier.contribution.reached is None:
+        return
     wrong = scope.wrong_tiers(
-        tiers.effort,  # type: ignore[arg-type]  # a choice of the efforts
+        tiers.effort,  # type: ignore[arg-type]
         tiers.outcome,  # type: ignore[arg-type]
         code=dossier.code,
         template=None if recipe is None else recipe.template,
@@ -385,8 +396,6 @@ def _tiers(dossier: Dossier) -> Iterator[Item]:
         findings=len(dossier.findings),
     )
     yield from (reject("tiers", reason) for reason in wrong)
-    for path in scope.outside(dossier.code, tiers.effort):  # type: ignore[arg-type]
-        yield reject("scope", f"effort {tiers.effort} does not change `{path}`")
 
 
 def _recipe(dossier: Dossier) -> Iterator[Item]:
@@ -475,6 +484,7 @@ CHECKS: tuple[Check, ...] = (
     _evidence,
     _complete,
     _artifacts,
+    _inspected,
     _numbers,
     _thresholds,
     _precision,

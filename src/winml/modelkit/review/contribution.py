@@ -150,7 +150,7 @@ class Contribution:
     """Name of the recipe in recipe.json."""
     index_row: str = key(text)
     """The line for the list of models."""
-    findings: tuple[str, ...] = key(names, ())
+    findings: tuple[str, ...] = key(names)
     methodology: Methodology = key(section(Methodology))
     metric: MetricClaim | None = key(optional(section(MetricClaim)))
     environment: dict[str, str] = key(words)

@@ -11,7 +11,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError, WorkerTimeout
-from winml.modelkit.core.sections import choice, flag, key, number, optional, text, whole, words
+from winml.modelkit.core.sections import choice, flag, key, number, optional, text, whole
 from winml.modelkit.core.support import RUNG_VERDICTS, RungVerdict
 
 SCHEMA = "winml/evidence/1"
@@ -88,10 +88,10 @@ class Record:
     seconds: float = key(number(0, 1e7))
     model: str = key(text)
     """Digest of the model."""
-    environment: dict[str, str] = key(words)
-    reads: dict[str, str] = key(words)
+    environment: dict[str, str] = key(sections.words)
+    reads: dict[str, str] = key(sections.words)
     """Digests of the files of the contribution that it was given."""
-    writes: dict[str, str] = key(words)
+    writes: dict[str, str] = key(sections.words)
     result: str | None = key(optional(text))
     """Digest of `evidence/ID.result.json`; null when it wrote no JSON."""
     log: str = key(text)

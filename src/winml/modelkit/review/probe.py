@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winml.modelkit.core.recipe import ExportPart
@@ -11,6 +11,8 @@ from winml.modelkit.core.support import RungVerdict
 
 LARGE = 2 * 2**30
 """A protobuf file ends there; more needs external data."""
+TEXT_LENGTH = 16
+"""Tokens of a text where a size has to be named."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ def _composite(seen: Seen) -> Obstacle:
 
 
 def _encoder_decoder(seen: Seen) -> Obstacle:
+    if seen.exported and seen.task is None:
+        return Obstacle("encoder-decoder", None, "the exporter does not know its parts")
     apart = "encoder" in seen.parts
     return Obstacle(
         "encoder-decoder", apart, "its decoder reads what its encoder made" if apart else "it has no such pair"
@@ -110,10 +114,9 @@ def _encoder_decoder(seen: Seen) -> Obstacle:
 def _value_ranges(seen: Seen) -> Obstacle:
     if seen.helped is not None and seen.helped.export.input_specs:
         return Obstacle("value-ranges", True, seen.helped.because)
-    failed = next((t for t in (seen.build, *seen.runs) if t.verdict == "FAIL"), None)
-    if failed is None:
+    if seen.build.verdict == "PASS" and all(run.verdict != "FAIL" for run in seen.runs):
         return Obstacle("value-ranges", False, "it takes the values that inputs are made of")
-    return Obstacle("value-ranges", None, f"it failed, and known ranges did not help: {failed.message}")
+    return Obstacle("value-ranges", None, "it did not run, so that no values were tried")
 
 
 def _external_data(seen: Seen) -> Obstacle:
@@ -131,14 +134,17 @@ def _renamed_class(seen: Seen) -> Obstacle:
         return Obstacle("renamed-class", False, "an ONNX model names no class")
     if named is None:
         return Obstacle("renamed-class", None, "its config names no class")
-    unknown = seen.task is None
-    return Obstacle("renamed-class", unknown, f"`{named}` is {'not a class we know' if unknown else 'known'}")
+    if seen.task is None:
+        return Obstacle("renamed-class", None, f"`{named}` is not a class we know; it may be new or renamed")
+    return Obstacle("renamed-class", False, f"`{named}` is known")
 
 
 def _dynamic_axes(seen: Seen) -> Obstacle:
     if seen.helped is not None and seen.helped.export.dynamic_axes == ():
         return Obstacle("dynamic-axes", True, seen.helped.because)
-    axes = sorted(_open_axes(seen))
+    if seen.exported and seen.described.get("inputs") is None:
+        return Obstacle("dynamic-axes", None, "the exporter does not know its inputs")
+    axes = sorted(set(_open_axes(seen)))
     npu = [t.target for t in seen.runs if (t.target or "").endswith("/npu")]
     if axes and npu:
         return Obstacle("dynamic-axes", True, f"{', '.join(axes)} are fixed for {npu[0]}")
@@ -150,7 +156,7 @@ def _open_axes(seen: Seen) -> Iterator[str]:
         yield from seen.described.get("facts", {}).get("dynamic_axes", {})
         return
     for spec in seen.described.get("inputs") or ():
-        yield from {axis for axis in spec["shape"] if isinstance(axis, str)}
+        yield from (axis for axis in spec["shape"] if isinstance(axis, str))
 
 
 def answer(seen: Seen) -> tuple[str, str]:
@@ -179,13 +185,16 @@ def _of_runs(seen: Seen) -> tuple[str, str]:
 
 
 def helps(described: Mapping[str, Any], config: Mapping[str, Any]) -> list[Help]:
-    """Changes that have helped other models, simplest first; `config` is the model's own config.json."""
-    found = [Help("fixed-shapes", "it builds only with every size fixed", ExportPart(dynamic_axes=()))]
-    end = config.get("eos_token_id")
+    """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
     texts = any(spec["name"] == "input_ids" for spec in described.get("inputs") or ())
+    sizes = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
+    fixed = ExportPart(shapes=sizes, dynamic_axes=())
+    end = config.get("eos_token_id")
+    found = []
     if type(end) is int and texts:
         because = f"every input needs its end token, so that ids are drawn from {end} to {end + 1}"
         specs = {"input_ids": {"low": end, "high": end + 1}}
-        found.append(Help("end-token", because, ExportPart(shapes={"batch": (1,)}, dynamic_axes=(), input_specs=specs)))
+        found.append(Help("end-token", because, replace(fixed, input_specs=specs)))
+    found.append(Help("fixed-shapes", "it builds only with every size fixed", fixed))
     found.append(Help("legacy-exporter", "only the legacy exporter traces it", ExportPart(exporter="legacy")))
     return found
