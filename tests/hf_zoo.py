@@ -188,6 +188,8 @@ FAMILIES: dict[str, Callable[[], Any]] = {
 
 
 GENERATING = ("gpt2", "qwen2", "bart", "marian", "t5", "whisper", "vit_gpt2")
+GAINS = {"mobilevit": 3.5, **dict.fromkeys(GENERATING, 1.5)}
+"""How much larger than usual weights are: so that outputs do not vanish, or words differ from one another."""
 ANSWER = "greedy.npz"
 """Beside a model that generates: inputs, and the words that PyTorch answers with."""
 
@@ -201,7 +203,7 @@ def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     with torch.no_grad():
         for weight in model.parameters():  # as drawn for training, outputs hardly depend on inputs
             if weight.ndim > 1:
-                weight.normal_(0, 1.5 * weight[0].numel() ** -0.5)
+                weight.normal_(0, GAINS.get(name, 1.0) * weight[0].numel() ** -0.5)
     model.save_pretrained(folder / name)
     if name in GENERATING:
         _save_answer(name, model, folder / name)

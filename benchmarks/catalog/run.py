@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,8 @@ def winml(folder: Path, *words: str) -> dict[str, Any]:
 def placed(analysis: dict[str, Any]) -> dict[str, Any]:
     """Nodes that the target takes and those it leaves, of the model before quantization."""
     target = analysis["targets"][0]
-    placement = target["placement"] or {}
-    return {"status": target["status"], "nodes": placement.get("nodes"), "left": placement.get("cpu_ops")}
+    left = Counter(node["op"] for node in target["left"])
+    return {"status": target["status"], **(target["placement"] or {}), "left": dict(left)}
 
 
 def row(name: str, target: str, model: Path, folder: Path) -> dict[str, Any]:
@@ -97,7 +98,9 @@ def main() -> None:
             continue
         with tempfile.TemporaryDirectory(prefix="winml-catalog-") as temporary:
             folder = Path(temporary)
-            subprocess.run([sys.executable, HERE / "models.py", name, folder / "model"], check=True, capture_output=True)
+            subprocess.run(
+                [sys.executable, HERE / "models.py", name, folder / "model"], check=True, capture_output=True
+            )
             for target in wanted:
                 line = row(name, target, folder / "model", folder)
                 with asked.results.open("a", encoding="utf-8") as stream:

@@ -21,11 +21,9 @@ def placement(row: dict[str, Any] | None) -> tuple[str, str]:
         return "not run", ""
     if not row["ok"]:
         return f"failed: {row['error']}", ""
-    nodes = (row["placement"] or {}).get("nodes") or {}
-    left = (row["placement"] or {}).get("left") or {}
-    count = sum(nodes.values()) - sum(left.values())
-    words = ", ".join(f"{op} x{n}" for op, n in left.items()) or "nothing"
-    return f"{row['precision']}, {count} nodes", words
+    placed = row["placement"] or {}
+    words = ", ".join(f"{op} x{n}" for op, n in placed.get("left", {}).items()) or "nothing"
+    return f"{row['precision']}, {placed.get('on_target', '?')} nodes", words
 
 
 def line(name: str, rows: dict[str, dict[str, Any]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,9 +18,11 @@ from winml.modelkit.core.errors import ModelFileError, UnavailableError
 from winml.modelkit.worker.client import Worker
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+HEADER = json.dumps({"a": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]}}).encode()
+WEIGHTS = struct.pack("<Q", len(HEADER)) + HEADER + bytes(48)
 FILES = {
     "config.json": b'{"model_type": "bert"}',
-    "model.safetensors": b"weights",
+    "model.safetensors": WEIGHTS,
     "pytorch_model.bin": b"the same weights once more",
     "onnx/model.onnx": b"graph",
     "onnx/model.onnx_data": b"external",
@@ -111,9 +114,14 @@ def test_a_model_comes_with_one_kind_of_weights_and_without_its_code(fetching: F
     folder = Path(answer["folder"])
     assert answer["revision"] == COMMIT
     assert {p.name for p in folder.iterdir()} == {"config.json", "model.safetensors", "tokenizer.json"}
-    assert (folder / "model.safetensors").read_bytes() == b"weights"
+    assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     # What was fetched once is found again without the hub.
     assert fetching.call("data.hub_model", repo="org/name", offline=True)["folder"] == str(folder)
+
+
+def test_parameters_are_known_without_fetching_weights(fetching: Fetching) -> None:
+    assert fetching.call("data.hub_weights", repo="org/name") == {"F32": 12}
+    assert fetching.call("data.hub_weights", repo="org/name", offline=True) is None
 
 
 def test_code_is_fetched_for_who_trusts_it(fetching: Fetching) -> None:

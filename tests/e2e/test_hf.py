@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +53,9 @@ def test_a_config_of_a_folder_builds_the_same(bert: dict[str, Any], builds: Buil
 
 
 @pytest.mark.qnn
-def test_one_export_serves_the_npu_which_takes_all_of_it(bert: dict[str, Any], builds: Builds, hf_folders: Path) -> None:
+def test_one_export_serves_the_npu_which_takes_all_of_it(
+    bert: dict[str, Any], builds: Builds, hf_folders: Path
+) -> None:
     result = builds.build("-m", hf_folders / "bert", "--target", "qnn/npu", "--no-quant", "-o", "npu")
     assert result["stages"][0]["cache"] == "hit"
     counts = result["analysis"]
@@ -59,7 +63,7 @@ def test_one_export_serves_the_npu_which_takes_all_of_it(bert: dict[str, Any], b
     assert (counts["partial"], counts["unsupported"], counts["unknown"]) == (0, 0, 0)
     assert "dimension sequence is fixed at 64 for qnn/npu" in " ".join(result["notes"])
     placement = builds.manifest("npu")["placement"]
-    assert placement["cpu_ops"] == {}, "no GatherND splits the model in two"
+    assert (placement["on_cpu"], placement["partitions"]) == (0, 1), "no GatherND splits the model in two"
 
 
 def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, hf_folders: Path) -> None:
@@ -91,7 +95,7 @@ def test_inspect_reads_a_folder_without_torch(hf_folders: Path, tmp_path: Path) 
     value = valid(builds.winml("inspect", "-m", hf_folders / "t5", "--json").stdout)
     assert (value["architecture"], value["task"]) == ("T5ForConditionalGeneration", "text2text-generation")
     assert [part["part"] for part in value["parts"]] == ["encoder", "prefill", "decode"]
-    assert value["parameters"] == 41_248
+    assert value["parameters"] == 41_216
     text = builds.winml("inspect", "-m", hf_folders / "t5").stdout
     assert "part decode" in text
 
@@ -132,8 +136,7 @@ def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_
 
 
 def test_a_missing_extra_names_what_to_install(hf_folders: Path, tmp_path: Path) -> None:
-    """The metadata of torch is what says whether it is there; an empty path entry in front hides nothing, so ask ours."""
-    script = (
+    script = (  # what the program sees where torch is not installed
         "import importlib.metadata as m, sys\n"
         "original = m.version\n"
         "def version(name):\n"
@@ -143,9 +146,6 @@ def test_a_missing_extra_names_what_to_install(hf_folders: Path, tmp_path: Path)
         "from winml.modelkit.cli.main import run\n"
         "sys.exit(run(sys.argv[1:]))\n"
     )
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, "-c", script, "export", "-m", hf_folders / "bert", "-o", tmp_path / "out"],
         capture_output=True, text=True, timeout=120, env={**os.environ, "WINML_CACHE": str(tmp_path)},

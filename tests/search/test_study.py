@@ -79,6 +79,17 @@ def test_a_level_that_failed_in_one_context_is_tried_in_another() -> None:
     assert chosen(study) == (("scheme", "l2"), ("gelu", "l1"))
 
 
+def test_of_few_configs_a_level_is_not_blamed_for_the_company_it_failed_in() -> None:
+    levels = {"scheme": 2, "ops": 1, "nchwc": 1}
+    culprit = frozenset({frozenset({("scheme", "l1"), ("ops", "l1")})})
+    world = World(levels, {("scheme", "l1"): 0.5, ("ops", "l1"): 0.1}, crashes=culprit, spread=0.0005)
+    laboratory = Laboratory(world, 0)
+    plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]), priority=lambda option: float(option[0] != "nchwc"))
+    study = Study(plan, Guarded(laboratory), append=lambda record: None, clock=laboratory.clock)
+    study.run()
+    assert ("scheme", "l1") in chosen(study)
+
+
 def test_a_search_that_was_cut_off_anywhere_goes_on_without_losing_or_repeating_a_trial() -> None:
     world = random_world(MANY, 3)
     whole: list[dict[str, Any]] = []

@@ -105,6 +105,7 @@ def _study(
         limits=start.request.limits,
         rounds=protocol.first_look,
         race_all=EVERYTHING if start.request.exhaustive else RACE_ALL,
+        leave_failing=not start.request.exhaustive,
     )
     return Study(
         plan, Guarded(bench), append=journal.append, records=records, because=insight.because, on_event=on_event

@@ -29,6 +29,7 @@ from winml.modelkit.ep import catalog, options, precision
 from winml.modelkit.stages.export import resolve as export
 from winml.modelkit.stages.export.families import WHOLE
 from winml.modelkit.stages.export.resolve import ExportOptions
+from winml.modelkit.stages.export.table import NPU_OPSET
 from winml.modelkit.stages.optimize import resolve as optimize
 from winml.modelkit.worker.client import Worker
 
@@ -85,7 +86,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     A Hugging Face model is exported on the way: its axes and what data it takes are not known before.
     """
     planned = targets.plan(request.target, request.ep, request.device)
-    exported = _exported(request, exporting)
+    exported = _exported(request, planned, exporting)
     model = model_argument(request.model).path if exported is None else exported.path
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
@@ -110,13 +111,18 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
 
 
-def _exported(request: ConfigRequest, exporting: Exporting | None) -> Exported | None:
+def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | None) -> Exported | None:
     """The export of a Hugging Face model; None for ONNX, which takes none of the options of an export."""
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
         if request.export != ExportOptions():
             raise RequestError(f"`{ref}` is ONNX already and is not exported", hint="drop the options of the export")
         return None
+    if planned.target.device == "npu" and (request.opset or 0) > NPU_OPSET:
+        raise RequestError(
+            f"opset {request.opset} has operators that {planned.target} is not known to take",
+            hint=f"export with `--opset {NPU_OPSET}` or less",
+        )
     chosen = replace(request.export, opset=request.opset)
     located = exports.locate(ref, code=chosen.trust_remote_code)
     section = export.resolve(located.folder, chosen, chosen.part or WHOLE)

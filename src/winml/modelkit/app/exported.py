@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +19,7 @@ from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, named_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import EXPORT as EXPORT_STAGE
-from winml.modelkit.stages.export.folder import ModelFolder
+from winml.modelkit.stages.export.folder import ModelFolder, Weights
 from winml.modelkit.stages.export.resolve import ExportOptions, resolve
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
@@ -77,6 +78,14 @@ def locate(ref: ModelRef, *, weights: bool = True, code: bool = False) -> Locate
     return Located(ModelFolder(Path(answer["folder"])), f"{ref.repo}@{answer['revision']}")
 
 
+def hub_weights(ref: ModelRef) -> Weights:
+    """What the hub says of a model's weights, which are not fetched for it."""
+    with Worker() as worker:
+        args = {"repo": ref.repo, "revision": ref.revision}
+        types = worker.call("data.hub_weights", args, what=f"asking about `{ref}`")
+    return Weights(None if types is None else sum(types.values()), types or {}, None)
+
+
 def fetched_file(ref: ModelRef) -> Path:
     """An ONNX file of the hub, on this machine."""
     with Worker() as worker:
@@ -129,6 +138,7 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
     identity = digest.of_json({"key": run.key.digest, "processor": processor})
     folder = cache.builds / f"{located.name}-{identity.removeprefix(digest.PREFIX)[:16]}"
     if (folder / MANIFEST).is_file():
+        os.utime(folder / MANIFEST)  # a collection takes what was not used for longest
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     objects = {**run.artifact.files, **processor, MODEL: run.artifact.files[run.artifact.main]}

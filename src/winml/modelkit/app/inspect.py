@@ -32,8 +32,9 @@ def _described(ref: ModelRef, dims: dict[str, int]) -> dict[str, Any]:
     """What config.json and the headers of the weights say; nothing is imported or loaded for it."""
     if dims:
         raise RequestError("`--dim` is for ONNX models", hint="drop it, or export the model first")
-    from winml.modelkit.app.exported import locate
+    from winml.modelkit.app.exported import hub_weights, locate
     from winml.modelkit.stages.export.describe import describe
 
-    located = locate(ref)
-    return {"schema": FOLDER_SCHEMA, "ok": True, "model": located.word, **describe(located.folder)}
+    located = locate(ref, weights=False)
+    weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
+    return {"schema": FOLDER_SCHEMA, "ok": True, "model": located.word, **describe(located.folder, weights)}

@@ -48,6 +48,18 @@ def _weights(args: dict[str, Any]) -> list[tuple[str, ...]]:
     return [(WEIGHTS[0 if safe else 1],)]
 
 
+def weight_types(args: dict[str, Any], context: Any) -> dict[str, int] | None:
+    """Worker operation: numbers in a model's weights by type, from headers alone; None when the hub cannot tell."""
+    hub, errors = _hub(), _hub("huggingface_hub.errors")
+    unknown = (errors.HTTPError, errors.OfflineModeIsEnabled, errors.NotASafetensorsRepoError,
+               errors.SafetensorsParsingError)  # fmt: skip
+    try:
+        found = hub.HfApi().get_safetensors_metadata(args["repo"], revision=args["revision"])
+    except unknown:
+        return None
+    return {str(kind): int(count) for kind, count in found.parameter_count.items()}
+
+
 def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
     """Worker operation: one ONNX file with the external data beside it."""
     path = args["file"]

@@ -82,6 +82,12 @@ def _folder_inputs(inputs: list[dict[str, Any]]) -> str:
     return ", ".join([*words, *([f"{past} of the cache"] if past else [])])
 
 
+def _weights(result: dict[str, Any]) -> str:
+    if result["weight_bytes"] is None:
+        return "not on this machine"
+    return f"{size(result['weight_bytes'])} in {', '.join(result['files'])}"
+
+
 def folder_text(result: dict[str, Any]) -> str:
     """What a Hugging Face model says of itself."""
     types = ", ".join(f"{kind} {amount(count)}" for kind, count in result["weight_types"].items())
@@ -90,7 +96,7 @@ def folder_text(result: dict[str, Any]) -> str:
         ("class", result["architecture"] or "not named"),
         ("family", f"{result['model_type']}{'' if result['proven'] else ' (no test exports one)'}"),
         ("parameters", parameters),
-        ("weights", f"{size(result['weight_bytes'])} in {', '.join(result['files'])}"),
+        ("weights", _weights(result)),
     ]
     if result["task"] is not None:
         rows.append(("task", result["task"]))

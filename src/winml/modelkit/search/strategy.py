@@ -87,6 +87,8 @@ class Plan:
     predicted_tries: int = PREDICTED_TRIES
     race_all: int = RACE_ALL
     """Up to this many choices besides the baseline are all tried."""
+    leave_failing: bool = True
+    """A level that failed in two contexts is not tried in more of them."""
 
     @cached_property
     def all_raced(self) -> bool:
@@ -188,7 +190,7 @@ def _tried(state: State) -> set[Choice]:
 
 def _next_of_all(state: State, plan: Plan) -> Try | None:
     """The most promising choice that was not tried; a level that failed in two contexts is left."""
-    tried, dead = _tried(state), _dead(state)
+    tried, dead = _tried(state), _dead(state) if plan.leave_failing else set()
     left = [
         choice
         for choice in plan.space.choices()
@@ -268,16 +270,15 @@ def _failures(state: State) -> dict[Option, list[Trial]]:
 
 
 def _dead(state: State) -> set[Option]:
-    """Levels that worked in no trial and failed in two where all others are known to work."""
+    """Levels that worked in no trial, and failed where all others are known to work, with nothing else in common."""
     works = {option for trial in state.trials if trial.works for option in trial.choice}
-    blamed = [
-        option
-        for trial in state.trials
-        if not trial.works
-        for option in trial.choice
-        if works.issuperset(set(trial.choice) - {option})
-    ]
-    return {option for option in blamed if blamed.count(option) > 1} - works
+    failed = [set(trial.choice) for trial in state.trials if not trial.works]
+    dead = set()
+    for option in set().union(*failed) - works:
+        blamed = [choice for choice in failed if option in choice and works.issuperset(choice - {option})]
+        if len(blamed) > 1 and set.intersection(*blamed) == {option}:
+            dead.add(option)
+    return dead
 
 
 Pair = frozenset[Option]

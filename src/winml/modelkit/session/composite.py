@@ -134,9 +134,9 @@ class _Words:
 
     def next(self, logits: npt.NDArray[Any]) -> Ids:
         """The likeliest word of every sequence; padding for one that has ended."""
-        best = logits[:, -1].argmax(axis=-1).astype(np.int64)
+        best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
         done = np.zeros(len(best), bool) if self._done is None else self._done
-        best = np.where(done, self._padding, best)
+        best = np.where(done, np.int64(self._padding), best)
         self._done = done | np.isin(best, self._ends)
         self._columns.append(best)
         return best[:, None]

@@ -16,6 +16,7 @@ OPERATIONS: dict[str, str] = {
     "bench.together": "winml.modelkit.bench.arms:together",
     "data.hub_file": "winml.modelkit.data.hub:file",
     "data.hub_model": "winml.modelkit.data.hub:model",
+    "data.hub_weights": "winml.modelkit.data.hub:weight_types",
     "data.describe": "winml.modelkit.data.describe:describe",
     "evaluate.distance": "winml.modelkit.evaluate.distances:distance",
     "evaluate.run": "winml.modelkit.evaluate.run:run",

@@ -8,13 +8,13 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.stages.export import families, resolve, signature
 from winml.modelkit.stages.export.families import WHOLE
-from winml.modelkit.stages.export.folder import ModelFolder
+from winml.modelkit.stages.export.folder import ModelFolder, Weights
 from winml.modelkit.stages.export.resolve import ExportOptions
 
 
-def describe(folder: ModelFolder) -> dict[str, Any]:
-    """Class, tasks, inputs, parts and weights; what is not known is null with the reason."""
-    weights = folder.weights()
+def describe(folder: ModelFolder, weights: Weights | None = None) -> dict[str, Any]:
+    """Class, tasks, inputs, parts and weights, which may be told from elsewhere; what is not known is null."""
+    weights = folder.weights() if weights is None else weights
     family = folder.family
     found: dict[str, Any] = {
         "model_type": folder.model_type,

@@ -34,7 +34,8 @@ class Weights:
     parameters: int | None
     """None when the files do not say without being loaded."""
     types: Mapping[str, int]
-    bytes: int
+    bytes: int | None
+    """None where they are not on this machine."""
 
 
 @dataclass(frozen=True)

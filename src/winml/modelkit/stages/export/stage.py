@@ -11,7 +11,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
-from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.graph import files, opset
 from winml.modelkit.stages.export import samples
 from winml.modelkit.stages.export.families import WHOLE
@@ -72,10 +72,11 @@ class _Export:
             "libraries": {name: version(name) for name in LIBRARIES},
             "inputs": sections.plain(section.inputs),
             "sizes": section.sizes,
-            "left_out": sorted({e.name for e in self.section.inputs} - {e.name for e in section.inputs}),
+            "left_out": self._left_out(section),
             "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
             "seconds": {"export": exported, "verify": time.monotonic() - started - exported},
             "parity": parity,
+            "notes": [f"{architecture} takes no `{name}`" for name in self._left_out(section)],
             "warnings": [] if section.verify else ["outputs were not compared with PyTorch: `--no-verify`"],
         }
 
@@ -96,7 +97,18 @@ class _Export:
         if self.section.part != WHOLE:
             return self.section
         known = inspect.signature(part.model.forward).parameters
-        return replace(self.section, inputs=tuple(entry for entry in self.section.inputs if entry.name in known))
+        inputs = tuple(entry for entry in self.section.inputs if entry.name in known)
+        if not inputs:
+            raise RequestError(
+                f"{type(part.model).__name__} takes none of these inputs: {', '.join(self._left_out(None))}",
+                hint=f"it takes {', '.join(list(known)[:8])}; name them with `--input-specs`",
+            )
+        return replace(self.section, inputs=inputs)
+
+    def _left_out(self, section: ExportSection | None) -> list[str]:
+        """The inputs of the request that an export does not have."""
+        kept = {entry.name for entry in section.inputs} if section else set()
+        return [entry.name for entry in self.section.inputs if entry.name not in kept]
 
     def _parity(self, output: Path, section: ExportSection) -> dict[str, Any]:
         from winml.modelkit.stages.export import parity

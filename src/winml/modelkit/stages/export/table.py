@@ -6,4 +6,5 @@ STAGE_VERSION = 1
 LIBRARIES: tuple[str, ...] = ("torch", "transformers", "onnxscript", "onnx", "onnx-ir")
 OPSETS = (17, 24)
 DEFAULT_OPSET = 20
-"""The newest that the execution providers of the table take whole: 23 has an attention operator that QNN leaves."""
+NPU_OPSET = 22
+"""The newest for an NPU: from 23 on there are operators, such as Attention, that QNN leaves on the CPU."""
