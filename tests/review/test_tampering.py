@@ -43,6 +43,17 @@ class Forger:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_bytes(content)
 
+    def copy(self, source: str, path: str) -> None:
+        self.replace(path, (self.folder / source).read_bytes())
+
+    def number(self, step: str, **values: float) -> None:
+        self.claim(lambda c: c["numbers"][step].update(values))
+
+    def manifest(self, part: str) -> None:
+        """Another digest in the manifest of the recipe's build."""
+        other = {"digest": "sha256:" + "0" * 64}
+        self.edit("artifacts/recipe/build_manifest.json", lambda m: m[part].update(other))
+
     def result(self, step: str, change: Callable[[Json], Any]) -> None:
         self.edit(f"evidence/{step}.result.json", change)
 
@@ -75,6 +86,10 @@ def _fewer_samples(forger: Forger) -> None:
     forger.result("perf-cpu", lambda r: [x["wall_ns"].pop() and x["cpu_ns"].pop() for x in r["measurement"]["rounds"]])
 
 
+def _no_samples(forger: Forger) -> None:
+    forger.result("perf-cpu", lambda r: r["measurement"].update(rounds=[]))
+
+
 def _log(forger: Forger, content: bytes) -> None:
     forger.replace("evidence/perf-cpu.log", content)
 
@@ -94,7 +109,9 @@ def _default_inspected(forger: Forger) -> None:
     _artifact_of_the_default(forger)
     config = forger.read("artifacts/recipe/build_config.json")
     forger.replace("artifacts/recipe/build_config.json", json.dumps({**config, "precision": "fp16"}).encode())
-    forger.replace("evidence/inspect-recipe.result.json", (forger.folder / "evidence/inspect-default.result.json").read_bytes())
+    forger.replace(
+        "evidence/inspect-recipe.result.json", (forger.folder / "evidence/inspect-default.result.json").read_bytes()
+    )
     built = forger.read("evidence/build-default.result.json")
     forger.result("build-recipe", lambda r: r.update(artifact=built["artifact"]))
 
@@ -110,7 +127,9 @@ def _no_build_part(recipe: Json) -> None:
 
 
 def _as_default(forger: Forger) -> None:
-    forger.replace("evidence/config-recipe.result.json", (forger.folder / "evidence/config-default.result.json").read_bytes())
+    forger.replace(
+        "evidence/config-recipe.result.json", (forger.folder / "evidence/config-default.result.json").read_bytes()
+    )
 
 
 def _code(forger: Forger, path: str) -> None:
@@ -130,7 +149,14 @@ def _other_python(forger: Forger) -> None:
 
 
 def _finding(forger: Forger) -> None:
-    value = {"id": "toy-001", "title": "t", "observation": "o", "status": "reported", "source": "s", "added": "2026-11-16"}
+    value = {
+        "id": "toy-001",
+        "title": "t",
+        "observation": "o",
+        "status": "reported",
+        "source": "s",
+        "added": "2026-11-16",
+    }
     forger.replace("findings/toy-001.json", json.dumps(value).encode())
     forger.claim(lambda c: c.update(findings=["toy-001"]))
 
@@ -146,8 +172,8 @@ def _rung(index: int, **values: Any) -> Callable[[Forger], None]:
 
 
 CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
-    "an edited number": (lambda f: f.claim(lambda c: c["numbers"]["perf-cpu"].update(latency_p50_ms=0.1)), True, "numbers"),
-    "a number nothing gives": (lambda f: f.claim(lambda c: c["numbers"]["perf-cpu"].update(joules=1.0)), True, "numbers"),
+    "an edited number": (lambda f: f.number("perf-cpu", latency_p50_ms=0.1), True, "numbers"),
+    "a number nothing gives": (lambda f: f.number("perf-cpu", joules=1.0), True, "numbers"),
     "a number left out": (lambda f: f.claim(lambda c: c["numbers"].pop("parity")), True, "numbers"),
     "an edited summary": (lambda f: f.result("perf-cpu", lambda r: r["latency_ms"].update(p99=0.1)), True, "numbers"),
     "an interval made narrow": (
@@ -156,19 +182,11 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
         "numbers",
     ),
     "samples left out": (_fewer_samples, True, "numbers"),
-    "no samples at all": (lambda f: f.result("perf-cpu", lambda r: r["measurement"].update(rounds=[])), True, "numbers"),
+    "no samples at all": (_no_samples, True, "numbers"),
     "a swapped artifact": (lambda f: f.replace("artifacts/recipe/model.onnx", b"other"), False, "files"),
     "a swapped artifact, listed": (lambda f: f.replace("artifacts/recipe/model.onnx", b"other"), True, "artifacts"),
-    "the build of another model": (
-        lambda f: f.edit("artifacts/recipe/build_manifest.json", lambda m: m["source"].update(digest="sha256:" + "0" * 64)),
-        True,
-        "artifacts",
-    ),
-    "another artifact in the manifest": (
-        lambda f: f.edit("artifacts/recipe/build_manifest.json", lambda m: m["artifact"].update(digest="sha256:" + "0" * 64)),
-        True,
-        "artifacts",
-    ),
+    "the build of another model": (lambda f: f.manifest("source"), True, "artifacts"),
+    "another artifact in the manifest": (lambda f: f.manifest("artifact"), True, "artifacts"),
     "an inflated default": (
         lambda f: f.result("inspect-default", lambda r: r["files"][0].update(bytes=10**7)),
         True,
@@ -197,7 +215,7 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
         "files",
     ),
     "copied evidence": (
-        lambda f: f.replace("evidence/perf-cpu.json", (f.folder / "evidence/parity.json").read_bytes()), True, "evidence",
+        lambda f: f.copy("evidence/parity.json", "evidence/perf-cpu.json"), True, "evidence",
     ),
     "a result that is no JSON": (lambda f: f.replace("evidence/parity.result.json", b'{"ok": tr'), True, "evidence"),
     "a result that is a list": (lambda f: f.replace("evidence/parity.result.json", b"[]"), True, "evidence"),
@@ -212,7 +230,9 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "evidence of another environment": (
         lambda f: f.record("parity", lambda r: r["environment"].update(numpy="1.0")), True, "evidence",
     ),
-    "evidence made afterwards": (lambda f: f.claim(lambda c: c.update(created="2020-01-01T00:00:00Z")), True, "evidence"),
+    "evidence made afterwards": (
+        lambda f: f.claim(lambda c: c.update(created="2020-01-01T00:00:00Z")), True, "evidence",
+    ),
     "commands out of order": (lambda f: f.claim(lambda c: c["steps"].reverse()), True, "evidence"),
     "a command left out": (_without_parity, True, "complete"),
     "a stale environment": (_stale, True, "environment"),
@@ -328,7 +348,9 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     forger.replace("inputs/model.npz", (forger.folder / "inputs/model-samples.npz").read_bytes())
     dossier = Dossier(forger.folder)
     forger.claim(lambda c: c.update(numbers=dossier.numbers))
-    forger.claim(lambda c: c["ladder"][1].update(reason=f"model {dossier.numbers['perf-cpu']['latency_p50_ms']:.3f} ms on cpu"))
+    forger.claim(
+        lambda c: c["ladder"][1].update(reason=f"model {dossier.numbers['perf-cpu']['latency_p50_ms']:.3f} ms on cpu")
+    )
     forger.mend()
     assert _items(forger.folder) == []
     with pytest.raises(CheckFailed) as caught:

@@ -58,12 +58,11 @@ def _free(output: Path, name: str) -> str:
 
 
 def _refused(model: str, error: ModelkitError) -> dict[str, Any]:
-    """A model that needs nothing is out of scope; one that was tried and blocked has its evidence."""
-    made = error.details.get("contribution")
-    if isinstance(error, CheckFailed) and made is None and "probe" in error.details:
-        return _line(model, "OUT-OF-SCOPE", None, None, error.message)
-    folder = error.details.get("folder")
-    return _line(model, "BLOCKED-UPSTREAM", None if folder is None else Path(folder).name, made, error.message)
+    """A model that needs nothing, or that a recipe changes nothing for, is out of scope; a blocked one has evidence."""
+    made, folder = error.details.get("contribution"), error.details.get("folder")
+    nothing = isinstance(error, CheckFailed) and (made is None or made["reached"] == made["tiers"]["goal"])
+    status = "OUT-OF-SCOPE" if nothing else "BLOCKED-UPSTREAM"
+    return _line(model, status, None if folder is None else Path(folder).name, made, error.message)
 
 
 def _line(

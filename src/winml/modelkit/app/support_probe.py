@@ -135,8 +135,8 @@ class _Prober:
                 if made.exit_code != 0:
                     yield _tried(what, made, target)
                     continue
-                words = ("perf", "-m", folder, "--target", target, "--sessions", "1", "--iterations", "1")
-                words = (*words, "--warmup", "0", "--input-data", inputs, "--json")
+                how = ("--sessions", "1", "--iterations", "1", "--warmup", "0", "--input-data", inputs, "--json")
+                words = ("perf", "-m", folder, "--target", target, *how)
                 yield _tried(what, self._told(f"{what} on {target}", words), target)
 
     def _told(self, what: str, words: tuple[str, ...]) -> CommandRun:

@@ -38,6 +38,7 @@ from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Su
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/support/1"
+NOTHING_LEARNT = "the commands did what their documentation says; nothing was learnt about the work"
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -81,7 +82,7 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
             hint=f"the evidence is in `{output}`",
             details=result,
         )
-    short = [r for r in made.ladder if GOALS.index(r.rung) <= GOALS.index(request.goal) and r.verdict != "PASS"]  # type: ignore[arg-type]
+    short = [r for r in made.ladder if GOALS.index(r.rung) <= GOALS.index(request.goal) and r.verdict != "PASS"]
     if short:
         raise CheckFailed(
             f"the contribution reached {made.reached or 'nothing'} of {request.goal}: {short[0].rung} is "
@@ -250,7 +251,7 @@ class _Production:
                 task=probed["model"]["task"],
                 parts=subject.parts,
             ),
-            tiers=Tiers(self._effort(subject), subject.goal, "L0"),
+            tiers=Tiers(_effort(subject, reached), subject.goal, "L0"),
             reached=reached,
             targets=subject.targets,
             precision=precision,
@@ -269,7 +270,9 @@ class _Production:
             recipe=None if subject.recipe is None else subject.recipe.name,
             index_row=_row(self._model, subject, precision, reached),
             findings=() if finding is None else (finding.id,),
-            methodology=Methodology("the commands did what their documentation says; nothing was learnt about the work"),
+            methodology=Methodology(
+                "the commands did what their documentation says; nothing was learnt about the work"
+            ),
             metric=None if subject.metric is None else MetricClaim(**vars(subject.metric)),
             environment=self._environment,
             files={path: digest.of_file(self._folder / path) for path in evidences.below(self._folder)},
@@ -277,13 +280,6 @@ class _Production:
         (self._folder / FILE).write_bytes(files.text(made.to_json()))
         (self._folder / REPORT).write_text(contribution_markdown(made.to_json()), encoding="utf-8", newline="\n")
         return made
-
-    @staticmethod
-    def _effort(subject: Subject) -> str:
-        """A recipe, by a template or not; without one it would take code."""
-        if subject.recipe is None:
-            return "L1"
-        return "L0*" if subject.recipe.template is None else "L0"
 
     def _finding(
         self, subject: Subject, probed: dict[str, Any], reached: Goal | None, rungs: tuple[ladder.Rung, ...]
@@ -302,7 +298,7 @@ class _Production:
             source="measured by this project",
             added=now()[:10],
             scope=ModelScope(validated_on=(f"{self._model.name} ({self._model.digest[:19]})",)),
-            effort=self._effort(subject),
+            effort=_effort(subject, reached),
             goal_reached=reached,
             recipe=None if subject.recipe is None else subject.recipe.name,
             evidence=f"contribution of {self._model.digest}",
@@ -311,6 +307,13 @@ class _Production:
         path.parent.mkdir()
         path.write_bytes(files.text(finding.to_json()))
         return finding
+
+
+def _effort(subject: Subject, reached: Goal | None) -> str:
+    """A recipe, by a template or not; what no recipe built would take code."""
+    if subject.recipe is None or reached is None:
+        return "L1"
+    return "L0*" if subject.recipe.template is None else "L0"
 
 
 def _used(folder: Path, step: Step) -> Iterator[str]:
@@ -337,4 +340,6 @@ def _written(folder: Path, step: Step) -> Iterator[str]:
 
 def _row(model: SupportModel, subject: Subject, precision: str, reached: Goal | None) -> str:
     name = "none" if subject.recipe is None else subject.recipe.name
-    return f"| {model.family or model.name} | {name} | {', '.join(subject.targets)} | {precision} | {reached or 'none'} |"
+    return (
+        f"| {model.family or model.name} | {name} | {', '.join(subject.targets)} | {precision} | {reached or 'none'} |"
+    )

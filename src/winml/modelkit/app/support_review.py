@@ -113,9 +113,7 @@ def _known(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
             yield changes("findings", f"`{name}` is known; findings are added, never changed")
 
 
-def _rerun(
-    dossier: Dossier, request: ReviewRequest, again: list[dict[str, Any]], on_event: OnEvent
-) -> Iterator[Item]:
+def _rerun(dossier: Dossier, request: ReviewRequest, again: list[dict[str, Any]], on_event: OnEvent) -> Iterator[Item]:
     """Every command once more, in an empty folder with an empty cache."""
     word = request.model or dossier.contribution.model.reference
     try:
@@ -146,9 +144,7 @@ def _given(dossier: Dossier, folder: Path) -> None:
             shutil.copyfile(source, folder / path)
 
 
-def _again(
-    dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]
-) -> Iterator[Item]:
+def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
     record = dossier.records[step.id]
     done = run(step.words)
     found = []

@@ -14,6 +14,7 @@ def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[
 def _items(value: dict[str, Any]) -> list[str]:
     """The nine items of a report."""
     tiers, probe = value["tiers"], value["probe"]
+    obstacles = ", ".join(probe["obstacles"]) or "none"
     covered = {True: "the exporter covers it", False: "the exporter does not cover it", None: "it is not exported"}
     return [
         "1. Recipe: " + ("none" if value["recipe"] is None else f"`recipe.json` (`{value['recipe']}`)"),
@@ -21,7 +22,7 @@ def _items(value: dict[str, Any]) -> list[str]:
         "3. Build folder: `artifacts/recipe`",
         "4. Build log: `evidence/build-recipe.log`",
         "5. Findings added: " + (", ".join(f"`{f}`" for f in value["findings"]) or "none"),
-        f"6. Probe: {probe['sentence']} ({covered[probe['covered']]}; obstacles: {', '.join(probe['obstacles']) or 'none'})",
+        f"6. Probe: {probe['sentence']} ({covered[probe['covered']]}; obstacles: {obstacles})",
         f"7. Tiers: effort {tiers['effort']}, goal {tiers['goal']}, outcome {tiers['outcome']}",
         f"8. Ladder: reached {value['reached'] or 'nothing'}, see below",
         f"9. Methodology: {value['methodology']['statement']}",
@@ -44,7 +45,8 @@ def contribution_markdown(value: dict[str, Any]) -> str:
         f"# Support of {model['reference'].replace(chr(92), '/').rstrip('/').rpartition('/')[2]}",
         "",
         f"Model `{model['digest']}`, family {model['family'] or 'none'}, task {model['task'] or 'none'}, "
-        f"parts: {', '.join(model['parts']) or 'one'}. Precision {value['precision']}, on {', '.join(value['targets'])}.",
+        f"parts: {', '.join(model['parts']) or 'one'}. "
+        f"Precision {value['precision']}, on {', '.join(value['targets'])}.",
         "",
         *_items(value),
         "",
@@ -52,12 +54,9 @@ def contribution_markdown(value: dict[str, Any]) -> str:
         "",
         "## Ladder",
         "",
-        *_markdown_table(
-            ("rung", "verdict", "why"), [(r["rung"], r["verdict"], r["reason"]) for r in value["ladder"]]
-        ),
+        *_markdown_table(("rung", "verdict", "why"), [(r["rung"], r["verdict"], r["reason"]) for r in value["ladder"]]),
         "",
-        "Artifact levels: "
-        + ("; ".join(f"{part} {', '.join(of)}" for part, of in value["levels"].items()) or "none"),
+        "Artifact levels: " + ("; ".join(f"{part} {', '.join(of)}" for part, of in value["levels"].items()) or "none"),
         "",
         "## Numbers",
         "",

@@ -46,7 +46,8 @@ def _knowledge_check(result: dict[str, Any]) -> str:
 
 def _probe(result: dict[str, Any]) -> str:
     model = result["model"]
-    about = f"family {model['family'] or 'none'}, task {model['task'] or 'none'}, parts: {', '.join(model['parts']) or 'one'}"
+    parts = ", ".join(model["parts"]) or "one"
+    about = f"family {model['family'] or 'none'}, task {model['task'] or 'none'}, parts: {parts}"
     rows = [("what", "target", "verdict", "why not")]
     tried = (result["build"], *result["helps"], *result["runs"])
     rows += [(t["what"], t["target"] or "", t["verdict"], t["message"] or "") for t in tried]

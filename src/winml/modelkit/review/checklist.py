@@ -300,7 +300,9 @@ def _artifact(dossier: Dossier, name: str, folder: str, built: Mapping[str, Any]
         yield reject("artifacts", f"{name}: `{folder}` was built from another model")
     config = json.loads((dossier.folder / folder / "build_config.json").read_text(encoding="utf-8"))
     if name == "build-recipe" and config["precision"] != dossier.contribution.precision:
-        yield reject("artifacts", f"{name}: built as {config['precision']}, claimed as {dossier.contribution.precision}")
+        yield reject(
+            "artifacts", f"{name}: built as {config['precision']}, claimed as {dossier.contribution.precision}"
+        )
 
 
 def _numbers(dossier: Dossier) -> Iterator[Item]:
@@ -375,7 +377,9 @@ def _ladder(dossier: Dossier) -> Iterator[Item]:
         yield reject("ladder", "the artifact levels are not those of the evidence")
     for rung in made:
         if rung.rung <= stated.tiers.goal and rung.verdict != "PASS":
-            yield changes("ladder", f"{rung.rung} is {rung.verdict}, and the goal is {stated.tiers.goal}: {rung.reason}")
+            yield changes(
+                "ladder", f"{rung.rung} is {rung.verdict}, and the goal is {stated.tiers.goal}: {rung.reason}"
+            )
     if stated.tiers.goal < "L2":
         yield changes("ladder", "nothing is shipped without L2: a goal below it shows no agreement with a reference")
 

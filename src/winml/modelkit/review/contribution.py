@@ -1,13 +1,13 @@
 """A contribution: a model, what was committed to, what was reached, and the digest of every file behind it.
 
-    contribution/
-      contribution.json      this value
-      contribution.md        the same as a text for a pull request
-      recipe.json            what the model needs; input-specs.json is made from it
-      findings/*.json        findings to add, one claim each
-      code/                  files of the repository that it changes
-      evidence/              every command: record, JSON result, log
-      artifacts/ inputs/ data/   what commands wrote and read
+contribution/
+  contribution.json      this value
+  contribution.md        the same as a text for a pull request
+  recipe.json            what the model needs; input-specs.json is made from it
+  findings/*.json        findings to add, one claim each
+  code/                  files of the repository that it changes
+  evidence/              every command: record, JSON result, log
+  artifacts/ inputs/ data/   what commands wrote and read
 """
 
 from __future__ import annotations

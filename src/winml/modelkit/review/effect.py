@@ -8,7 +8,7 @@ from typing import Any
 
 from winml.modelkit.core.sections import choice, key, number, optional, text
 from winml.modelkit.review.derive import Numbers
-from winml.modelkit.review.plan import Subject, WHOLE
+from winml.modelkit.review.plan import WHOLE, Subject
 from winml.modelkit.store import digest
 
 LEAST_GAIN_PCT = 5.0

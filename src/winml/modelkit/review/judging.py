@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from winml.modelkit.core.support import RungVerdict
 from winml.modelkit.review import derive
 from winml.modelkit.review.evidence import error_of, verdict_of
 from winml.modelkit.review.ladder import Judged
 from winml.modelkit.review.plan import Step, Subject
-from winml.modelkit.core.support import RungVerdict
 
 Results = Mapping[str, dict[str, Any] | None]
 
@@ -41,6 +41,8 @@ def _verdict(
         return _parity(result, precision)
     if step.purpose == "export":
         return _exported(result)
+    if step.purpose == "metric" and not derive.numbers("metric", result):
+        return "CLI-BLOCKED", "the task has no metric"
     return "PASS", _told(step, result)
 
 
@@ -57,13 +59,13 @@ def _told(step: Step, result: Mapping[str, Any]) -> str:
         simulated = ", simulated" if result["simulated"] else ""
         return f"{step.part} {numbers['latency_p50_ms']:.3f} ms on {step.target}{simulated}"
     if step.purpose == "metric":
-        return f"{result['metric']} {numbers.get('metric', float('nan')):.4f} on {numbers.get('samples', 0):.0f} samples"
+        return (
+            f"{result['metric']} {numbers.get('metric', float('nan')):.4f} on {numbers.get('samples', 0):.0f} samples"
+        )
     return "done"
 
 
-def _structure(
-    subject: Subject, step: Step, result: Mapping[str, Any], results: Results
-) -> tuple[RungVerdict, str]:
+def _structure(subject: Subject, step: Step, result: Mapping[str, Any], results: Results) -> tuple[RungVerdict, str]:
     """Inputs and outputs are those of the default build; where that failed, those that the model was built with."""
     facts = result["facts"]
     default = results.get(step.id.replace("inspect-recipe", "inspect-default"))
@@ -73,7 +75,10 @@ def _structure(
             return "FAIL", f"{step.part} has other inputs or outputs than the default build"
     if not facts["inputs"] or not facts["outputs"]:
         return "FAIL", f"{step.part} has no inputs or no outputs"
-    return "PASS", f"{step.part} has {facts['nodes']} nodes, {len(facts['inputs'])} inputs, {len(facts['outputs'])} outputs"
+    return (
+        "PASS",
+        f"{step.part} has {facts['nodes']} nodes, {len(facts['inputs'])} inputs, {len(facts['outputs'])} outputs",
+    )
 
 
 def _signature(facts: Mapping[str, Any]) -> list[Any]:

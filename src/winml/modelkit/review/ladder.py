@@ -102,7 +102,7 @@ def wrong(rungs: Sequence[Rung], goal: Goal) -> list[str]:
             found.append(f"{rung.rung} is PASS above the FAIL of {failed}")
         if rung.verdict == "FAIL" and failed is None:
             failed = rung.rung
-        if GOALS.index(goal) < GOALS.index(rung.rung) and rung.verdict != "DEFERRED":  # type: ignore[arg-type]
+        if GOALS.index(goal) < GOALS.index(rung.rung) and rung.verdict != "DEFERRED":
             found.append(f"{rung.rung} is {rung.verdict} although the goal is {goal}")
     return found
 

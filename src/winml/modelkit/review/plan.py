@@ -132,8 +132,9 @@ def _measured(subject: Subject) -> Iterator[Step]:
     for part in subject.part_names:
         yield _inputs(subject, part, "L1", None)
         for target in subject.targets:
-            words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, "--sessions", str(SESSIONS))
-            words = (*words, "--iterations", str(ITERATIONS), "--input-data", input_file(part, None), "--json")
+            how = ("--sessions", str(SESSIONS), "--iterations", str(ITERATIONS))
+            given = ("--input-data", input_file(part, None), "--json")
+            words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
             yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
 
 
@@ -148,8 +149,9 @@ def _parity(subject: Subject) -> Iterator[Step]:
         yield _inputs(subject, part, "L2", SAMPLES)
         folder = _folder(BUILT, subject, part)
         reference = f"{folder}/export.onnx" if subject.exported else MODEL
-        words = ("eval", "-m", folder, "--task", "outputs", "--reference", reference, "--reference-target", "cpu")
-        words = (*words, "--data", input_file(part, SAMPLES), "--target", first, "--json")
+        against = ("--reference", reference, "--reference-target", "cpu")
+        given = ("--data", input_file(part, SAMPLES), "--target", first, "--json")
+        words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
         yield Step(_named("parity", part), "parity", "L2", part, first, words)
 
 

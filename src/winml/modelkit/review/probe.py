@@ -187,7 +187,7 @@ def _of_runs(seen: Seen) -> tuple[str, str]:
 def helps(described: Mapping[str, Any], config: Mapping[str, Any]) -> list[Help]:
     """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
     texts = any(spec["name"] == "input_ids" for spec in described.get("inputs") or ())
-    sizes = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
+    sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
     fixed = ExportPart(shapes=sizes, dynamic_axes=())
     end = config.get("eos_token_id")
     found = []

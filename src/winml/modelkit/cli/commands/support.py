@@ -92,7 +92,7 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     ),
     context_settings=HELP,
 )
-@click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model; several times.")
+@click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
 @_targets_option
 @click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Ceiling.")
 @click.option("--recipe", metavar="FILE", help="A recipe, instead of the one the probe finds.")
@@ -176,9 +176,7 @@ def inputs(
     _show(make_inputs(request), as_json)
 
 
-@command.group(
-    "knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP
-)
+@command.group("knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP)
 def knowledge() -> None:
     pass
 
