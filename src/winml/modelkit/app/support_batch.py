@@ -28,7 +28,7 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
     rows = []
     for model in models:
         rows.append(_row(replace(request, model=model), output, on_event))
-        result = {"schema": SCHEMA, "ok": True, "action": "batch", "folder": str(output), "models": rows}
+        result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "models": rows}
         # After every model, so that a later failure loses nothing.
         atomic.write_bytes(output / BATCH, (json.dumps(result, indent=2) + "\n").encode())
         atomic.write_bytes(output / REPORT, (batch_text(result) + "\n").encode())

@@ -270,9 +270,7 @@ class _Production:
             recipe=None if subject.recipe is None else subject.recipe.name,
             index_row=_row(self._model, subject, precision, reached),
             findings=() if finding is None else (finding.id,),
-            methodology=Methodology(
-                "the commands did what their documentation says; nothing was learnt about the work"
-            ),
+            methodology=Methodology(NOTHING_LEARNT),
             metric=None if subject.metric is None else MetricClaim(**vars(subject.metric)),
             environment=self._environment,
             files={path: digest.of_file(self._folder / path) for path in evidences.below(self._folder)},

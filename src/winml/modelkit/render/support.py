@@ -71,6 +71,8 @@ def _inputs(result: dict[str, Any]) -> str:
 
 
 def _produce(result: dict[str, Any]) -> str:
+    if "models" in result:
+        return batch_text(result)
     made = result["contribution"]
     rows = [(r["rung"], r["verdict"], r["reason"]) for r in made["ladder"]]
     head = f"{result['folder']}: reached {made['reached'] or 'nothing'} of {made['tiers']['goal']}"
@@ -95,7 +97,6 @@ _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "probe": _probe,
     "inputs": _inputs,
     "produce": _produce,
-    "batch": batch_text,
     "review": review_text,
     "knowledge-list": _knowledge_list,
     "knowledge-show": _knowledge_show,

@@ -59,9 +59,7 @@ def _told(step: Step, result: Mapping[str, Any]) -> str:
         simulated = ", simulated" if result["simulated"] else ""
         return f"{step.part} {numbers['latency_p50_ms']:.3f} ms on {step.target}{simulated}"
     if step.purpose == "metric":
-        return (
-            f"{result['metric']} {numbers.get('metric', float('nan')):.4f} on {numbers.get('samples', 0):.0f} samples"
-        )
+        return f"{result['metric']} {numbers['metric']:.4f} on {numbers['samples']:.0f} samples"
     return "done"
 
 

@@ -169,7 +169,8 @@ def answer(seen: Seen) -> tuple[str, str]:
     if build.verdict in ("HOST-BLOCKED", "TIMEOUT"):
         return "blocked", f"blocked because {build.message}"
     if seen.exported and seen.task is None and seen.described.get("files"):
-        return "code", f"needs code: {seen.described.get('reason')}"
+        reason = seen.described.get("reason")
+        return "code", f"needs code, or a recipe that names its task and inputs: {reason}"
     if build.verdict == "CLI-BLOCKED":
         return "blocked", f"blocked because {build.message}"
     return "code", f"needs code: no known help makes it build: {build.message}"
