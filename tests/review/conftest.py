@@ -11,8 +11,16 @@ from winml.modelkit.core.recipe import BuildPart
 
 @pytest.fixture(scope="session")
 def contribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A contribution that is right: the digits sample as fp16, up to L2, made by the real commands."""
+    """A contribution that is right: the digits sample as fp16, up to its accuracy, made by the real commands."""
     folder = tmp_path_factory.mktemp("support") / "contribution"
-    request = ProduceRequest(str(sample.MODEL), str(folder), build=BuildPart(precision="fp16"))
+    request = ProduceRequest(
+        str(sample.MODEL),
+        str(folder),
+        goal="L3",
+        build=BuildPart(precision="fp16"),
+        data=str(sample.TEST),
+        task="image-classification",
+        min_metric=0.9,
+    )
     produce(request, lambda event: None)
     return folder

@@ -90,6 +90,15 @@ def _no_samples(forger: Forger) -> None:
     forger.result("perf-cpu", lambda r: r["measurement"].update(rounds=[]))
 
 
+def _better_scores(forger: Forger) -> None:
+    forger.result("metric", lambda r: r["samples"]["candidate"]["series"].update(top1="1", top5="1"))
+
+
+def _better_metric(forger: Forger) -> None:
+    forger.result("metric", lambda r: r["metrics"]["accuracy"].update(value=0.9999))
+    forger.number("metric", metric=0.9999)
+
+
 def _log(forger: Forger, content: bytes) -> None:
     forger.replace("evidence/perf-cpu.log", content)
 
@@ -183,6 +192,8 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     ),
     "samples left out": (_fewer_samples, True, "numbers"),
     "no samples at all": (_no_samples, True, "numbers"),
+    "scores that are better": (_better_scores, True, "numbers"),
+    "a better metric": (_better_metric, True, "numbers"),
     "a swapped artifact": (lambda f: f.replace("artifacts/recipe/model.onnx", b"other"), False, "files"),
     "a swapped artifact, listed": (lambda f: f.replace("artifacts/recipe/model.onnx", b"other"), True, "artifacts"),
     "the build of another model": (lambda f: f.manifest("source"), True, "artifacts"),
@@ -238,11 +249,11 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "a stale environment": (_stale, True, "environment"),
     "numbers of another environment": (_other_python, True, "environment"),
     "a PASS above a FAIL": (_rung(1, verdict="FAIL"), True, "ladder"),
-    "a PASS without evidence": (_rung(3, verdict="PASS"), True, "ladder"),
+    "a PASS without evidence": (_rung(3, steps=[]), True, "ladder"),
     "a rung left out": (lambda f: f.claim(lambda c: c["ladder"].pop()), True, "ladder"),
     "a FAIL called PASS": (lambda f: _cosine(f, 0.5), True, "ladder"),
-    "a goal that was not reached": (lambda f: f.claim(lambda c: c.update(reached="L3")), True, "ladder"),
-    "a level that nothing shows": (lambda f: f.claim(lambda c: c["levels"]["model"].append("A4")), True, "ladder"),
+    "a goal that was not reached": (lambda f: f.claim(lambda c: c.update(reached="L1")), True, "ladder"),
+    "a level that nothing shows": (lambda f: f.claim(lambda c: c["levels"]["model"].append("A5")), True, "ladder"),
     "a goal too low": (lambda f: f.claim(lambda c: c["tiers"].update(goal="L1")), True, "evidence"),
     "a recipe equal to the default": (lambda f: f.edit("recipe.json", _no_build_part), True, "evidence"),
     "a config equal to the default": (_as_default, True, "recipe"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.support_commands import Commands
 from winml.modelkit.app.support_model import SupportModel, read_model
+from winml.modelkit.app.sys import system
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import from_json
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
@@ -30,13 +31,16 @@ class ProbeRequest:
     """Everything the user decided."""
 
     model: str
-    targets: tuple[str, ...] = ("cpu",)
+    targets: tuple[str, ...] = ()
+    """Empty: every device that is ready here, the CPU first."""
     timeout_s: float | None = None
 
 
 def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
     """Inspect, build and run the model as it is, and say what it needs."""
     model = read_model(request.model)
+    if not request.targets:
+        request = replace(request, targets=_ready())
     with tempfile.TemporaryDirectory(prefix="winml-probe-") as folder:
         prober = _Prober(request, model, Path(folder), on_event)
         seen = prober.seen()
@@ -65,6 +69,13 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
         "answer": answer,
         "sentence": sentence,
     }
+
+
+def _ready() -> tuple[str, ...]:
+    """Targets with a real device here; simulated ones have to be named."""
+    rows = [t for ep in system()["eps"] for found in ep["installations"] for t in found["targets"]]
+    found = dict.fromkeys(row["target"] for row in rows if row["status"] == "ready")
+    return tuple(sorted(found, key=lambda target: target != "cpu"))
 
 
 def _recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:

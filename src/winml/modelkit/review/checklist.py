@@ -321,6 +321,20 @@ def _numbers(dossier: Dossier) -> Iterator[Item]:
             yield from _summaries(step, result)
 
 
+def _scores(dossier: Dossier) -> Iterator[Item]:
+    """The task metric is the mean of the scores that stand beside it."""
+    result = dossier.results.get("metric")
+    if not result or not result.get("ok") or result["metric"] is None:
+        return
+    said = result["metrics"][result["metric"]]
+    series = [[float(v) for v in values] for values in result["samples"]["candidate"]["series"].values()]
+    if said["n"] != result["samples"]["n"] or any(len(values) != said["n"] for values in series):
+        yield reject("numbers", "metric: the scores are not as many as it says")
+    made = [sum(values) / len(values) for values in series]
+    if said["kind"] in ("share", "mean") and not any(math.isclose(value, said["value"]) for value in made):
+        yield reject("numbers", f"metric: {result['metric']} {said['value']} is not what its scores give")
+
+
 def _summaries(step: Step, result: Mapping[str, Any]) -> Iterator[Item]:
     made = derive.latency(result)
     for name, values in made.items():
@@ -490,6 +504,7 @@ CHECKS: tuple[Check, ...] = (
     _artifacts,
     _inspected,
     _numbers,
+    _scores,
     _thresholds,
     _precision,
     _ladder,

@@ -15,6 +15,7 @@ from winml.modelkit.core.config import ExportSection
 from winml.modelkit.graph.describe import describe
 from winml.modelkit.graph.inputs import Arrays, Dim, InputRequest, synthetic
 from winml.modelkit.stages.export import samples
+from winml.modelkit.store import atomic
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def write(args: dict[str, Any], context: Any) -> dict[str, Any]:
     count = args["samples"] or 1
     made = [_made(specs, section, args, args["seed"] + index) for index in range(count)]
     arrays = made[0] if args["samples"] is None else {s.name: np.stack([m[s.name] for m in made]) for s in specs}
-    with Path(args["output"]).open("wb") as stream:
+    with atomic.writing(Path(args["output"])) as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for options
     return {"inputs": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}}
 

@@ -68,7 +68,13 @@ _timeout_option = click.option(
     context_settings=HELP,
 )
 @model_options
-@_targets_option
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="EP[/DEVICE]",
+    help="Where to build for and run (default: every device that is ready here, the CPU first).",
+)
 @_timeout_option
 @json_option
 def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
