@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import fake_sdk
+import feed_zoo
 import hf_zoo
 import model_zoo
 
@@ -24,6 +27,10 @@ def _reason(item: pytest.Item) -> str | None:
         return "needs a real NPU; set WINML_TEST_NPU=1"
     if item.get_closest_marker("package_index") and os.environ.get("WINML_TEST_OFFLINE") == "1":
         return "needs a package index; WINML_TEST_OFFLINE=1 is set"
+    if item.get_closest_marker("registry") and feed_zoo.docker_registry() is None:
+        return "docker-registry is not here and cannot be fetched (apt-get download docker-registry)"
+    if item.get_closest_marker("skopeo") and feed_zoo.skopeo() is None:
+        return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
     if item.get_closest_marker("windows") and sys.platform != "win32":
         return "needs Windows"
     return None
@@ -102,3 +109,46 @@ def sdk(tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
         [fake_sdk.float_tensor(context.output[0], [1, 16])],
     )
     return fake_sdk.make_sdk(folder / "qairt", (folder / "m_qnn.bin").read_bytes(), described)
+
+
+def _mount(folder: Path, size: str) -> bool:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("mount") is None:
+        return False
+    folder.mkdir()
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]).returncode == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small"
+    if not _mount(folder, "1m"):
+        pytest.skip("mounting a small file system needs root on Linux")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def no_logins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Logins and the cache of whoever runs the tests are no part of them."""
+    monkeypatch.setenv("WINML_CACHE", str(tmp_path / "cache"))
+    for name in ("WINML_FEED", "WINML_FEED_USER", "WINML_FEED_PASSWORD", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", os.devnull)
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[feed_zoo.RegistryServer]:
+    """A registry that anybody may use."""
+    server = feed_zoo.RegistryServer(tmp_path_factory.mktemp("registry"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def az(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> feed_zoo.StandInAz:
+    """The stand-in for `az`, first on the path."""
+    made = feed_zoo.StandInAz(tmp_path / "az")
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    return made

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import onnx
@@ -17,6 +18,9 @@ from test_environments import CACHE, installed
 
 from winml.modelkit import sample
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TraceMetadata
+from winml.modelkit.feed.content import scan
+from winml.modelkit.feed.names import version
+from winml.modelkit.feed.table import open_feed
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -41,6 +45,8 @@ def _at_batch(size: int, path: Path) -> None:
 def _marks(command: str) -> list[pytest.MarkDecorator]:
     if "openvino" in command:
         return [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
+    if command.startswith("winml feed"):
+        return []
     return [pytest.mark.qnn] if "qnn" in command or "npu" in command else []
 
 
@@ -53,6 +59,14 @@ def _traces(folder: Path) -> None:
         (folder / f"{name}_op_trace.json").write_text(json.dumps(value))
 
 
+def _feed(folder: Path) -> None:
+    """The feed that the docs list, pull from and verify."""
+    with closing(open_feed(f"folder:{folder / 'artifacts'}")) as feed:
+        tree = scan(folder / "new")
+        for ep, device in (("qnn", "npu"), ("cpu", "cpu")):
+            feed.publish("digits", version("20260609", "digits", ep=ep, device=device), tree, lambda _: None)
+
+
 @pytest.mark.parametrize("command", [pytest.param(c, marks=_marks(c)) for c in _commands()])
 def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
@@ -63,6 +77,7 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     for name, size in (("small.onnx", 1), ("large.onnx", 2)):
         _at_batch(size, tmp_path / name)
     _traces(tmp_path)
+    _feed(tmp_path)
     words = shlex.split(command)[1:]
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,7 @@ def test_nothing_is_left_in_the_work_folder_and_nothing_stored_when_a_stage_fail
     with pytest.raises(RunFailedError):
         builds.pipeline().run(step(FIRST, "!"))
     assert list(builds.cache.stages) == []
-    assert list(builds.cache.root.iterdir()) == []
+    assert [path.name for path in builds.cache.root.iterdir()] == ["locks"]
 
 
 def test_a_source_that_changes_while_it_is_read_is_not_stored_under_its_old_digest(builds: Builds) -> None:
@@ -173,3 +174,24 @@ def test_a_pass_that_takes_the_worker_down_is_named(builds: Builds) -> None:
     with pytest.raises(WorkerCrashed, match="pass `some_fusion`: the process crashed") as caught:
         builds.pipeline().run(step(FIRST, "x"))
     assert caught.value.hint == "leave it out with `--disable some_fusion`"
+
+
+def test_two_builds_that_need_a_stage_at_the_same_time_run_it_once(builds: Builds) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        assert go_on.wait(30)
+
+    first, second = builds.pipeline(before=hold), builds.pipeline()
+    threads = [threading.Thread(target=lambda: first.run(step(FIRST, "a")))]
+    threads[0].start()
+    assert started.wait(30)
+    threads.append(threading.Thread(target=lambda: second.run(step(FIRST, "a"))))
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+    assert builds.ran == ["a"]
+    assert sorted(run.hit for run in (*first.runs, *second.runs)) == [False, True]
+    assert first.artifact == second.artifact

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.store import digest
-from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.cache import WORK_GRACE_S, Cache
 from winml.modelkit.store.stage_cache import StageKey
 
 KEY = StageKey(
@@ -142,3 +145,16 @@ def test_a_pin_that_cannot_be_read_stops_collection(cache: Cache) -> None:
         cache.collect()
     with pytest.raises(RequestError):
         cache.pin("../evil", [])
+
+
+def test_one_process_at_a_time_makes_a_result_and_old_locks_are_collected(cache: Cache) -> None:
+    with cache.stages.computing(KEY):
+        (lock,) = cache.stages.locks()
+        with pytest.raises(Timeout):
+            FileLock(lock, timeout=0).acquire()
+    with FileLock(lock, timeout=0):
+        pass
+    assert cache.collect().temporaries == 0
+    os.utime(lock, (time.time() - 2 * WORK_GRACE_S,) * 2)
+    assert cache.collect().temporaries == 1
+    assert not list(cache.stages.locks())

@@ -92,6 +92,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
             build_compile.compiled(pipeline, settings, cache)
     except ModelkitError as error:
         error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
+        error.details.setdefault("stage", pipeline.stage)
         raise
     return _deliver(plan, pipeline, analysis, cache, time.monotonic() - started)
 

@@ -29,6 +29,7 @@ def settings_for(section: CompileSection, planned: Planned, *, rebuild: bool, ti
 def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
     """Compile what the build has so far and make it the artifact."""
     started = time.monotonic()
+    pipeline.stage = COMPILE.name
     pipeline.tell({"event": "stage", "stage": COMPILE.name, "hit": False})
     with pipeline.work_folder() as folder:
         model = Model(pipeline.materialize(folder), COMPILE.file)

@@ -28,6 +28,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review the support of a model."),
     "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against what the program does."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
+    "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
+    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
 """Command name -> module that has it as `command`, and what it does in one line."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.render.perf import utilization_words
+from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -85,6 +87,18 @@ class PerfProgress:
             self._progress.stop()
 
 
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return 80
+
+
+def _fitting(text: str, columns: int) -> str:
+    """Text for one line: what wraps cannot be written over. A line that ends stays, and may wrap."""
+    return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
+
+
 class LineProgress:
     """One line on a terminal that is written over and goes at the end."""
 
@@ -94,7 +108,7 @@ class LineProgress:
 
     def write(self, text: str) -> None:
         if self._live:
-            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.write(f"\r\x1b[K{_fitting(text, _columns())}")
             sys.stderr.flush()
 
     def __exit__(
@@ -191,3 +205,38 @@ class AnalyzeProgress(LineProgress):
             self.write(f"reading {name}")
         else:
             self.write(f"trying pass {_how_far(event)}")
+
+
+class FeedProgress(LineProgress):
+    """Which file is on its way and how much of it has come."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        if event["event"] == "file":
+            self.write(f"{event['name']}: {size(event['done'])} of {size(event['total'])}")
+        else:
+            self.write(f"{event['event']} {event['name']}")
+
+
+class MatrixProgress(LineProgress):
+    """Finished cells as lines, and over them one line of what is being done, how far the run is and what is left."""
+
+    _standing = ""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "recorded":
+            self._recorded(event)
+        elif kind in ("cell", "publishing"):
+            word = "building" if kind == "cell" else "publishing"
+            self.write(f"{word} {event['cell'].model.name} {event['cell'].label}{self._standing}")
+
+    def _recorded(self, event: dict[str, Any]) -> None:
+        from winml.modelkit.render.matrix import summary
+
+        row = event["row"]
+        self._standing = f" · {summary(event['progress'], event['disk'])}"
+        self.write("")
+        build = "not built" if row["build_status"] is None else f"build {row['build_status']}"
+        upload = "" if row["upload_status"] == "n/a" else f", {row['upload_status']}"
+        error = f": {row['error']}" if row["error"] else ""
+        say("note", f"{row['hf_id']} {row['combo']}: {build}{upload}{error}")

@@ -5,7 +5,8 @@
     │   ├── ModelFileError        2   missing or invalid model file
     │   └── DataError             2   input, calibration or evaluation data that does not fit
     ├── UnavailableError          3   fine elsewhere: package, permission, disk, login
-    │   └── EPUnavailableError    3   execution provider or its device is not here
+    │   ├── EPUnavailableError    3   execution provider or its device is not here
+    │   └── DiskFull              3   no space left
     ├── RunFailedError            1   tried and failed
     │   ├── SessionError          1   the runtime refused the model or the run
     │   ├── PlacementError        1   the requested EP took no node
@@ -67,6 +68,10 @@ class EPUnavailableError(UnavailableError):
     code = "ep-unavailable"
 
 
+class DiskFull(UnavailableError):
+    code = "disk-full"
+
+
 class RunFailedError(ModelkitError):
     exit_code = 1
     code = "failed"
@@ -108,7 +113,9 @@ class Interrupted(ModelkitError):
     code = "interrupted"
 
 
-_OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is no space left."""
+_OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, *FULL)
 
 
 def of_system(error: OSError) -> UnavailableError | None:
@@ -116,7 +123,8 @@ def of_system(error: OSError) -> UnavailableError | None:
     if error.errno not in _OF_THE_MACHINE:
         return None
     where = f": `{error.filename}`" if error.filename else ""
-    return UnavailableError(f"{(error.strerror or 'the system refused').lower()}{where}")
+    kind = DiskFull if error.errno in FULL else UnavailableError
+    return kind(f"{(error.strerror or 'the system refused').lower()}{where}")
 
 
 def _tree(root: type[ModelkitError]) -> dict[str, type[ModelkitError]]:

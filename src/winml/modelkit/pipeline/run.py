@@ -6,6 +6,7 @@ A stage that ends well is stored at once, so that an interrupted build goes on a
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -102,16 +103,19 @@ class Pipeline:
         self._timeout_s = timeout_s
         self.artifact = source.artifact
         """The result so far."""
+        self.stage: str | None = None
+        """The stage that runs or ran last."""
         self.runs: list[StageRun] = []
 
     def run(self, step: Step) -> StageRun:
         """The result of a stage on what there is so far, from the cache or from a worker of its own."""
         key = step.key(self.artifact.digest)
-        entry = None if self.rebuild else self._cache.stages.find(key)
+        self.stage = step.stage.name
+        entry = self._find(key)
         explanation = self._explain(key, entry)
         self.tell({"event": "stage", "stage": step.stage.name, "hit": explanation.hit})
         if entry is None:
-            entry = self._execute(step, key)
+            entry, explanation = self._made(step, key, explanation)
         done = StageRun(
             step=step,
             key=key,
@@ -129,6 +133,17 @@ class Pipeline:
         self.runs.append(done)
         name = done.step.stage.name
         self.tell({"event": "stage-done", "stage": name, "hit": done.hit, "seconds": done.seconds})
+
+    def _find(self, key: StageKey) -> StageEntry | None:
+        return None if self.rebuild else self._cache.stages.find(key)
+
+    def _made(self, step: Step, key: StageKey, explanation: Explanation) -> tuple[StageEntry, Explanation]:
+        """The result of a stage that is not in the cache: from us, or from a process that was at it already."""
+        with self._cache.stages.computing(key):
+            entry = self._find(key)
+            if entry is not None:
+                return entry, Explanation(True, (), "another process stored it just now")
+            return self._execute(step, key), explanation
 
     def _explain(self, key: StageKey, entry: StageEntry | None) -> Explanation:
         if entry is not None:
@@ -175,7 +190,8 @@ class Pipeline:
         root = self._cache.root
         try:
             root.mkdir(parents=True, exist_ok=True)
-            folder = tempfile.TemporaryDirectory(prefix=atomic.TEMPORARY, dir=root, ignore_cleanup_errors=True)
+            prefix = self._cache.work_prefix(os.getpid())
+            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True)
         except OSError as error:
             raise atomic.refused(error, root) from error
         with folder as path:

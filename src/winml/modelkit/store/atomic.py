@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from winml.modelkit.core.errors import ModelkitError, UnavailableError
+from winml.modelkit.core.errors import FULL, DiskFull, ModelkitError, UnavailableError
 
 TEMPORARY = ".winml-tmp-"
 """How temporary names start; a process that was killed leaves some behind, and collection removes them."""
-
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def temporary_name(folder: Path) -> Path:
@@ -25,8 +23,8 @@ def temporary_name(folder: Path) -> Path:
 
 def refused(error: OSError, path: Path) -> ModelkitError:
     """A full disk or a missing permission as our error; every other cause is raised as it is."""
-    if error.errno in _FULL:
-        return UnavailableError(
+    if error.errno in FULL:
+        return DiskFull(
             f"disk full while writing `{path}`", hint="free some space (`winml cache gc`), then run it again"
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -133,6 +133,8 @@ class Cache:
         named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
         garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
         stale = [p for p in self.objects.temporaries() if now - _modified(p, now) > GRACE_S]
+        # Whoever still waits for such a lock would at worst make a result that another makes too.
+        stale += [p for p in self.stages.locks() if now - _modified(p, now) > WORK_GRACE_S]
         work = [p for p in self._work_folders() if now - _modified(p, now) > WORK_GRACE_S]
         entries = [e for e in dropped if isinstance(e, StageEntry)]
         builds = [e.folder for e in dropped if isinstance(e, CachedBuild)]
@@ -161,6 +163,17 @@ class Cache:
                 yield CachedBuild(folder, files, manifest.stat().st_mtime)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
                 yield CachedBuild(folder, {}, 0.0)
+
+    @staticmethod
+    def work_prefix(pid: int) -> str:
+        """How the folders start in which the stages of a process work."""
+        return f"{atomic.TEMPORARY}{pid}-"
+
+    def remove_work(self, pids: Iterable[int]) -> None:
+        """Remove the work folders of processes that have ended on this machine."""
+        for pid in pids:
+            for folder in self.root.glob(f"{self.work_prefix(pid)}*"):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _work_folders(self) -> Iterator[Path]:
         for folder in (self.root, self.builds):

@@ -87,6 +87,7 @@ class StageCache:
 
     def __init__(self, folder: Path, objects: Objects) -> None:
         self._folder = folder
+        self._locks = folder.parent / "locks"
         self._objects = objects
 
     def _path(self, key: str) -> Path:
@@ -116,6 +117,27 @@ class StageCache:
         value = {"schema": SCHEMA, "key": entry.key, "parts": entry.parts, "files": stored, "info": entry.info}
         atomic.write_bytes(self._path(entry.key), json.dumps(value, indent=1, sort_keys=True).encode())
         return entry
+
+    @contextlib.contextmanager
+    def computing(self, key: StageKey) -> Iterator[None]:
+        """One process at a time makes the result of a key: whoever comes meanwhile waits, and then finds it."""
+        from filelock import FileLock
+
+        path = self._locks / key.digest.removeprefix(digest.PREFIX)
+        try:
+            self._locks.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path)
+            lock.acquire()
+        except OSError as error:
+            raise atomic.refused(error, path) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def locks(self) -> Iterator[Path]:
+        """Files of locks; they stay when a lock is released, for others may wait for the same file."""
+        yield from self._locks.glob("*")
 
     def remove(self, entry: StageEntry) -> None:
         self._path(entry.key).unlink(missing_ok=True)

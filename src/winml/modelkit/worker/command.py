@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
 from collections.abc import Callable
@@ -34,14 +35,23 @@ def run_command(
     cwd: Path,
     log: Path,
     timeout_s: float,
+    out: Path | None = None,
     env: dict[str, str] | None = None,
     on_wait: Callable[[float], None] = lambda _: None,
+    on_start: Callable[[int], None] = lambda _: None,
 ) -> Finished:
-    """Run a program; Ctrl-C and a timeout end it and everything it started."""
-    with log.open("wb") as stream:
-        tree = ProcessTree(argv, cwd=cwd, stderr=stream, stdout=stream, env=env)
+    """Run a program; Ctrl-C and a timeout end it and everything it started.
+
+    `output` is what it wrote to stdout and stderr; with a file `out` stdout goes there instead. `on_start` hears the
+    number of the process, `on_wait` how long it has run.
+    """
+    with contextlib.ExitStack() as files:
+        stderr = files.enter_context(log.open("wb"))
+        stdout = stderr if out is None else files.enter_context(out.open("wb"))
+        tree = ProcessTree(argv, cwd=cwd, stderr=stderr, stdout=stdout, env=env)
     started = time.monotonic()
     try:
+        on_start(tree.pid)
         while tree.process.poll() is None:
             elapsed = time.monotonic() - started
             if elapsed > timeout_s:

@@ -1,0 +1,300 @@
+"""`winml feed`: publish folders, list, fetch and verify what was published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
+from winml.modelkit.ep import catalog
+from winml.modelkit.ep.targets import parse_target
+from winml.modelkit.feed import names
+from winml.modelkit.feed.base import (
+    AlreadyThere,
+    Feed,
+    Fetched,
+    Listed,
+    NotPublished,
+    OnEvent,
+    Outcome,
+    Published,
+    Stored,
+    Unavailable,
+)
+from winml.modelkit.feed.content import Content, scan
+from winml.modelkit.feed.names import VersionParts
+from winml.modelkit.feed.table import open_feed
+
+SCHEMA = "winml/feed/1"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user says about the versions that are meant."""
+
+    model: str | None = None
+    task: str | None = None
+    package_name: str | None = None
+    version: str | None = None
+    run_stamp: str | None = None
+    target: str | None = None
+
+    @property
+    def package(self) -> str:
+        if self.package_name is not None:
+            return names.checked_package(self.package_name)
+        if self.model is None:
+            raise RequestError("name the model with `-m`, or its package with `--package-name`")
+        return names.package(self.model, self.task)
+
+
+def _result(action: str, feed: Feed, **values: Any) -> dict[str, Any]:
+    return {"schema": SCHEMA, "ok": True, "action": action, "feed": feed.address, **values}
+
+
+def today() -> str:
+    """The run stamp of a push that was given none: the date in UTC."""
+    return datetime.now(UTC).strftime("%Y%m%d")
+
+
+# Push
+
+
+def _built(folder: Path) -> tuple[str, str | None]:
+    """Model and target of a build folder; of any other folder its own name and no target."""
+    try:
+        value = json.loads((folder / MANIFEST).read_bytes())
+        return Path(value["source"]["file"]).stem, str(value["target"])
+    except FileNotFoundError:
+        return folder.absolute().name, None
+    except (ValueError, KeyError, TypeError) as error:
+        raise RequestError(f"`{folder / MANIFEST}` is not a build manifest: {error}") from error
+
+
+def _ep_and_device(target: str | None) -> tuple[str | None, str | None]:
+    if target is None:
+        return None, None
+    asked = parse_target(target)
+    if asked.ep is None:
+        raise RequestError(f"target `{target}` names no execution provider", hint="for example `qnn/npu`")
+    return asked.ep.name, asked.device or asked.ep.devices[0]
+
+
+def coordinates(folder: Path, wanted: Wanted) -> tuple[str, str]:
+    """Package and version under which a folder is published: what was said, then what its build says."""
+    model, target = _built(folder)
+    named = Wanted(wanted.model or model, wanted.task, wanted.package_name)
+    if wanted.version is not None:
+        return named.package, names.checked_version(wanted.version)
+    ep, device = _ep_and_device(wanted.target or target)
+    model_slug = names.slug(named.model or model, wanted.task)
+    return named.package, names.version(wanted.run_stamp or today(), model_slug, ep=ep, device=device)
+
+
+def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
+    """Publish a folder as one version; anything but a proven success is an error that carries the outcome."""
+    package, version = coordinates(Path(folder), wanted)
+    with closing(open_feed(address)) as feed:
+        feed.check()
+        tree = scan(Path(folder))
+        outcome = feed.publish(package, version, tree, on_event)
+    count, size = len(tree.content.files), tree.content.bytes
+    about = {"package": package, "version": version, "outcome": outcome.name, "files": count, "bytes": size}
+    result = _result("push", feed, **about, digest=tree.content.digest)
+    if isinstance(outcome, Published | AlreadyThere):
+        return result | {"reference": outcome.reference, "sent_bytes": outcome.sent_bytes}
+    raise _failure(outcome, result)
+
+
+def _failure(outcome: Outcome, details: dict[str, Any]) -> ModelkitError:
+    assert not isinstance(outcome, Published | AlreadyThere)
+    where = f"`{details['package']}` {details['version']}"
+    if isinstance(outcome, Unavailable):
+        return UnavailableError(outcome.reason, hint=outcome.hint, details=details)
+    hint = "publish under another `--run-stamp` or `--version`" if outcome.name == "conflict" else None
+    return RunFailedError(f"{where} was not published: {outcome.reason}", hint=hint, details=details)
+
+
+# Choosing versions
+
+
+def _matches(listed: Listed, wanted: Wanted) -> bool:
+    parts = names.parse_version(listed.version)
+    if wanted.version is not None:
+        return listed.version == wanted.version
+    if wanted.run_stamp is not None and (parts is None or parts.stamp != wanted.run_stamp):
+        return False
+    if wanted.target is not None and (parts is None or not _is_for(parts, wanted.target)):
+        return False
+    return wanted.model is None or (parts is not None and _is_of(parts, listed.version, wanted))
+
+
+def _is_for(parts: VersionParts, target: str) -> bool:
+    ep, device = _ep_and_device(target)
+    return parts.ep is not None and catalog.find(parts.ep).name == ep and parts.device == device
+
+
+def _is_of(parts: VersionParts, version: str, wanted: Wanted) -> bool:
+    """Whether a version is of the model: its slug may have been cut, so it is made again and compared."""
+    assert wanted.model is not None
+    model_slug = names.slug(wanted.model, wanted.task)
+    return names.version(parts.stamp, model_slug, ep=parts.ep, device=parts.device) == version
+
+
+def chosen(feed: Feed, wanted: Wanted) -> list[Listed]:
+    """The live versions that are meant; none is an error that says what there is."""
+    listed = feed.versions(wanted.package)
+    if listed is None:
+        raise NotPublished(f"no package `{wanted.package}` in `{feed.address}`", hint="`winml feed list` shows them")
+    found = [item for item in listed if item.state == "live" and _matches(item, wanted)]
+    if found:
+        return found
+    deleted = any(_matches(item, wanted) for item in listed)
+    raise NotPublished(
+        f"`{wanted.package}` has no such version in `{feed.address}`{': it was deleted' if deleted else ''}",
+        hint=f"it has {_listed(item.version for item in listed if item.state == 'live')}",
+    )
+
+
+def _listed(versions: Iterable[str]) -> str:
+    every = list(versions)
+    return ", ".join(f"`{version}`" for version in every[:5]) + (", …" if len(every) > 5 else "") or "no live versions"
+
+
+def _one_stamp(found: list[Listed], wanted: Wanted) -> None:
+    stamps = sorted({parts.stamp for item in found if (parts := names.parse_version(item.version)) is not None})
+    if len(stamps) > 1:
+        raise RequestError(
+            f"`{wanted.package}` was published by several runs: {', '.join(stamps[-8:])}",
+            hint="name one with `--run-stamp`",
+        )
+
+
+def _stored(feed: Feed, package: str, version: str) -> Stored:
+    found = feed.find(package, version)
+    if found is None:
+        raise NotPublished(f"version `{version}` of `{package}` went from `{feed.address}` just now")
+    return found
+
+
+# List, pull, verify
+
+
+def listing(address: str, wanted: Wanted) -> dict[str, Any]:
+    """The packages of a feed, or the versions of one package."""
+    with closing(open_feed(address)) as feed:
+        return _listing(feed, wanted)
+
+
+def _listing(feed: Feed, wanted: Wanted) -> dict[str, Any]:
+    if wanted.model is None and wanted.package_name is None:
+        return _result("list", feed, package=None, packages=list(feed.packages()))
+    versions = feed.versions(wanted.package)
+    if versions is None:
+        raise NotPublished(f"no package `{wanted.package}` in `{feed.address}`", hint="`winml feed list` shows them")
+    shown = [_described(item) for item in versions if _matches(item, wanted)]
+    return _result("list", feed, package=wanted.package, versions=shown)
+
+
+def _described(item: Listed) -> dict[str, Any]:
+    parts = names.parse_version(item.version)
+    target = f"{parts.ep}/{parts.device}" if parts is not None and parts.ep is not None else None
+    return {
+        "version": item.version,
+        "state": item.state,
+        "run_stamp": None if parts is None else parts.stamp,
+        "target": target,
+    }
+
+
+def pull(
+    address: str, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
+) -> dict[str, Any]:
+    """Bring a model, one of its targets or some of its files into a folder.
+
+    Several targets lie side by side as `<ep>_<device>/`, and a pattern is over such paths; one that was named lies
+    straight in the folder.
+    """
+    with closing(open_feed(address)) as feed:
+        return _pull(feed, wanted, output, pattern=pattern, overwrite=overwrite, on_event=on_event)
+
+
+def _pull(
+    feed: Feed, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
+) -> dict[str, Any]:
+    found = chosen(feed, wanted)
+    if wanted.version is None:
+        _one_stamp(found, wanted)
+    straight = wanted.version is not None or wanted.target is not None
+    selections = [_selection(feed, wanted.package, item, pattern, straight=straight) for item in found]
+    if not any(only.files for _, _, only in selections):
+        raise NotPublished(
+            f"no file of `{wanted.package}` fits `{pattern}`",
+            hint=f"there are {_listed(path for stored, below, _ in selections for path in _paths(stored, below))}",
+        )
+    done = []
+    for stored, below, only in selections:
+        if only.files:
+            into = Path(output) / below
+            fetched = feed.fetch(stored, into, only=only, overwrite=overwrite, on_event=on_event)
+            done.append(_brought(stored, into, fetched))
+    return _result("pull", feed, package=wanted.package, folder=output, versions=done)
+
+
+def _brought(stored: Stored, into: Path, fetched: Fetched) -> dict[str, Any]:
+    return {
+        "version": stored.version,
+        "folder": str(into),
+        "digest": stored.content.digest,
+        "reference": stored.reference,
+        "files": list(fetched.files),
+        "received_bytes": fetched.received_bytes,
+        "kept_bytes": fetched.kept_bytes,
+    }
+
+
+def _selection(
+    feed: Feed, package: str, item: Listed, pattern: str | None, *, straight: bool
+) -> tuple[Stored, str, Content]:
+    """A version, its folder below the output, and the files that are wanted of it."""
+    stored = _stored(feed, package, item.version)
+    parts = names.parse_version(item.version)
+    below = "" if straight or parts is None else parts.folder
+    return stored, below, stored.content if pattern is None else stored.content.select(pattern, below=below)
+
+
+def _paths(stored: Stored, below: str) -> list[str]:
+    return [f"{below}/{path}" if below else path for path in sorted(stored.content.files)]
+
+
+def verify(address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
+    """Hash every file of some versions where the feed keeps them; damage is a check answered with no."""
+    with closing(open_feed(address)) as feed:
+        done = [_verified(feed, wanted.package, item, on_event) for item in chosen(feed, wanted)]
+    result = _result("verify", feed, package=wanted.package, versions=done)
+    damaged = [f"{v['version']}/{path}" for v in done for path in v["damaged"]]
+    if damaged:
+        raise CheckFailed(
+            f"{len(damaged)} files in `{address}` are missing or damaged: {_listed(damaged)}",
+            hint="push the folder again, or pull from elsewhere",
+            details=result,
+        )
+    return result
+
+
+def _verified(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> dict[str, Any]:
+    stored = _stored(feed, package, item.version)
+    answer = feed.verify(stored, on_event)
+    return {
+        "version": item.version,
+        "digest": stored.content.digest,
+        "files": answer.files,
+        "bytes": answer.bytes,
+        "damaged": list(answer.damaged),
+    }

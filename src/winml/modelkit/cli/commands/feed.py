@@ -1,0 +1,139 @@
+"""`winml feed`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option, stacked
+
+
+@click.group(
+    "feed",
+    help="Publish folders and fetch them again: `folder:PATH`, `oci://HOST/REPOSITORY`, `azure:ORG/PROJECT/FEED`.",
+    epilog=examples(
+        "winml feed push resnet_npu --feed folder:artifacts",
+        "winml feed list --feed oci://registry.example.com/models",
+        "winml feed pull -m microsoft/resnet-50 --file 'qnn_npu/model.onnx*' -o out --feed folder:artifacts",
+        "winml feed verify -m microsoft/resnet-50 --feed folder:artifacts",
+    ),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+feed_option = click.option(
+    "--feed", "address", required=True, envvar="WINML_FEED", metavar="FEED", help="The feed; a plain path is a folder."
+)
+wanted_options = stacked(
+    click.option("-m", "--model", metavar="ID", help="The model, as it was published."),
+    click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
+    click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
+    click.option("--version", metavar="VERSION", help="One version, in full."),
+    click.option("--run-stamp", metavar="STAMP", help="The run that published it, for example 20260609."),
+    click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
+)
+
+
+def _wanted(given: dict[str, Any]) -> Any:
+    from winml.modelkit.app.feed import Wanted
+
+    return Wanted(**given)
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.feed import feed_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(feed_text(result))
+
+
+@command.command(
+    "push",
+    help="Publish a build folder, or any folder, as one version. Model and target are those of the build unless given.",
+    epilog=examples("winml feed push resnet_npu -m microsoft/resnet-50 --run-stamp 20260609 --feed folder:artifacts"),
+    context_settings=HELP,
+)
+@click.argument("folder")
+@feed_option
+@wanted_options
+@json_option
+def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import feed
+    from winml.modelkit.cli.progress import FeedProgress
+
+    with FeedProgress() as progress:
+        result = feed.push(folder, address, _wanted(given), progress.on_event)
+    _show(result, as_json)
+    if not as_json:
+        console.say(
+            "next",
+            f"winml feed pull --package-name {result['package']} --version {result['version']} "
+            f"--feed {console.quoted(address)} -o DIR",
+        )
+
+
+@command.command(
+    "list",
+    help="List packages, or the versions of one.",
+    epilog=examples("winml feed list --feed folder:artifacts", "winml feed list -m digits --feed folder:artifacts"),
+    context_settings=HELP,
+)
+@feed_option
+@wanted_options
+@json_option
+def listing(address: str, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import feed
+
+    _show(feed.listing(address, _wanted(given)), as_json)
+
+
+@command.command(
+    "pull",
+    help="Bring a model, one of its targets or some of its files into a folder; an interrupted pull goes on when it is "
+    "started again. Several targets lie side by side as EP_DEVICE/.",
+    epilog=examples(
+        "winml feed pull -m digits -o digits --feed folder:artifacts",
+        "winml feed pull -m digits --target qnn/npu -o digits_npu --feed folder:artifacts",
+        "winml feed pull -m digits --file 'qnn_npu/model.onnx*' -o digits --feed folder:artifacts",
+    ),
+    context_settings=HELP,
+)
+@feed_option
+@wanted_options
+@click.option("--file", "pattern", metavar="PATTERN", help="Only files that fit; `*` stays in a folder, `**` does not.")
+@click.option("-o", "--output", required=True, metavar="DIR", help="Where the files go.")
+@click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
+@json_option
+def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import feed
+    from winml.modelkit.cli.progress import FeedProgress
+
+    with FeedProgress() as progress:
+        result = feed.pull(
+            address, _wanted(given), output, pattern=pattern, overwrite=overwrite, on_event=progress.on_event
+        )
+    _show(result, as_json)
+
+
+@command.command(
+    "verify",
+    help="Read every file where the feed keeps it and hash it; exit 5 when one is missing or damaged.",
+    epilog=examples("winml feed verify -m digits --feed folder:artifacts"),
+    context_settings=HELP,
+)
+@feed_option
+@wanted_options
+@json_option
+def verify(address: str, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import feed
+    from winml.modelkit.cli.progress import FeedProgress
+
+    with FeedProgress() as progress:
+        result = feed.verify(address, _wanted(given), progress.on_event)
+    _show(result, as_json)

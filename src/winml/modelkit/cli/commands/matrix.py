@@ -1,0 +1,133 @@
+"""`winml matrix`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.build_options import calibration_options
+from winml.modelkit.cli.options import HELP, examples, json_option, stacked
+
+
+@click.group(
+    "matrix",
+    help="Build many models for many targets: stages that cells share run once, finished cells are published, and a "
+    "run that was cut off goes on.",
+    epilog=examples(
+        "winml matrix plan --sample",
+        "winml matrix run --sample -o out",
+        "winml matrix run --models list.txt --priority P0 --feed folder:artifacts --run-stamp 20260609 -o out",
+        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o other",
+        "winml matrix status -o out",
+    ),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+plan_options = stacked(
+    click.option(
+        "--models", "model_list", metavar="FILE", help="A list: MODEL [task=T] [priority=P0] [name=N] [data=FILE]."
+    ),
+    click.option("-m", "--model", "models", multiple=True, metavar="M", help="A model; may be given several times."),
+    click.option("--task", metavar="TASK", help="The task of the models given with -m."),
+    click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
+    click.option("--priority", metavar="P", help="Only models of this priority."),
+    click.option("--targets", metavar="EP/DEVICE,...", help="Targets (default: the eight of the matrix)."),
+    click.option("--ep", metavar="EP", help="One execution provider; device and precision as `winml config` has them."),
+    click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto."),
+    click.option("--run-stamp", metavar="STAMP", help="Names the run in versions (default: the date in UTC)."),
+    click.option("--package-name", metavar="NAME", help="One package for all (default: one per model and task)."),
+    click.option("--compile/--no-compile", "compiled", default=False, help="Compile where the provider can."),
+    calibration_options,
+    click.option("--no-analyze", is_flag=True, help="Do not ask targets which operators they take."),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True, metavar="S",
+        help="Seconds that the build of a cell may take.",
+    ),
+)  # fmt: skip
+
+
+@command.command(
+    "plan",
+    help="Show the cells: targets, precisions, folders and versions. Nothing is read or built.",
+    epilog=examples("winml matrix plan --sample", "winml matrix plan --models list.txt --targets qnn/npu,cpu --json"),
+    context_settings=HELP,
+)
+@plan_options
+@json_option
+def plan(as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import matrix
+    from winml.modelkit.cli.matrix_request import plan_request
+
+    _show(matrix.plan(plan_request(given)), as_json)
+
+
+@command.command(
+    "run",
+    help="Build every cell and publish it. Without targets: qnn_npu, qnn_gpu, ov_cpu, ov_npu, ov_gpu, mlas_cpu, "
+    "dml_gpu and vitisai_npu, each in a folder of its model; one target alone goes straight into the model's folder. "
+    "No provider needs to be installed. Local files go when the feed has been seen to have them.",
+    epilog=examples(
+        "winml matrix run --sample -o out",
+        "winml matrix run -m a.onnx -m b.onnx --targets cpu --jobs 2 -o out",
+        "winml matrix run --models list.txt --feed oci://registry.example.com/models --max-disk 50G -o out",
+        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o out",
+    ),
+    context_settings=HELP,
+)
+@plan_options
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
+@click.option("--feed", metavar="FEED", envvar="WINML_FEED", help="Publish to this feed; a plain path is a folder.")
+@click.option("--continue", "resume", is_flag=True, help="Go on with the run of this stamp, in a new folder too.")
+@click.option("--trust-journal", is_flag=True, help="Go on from the journal alone, without asking the feed.")
+@click.option("--keep-local", is_flag=True, help="Keep the files of cells that were published.")
+@click.option("--upload-skip-existing", is_flag=True, help="A version that is there with other content is no failure.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Builds at once.")
+@click.option("--max-disk", metavar="SIZE", help="Most that the store and the folder may use, for example 50G.")
+@json_option
+def run(as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import matrix
+    from winml.modelkit.cli.matrix_request import run_request
+    from winml.modelkit.cli.progress import MatrixProgress
+    from winml.modelkit.core.errors import ModelkitError
+    from winml.modelkit.render.matrix import matrix_text
+
+    with MatrixProgress() as progress:
+        try:
+            result = matrix.run(run_request(given), progress.on_event)
+        except ModelkitError as error:
+            if not as_json and "cells" in error.details:
+                console.data(matrix_text(error.details))
+            raise
+    _show(result, as_json)
+    if not as_json:
+        console.say("next", f"winml matrix status -o {console.quoted(given['output'])}")
+
+
+@command.command(
+    "status",
+    help="Show how far a run is: every cell, the time left, the disk in use.",
+    epilog=examples("winml matrix status -o out"),
+    context_settings=HELP,
+)
+@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
+@json_option
+def status(output: str, as_json: bool) -> None:
+    from winml.modelkit.app import matrix
+
+    _show(matrix.status(output), as_json)
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.matrix import matrix_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(matrix_text(result))
+    for note in result["notes"]:
+        console.say("note", note)

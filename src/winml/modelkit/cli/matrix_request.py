@@ -1,0 +1,105 @@
+"""From the options of `winml matrix` to its requests."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from winml.modelkit.app.matrix import PlanRequest, RunRequest
+from winml.modelkit.app.matrix_cells import BuildOptions
+from winml.modelkit.cli.build_options import calibration_data
+from winml.modelkit.cli.words import size_bytes
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.matrix import models
+from winml.modelkit.matrix.models import Model
+
+SAMPLE = "digits"
+
+
+def plan_request(given: dict[str, Any]) -> PlanRequest:
+    """What is to be built."""
+    return PlanRequest(
+        models=_models(given),
+        targets=tuple(word.strip() for word in (given["targets"] or "").split(",") if word.strip()),
+        ep=given["ep"],
+        device=given["device"],
+        run_stamp=given["run_stamp"],
+        package_name=given["package_name"],
+        compile=given["compiled"],
+        options=_build_options(given),
+    )
+
+
+def run_request(given: dict[str, Any]) -> RunRequest:
+    """What is to be built, and how."""
+    if given["trust_journal"] and not given["resume"]:
+        raise click.UsageError("`--trust-journal` says how to go on and needs `--continue`")
+    return RunRequest(
+        plan=plan_request(given),
+        output=given["output"],
+        command=_command(sys.argv[1:]),
+        feed=given["feed"],
+        resume=given["resume"],
+        trust_journal=given["trust_journal"],
+        keep_local=given["keep_local"],
+        skip_existing=given["upload_skip_existing"],
+        jobs=given["jobs"],
+        max_disk=None if given["max_disk"] is None else size_bytes(given["max_disk"]),
+    )
+
+
+def _models(given: dict[str, Any]) -> tuple[Model, ...]:
+    ways = [bool(given["model_list"]), bool(given["models"]), given["sample"]]
+    if sum(ways) != 1:
+        raise click.UsageError("name models with `--models FILE`, with `-m M`, or use `--sample`")
+    if given["sample"]:
+        from winml.modelkit import sample
+
+        return (Model(str(sample.MODEL), SAMPLE, task=given["task"], data=str(sample.CALIBRATION)),)
+    if given["models"]:
+        found = [models.named(word, Path.cwd(), task=given["task"]) for word in given["models"]]
+    else:
+        found = _listed(given["model_list"])
+    return models.checked(models.of_priority(found, given["priority"]))
+
+
+def _listed(path: str) -> list[Model]:
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise RequestError(f"list of models not found: `{path}`") from error
+    except (UnicodeDecodeError, IsADirectoryError) as error:
+        raise RequestError(f"`{path}` is not a list of models: {error}") from error
+    return models.parse_list(text, file.absolute().parent, source=path)
+
+
+def _build_options(given: dict[str, Any]) -> BuildOptions:
+    data = calibration_data(False, given)
+    words: list[str] = []
+    if data is not None:
+        data = data.absolute()
+        words += [w for name, value in data.columns.items() for w in ("--column", f"{name}={value}")]
+        words += [] if data.processor is None else ["--processor", data.processor]
+    words += [] if given["samples"] is None else ["--samples", str(given["samples"])]
+    words += ["--seed", str(given["seed"])] if given["seed"] else []
+    words += ["--no-analyze"] if given["no_analyze"] else []
+    return BuildOptions(None if data is None else data.source, tuple(words), given["timeout"])
+
+
+def _command(args: list[str]) -> str:
+    """The command as it was given, without what says how to go on."""
+    kept: list[str] = []
+    skip = False
+    for word in args:
+        if skip or word in ("--continue", "--json") or word.startswith("--run-stamp="):
+            skip = False
+            continue
+        skip = word == "--run-stamp"
+        if not skip:
+            kept.append(word)
+    return shlex.join(["winml", *kept])

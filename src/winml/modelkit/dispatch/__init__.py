@@ -1,0 +1,1 @@
+"""Jobs: programs that run to their end, here or elsewhere."""

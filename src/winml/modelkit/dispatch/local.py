@@ -1,0 +1,102 @@
+"""Runs jobs on this machine, so many at once."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.dispatch.leftovers import Leftovers
+from winml.modelkit.dispatch.run import run_job
+
+
+class LocalPool:
+    """A thread per running job; the thread that submits and waits is the only one that changes anything here."""
+
+    def __init__(self, slots: int, *, has: Mapping[str, int] | None = None, notes: Path | None = None) -> None:
+        """`has` is what jobs may need; `notes` is a folder in which a killed pool leaves what it ran."""
+        self._slots = slots
+        self._has = dict(has or {})
+        self._held: Counter[str] = Counter()
+        self._queued: list[Job] = []
+        self._running: dict[str, tuple[Job, threading.Thread]] = {}
+        self._done: queue.SimpleQueue[tuple[str, Result | BaseException]] = queue.SimpleQueue()
+        self._cancelled = threading.Event()
+        self._leftovers = None if notes is None else Leftovers(notes)
+        self.ended = () if self._leftovers is None else self._leftovers.end()
+        """Processes that a pool before this one had left behind."""
+
+    @property
+    def slots(self) -> int:
+        return self._slots
+
+    def check(self, job: Job) -> None:
+        for name, count in job.needs.items():
+            if count > self._has.get(name, 0):
+                raise UnavailableError(
+                    f"job `{job.id}` needs {count} of `{name}`, this machine has {self._has.get(name, 0)}"
+                )
+
+    def submit(self, job: Job) -> None:
+        self.check(job)
+        self._queued.append(job)
+        self._start()
+
+    def wait(self, timeout_s: float) -> Result | None:
+        try:
+            name, result = self._done.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        job, thread = self._running.pop(name)
+        thread.join()
+        self._held.subtract(job.needs)
+        if isinstance(result, BaseException):
+            raise result
+        self._start()
+        return result
+
+    def _start(self) -> None:
+        for job in list(self._queued):
+            if len(self._running) < self._slots and self._fits(job):
+                self._queued.remove(job)
+                self._held.update(job.needs)
+                thread = threading.Thread(target=self._run, args=(job,), name=f"job {job.id}", daemon=True)
+                self._running[job.id] = (job, thread)
+                thread.start()
+
+    def _fits(self, job: Job) -> bool:
+        return all(self._held[name] + count <= self._has.get(name, 0) for name, count in job.needs.items())
+
+    def _run(self, job: Job) -> None:
+        try:
+            self._done.put((job.id, self._noted(job)))
+        except BaseException as error:  # noqa: BLE001 - trouble of this machine, or a bug: raised to whoever waits
+            self._done.put((job.id, error))
+
+    def _noted(self, job: Job) -> Result:
+        """Run a job, noted while it runs."""
+        if self._leftovers is None:
+            return run_job(job, cancelled=self._cancelled.is_set)
+        result = run_job(job, cancelled=self._cancelled.is_set, on_start=self._leftovers.note)
+        self._leftovers.forget(result.pids)
+        return result
+
+    def close(self) -> None:
+        self._queued.clear()
+        self._cancelled.set()
+        for _, thread in self._running.values():
+            thread.join()
+        self._running.clear()
+
+    def __enter__(self) -> LocalPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,99 @@
+"""Runs one job on the machine it was sent to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.store import atomic
+from winml.modelkit.worker.command import Finished, run_command
+
+_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
+
+
+class _Cancelled(Exception):
+    """Nobody wants the job any more."""
+
+
+def run_job(
+    job: Job,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+    on_start: Callable[[int], None] = lambda _: None,
+) -> Result:
+    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree."""
+    started = time.monotonic()
+    pids: list[int] = []
+
+    def noted(pid: int) -> None:
+        pids.append(pid)
+        on_start(pid)
+
+    attempts = 1
+    result = _attempt(job, cancelled, noted)
+    while result.status == "lost" and attempts <= job.retries and not cancelled():
+        attempts += 1
+        result = _attempt(job, cancelled, noted)
+    return replace(result, seconds=time.monotonic() - started, attempts=attempts, pids=tuple(pids))
+
+
+def _attempt(job: Job, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+    try:
+        # Temporary files go with the folder, also those of a program that had to be killed.
+        folder = tempfile.TemporaryDirectory(prefix="winml-job-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise atomic.refused(error, Path(tempfile.gettempdir())) from error
+    with folder as name:
+        return _started(job, Path(name), cancelled, on_start)
+
+
+def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+    def look(_: float) -> None:
+        if cancelled():
+            raise _Cancelled
+
+    out, log, work = folder / "out", folder / "log", folder / "work"
+    work.mkdir()
+    env = {**(os.environ if job.env is None else job.env), **dict.fromkeys(_TEMPORARY_VARIABLES, str(work))}
+    try:
+        done = run_command(
+            list(job.argv),
+            cwd=work,
+            log=log,
+            out=out,
+            timeout_s=job.timeout_s,
+            env=env,
+            on_wait=look,
+            on_start=on_start,
+        )
+    except _Cancelled:
+        return Result(job.id, "lost", None, _text(out), _text(log), 0.0)
+    except OSError as error:
+        return Result(job.id, "failed", None, "", f"`{job.argv[0]}` cannot be started: {error}", 0.0)
+    return _result(job, done, _text(out))
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.exists() else ""
+
+
+def _result(job: Job, done: Finished, output: str) -> Result:
+    if done.returncode is None:
+        return Result(job.id, "timeout", None, output, done.output, 0.0)
+    if done.ok:
+        return Result(job.id, "ok", 0, output, done.output, 0.0)
+    return Result(
+        job.id, "lost" if _was_killed(done.returncode) else "failed", done.returncode, output, done.output, 0.0
+    )
+
+
+def _was_killed(returncode: int) -> bool:
+    """Whether somebody else ended the program: a crash is its own doing, SIGKILL and SIGTERM are not."""
+    return sys.platform != "win32" and returncode in (-signal.SIGKILL, -signal.SIGTERM)

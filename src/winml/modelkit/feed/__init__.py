@@ -1,0 +1,1 @@
+"""Where artifacts are published and fetched from: folders, OCI registries, Azure Artifacts."""

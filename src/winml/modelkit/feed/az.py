@@ -1,0 +1,112 @@
+"""Calls of `az`, and what its failures mean.
+
+The error line of a failed publish repeats all arguments, so a word like "exists" or "409" in it says nothing: it may be
+part of a path or a model's name. What counts is the return code at the end of that line, and other lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.worker.command import run_command
+
+Problem = Literal["login", "exists", "no-feed", "tool", "usage", "timeout", "other"]
+
+_LIMIT = 400
+_TOOL = re.compile(r"^ERROR: Process \[.*\] with PID \d+ exited with return code (\d+)\s*$")
+_NO_LOGIN = re.compile(
+    r"^ERROR: Please run 'az login' to setup account\."
+    r"|^\s*Before you can run Azure DevOps commands, you need to run the login command"
+    # A name with this word in it goes on with a letter, a dot or a slash.
+    r"|(?<![\w./\\-])invalid_grant(?![\w/\\-]|\.\w)"
+)
+_TOOL_PROBLEMS: dict[int, Problem] = {17: "exists", 19: "no-feed"}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why `az` did not do what it was asked."""
+
+    problem: Problem
+    message: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What `az` wrote to its output."""
+
+    output: str
+
+
+def classify(returncode: int | None, errors: str) -> Failure:
+    """What an exit code other than 0 and the lines on stderr mean; None stands for a call that took too long."""
+    if returncode is None:
+        return Failure("timeout", "`az` did not answer in time and was ended")
+    lines = errors.splitlines()
+    codes = [int(found[1]) for line in lines if (found := _TOOL.match(line))]
+    plain = [line.strip() for line in lines if line.strip() and not line.startswith("ERROR: Process [")]
+    said = plain[-1].removeprefix("ERROR: ")[:_LIMIT] if plain else f"`az` ended with exit code {returncode}"
+    if any(_NO_LOGIN.search(line) for line in plain):
+        return Failure("login", said)
+    if codes:
+        message = said if plain else f"ArtifactTool ended with return code {codes[-1]}"
+        return Failure(_TOOL_PROBLEMS.get(codes[-1], "tool"), message)
+    return Failure("usage" if returncode == 2 else "other", said)
+
+
+def unavailable(failure: Failure, what: str) -> UnavailableError:
+    """A failure as the error that the feed could not be asked."""
+    hints: dict[Problem, str] = {
+        "login": "run `az login`, then run it again",
+        "no-feed": "check organization, project and feed",
+        "usage": "update with `az upgrade` and `az extension update --name azure-devops`",
+        "timeout": "check the network, then run it again",
+    }
+    return UnavailableError(f"{what}: {failure.message}", hint=hints.get(failure.problem))
+
+
+@dataclass(frozen=True)
+class Az:
+    """The program `az`, found once."""
+
+    program: str
+
+    @classmethod
+    def here(cls) -> Az:
+        found = shutil.which("az")
+        if found is None:
+            raise UnavailableError(
+                "Azure feeds need the program `az`, which is not on the path",
+                hint="install the Azure CLI, then `az extension add --name azure-devops` and `az login`",
+            )
+        return cls(found)
+
+    def call(self, *args: str, timeout_s: float) -> Done | Failure:
+        """Run `az`; Ctrl-C and a timeout end it with everything it started, for it leaves its own children alone."""
+        env = {**os.environ, "AZURE_CORE_NO_COLOR": "1", "NO_COLOR": "1", "AZURE_CORE_ONLY_SHOW_ERRORS": "1"}
+        with tempfile.TemporaryDirectory(prefix="winml-az-") as name:
+            folder = Path(name)
+            argv = [self.program, *args, "--output", "json"]
+            out = folder / "out"
+            done = run_command(argv, cwd=folder, log=folder / "err", out=out, timeout_s=timeout_s, env=env)
+            if done.ok:
+                return Done(out.read_text("utf-8", "replace"))
+            return classify(done.returncode, done.output)
+
+    def ask(self, what: str, *args: str, timeout_s: float) -> Any:
+        """The JSON that `az` answers; a failure raises, for then the feed was not asked."""
+        done = self.call(*args, timeout_s=timeout_s)
+        if isinstance(done, Failure):
+            raise unavailable(done, what)
+        try:
+            return json.loads(done.output)
+        except ValueError as error:
+            raise UnavailableError(f"{what}: `az` answered with something else than JSON") from error

@@ -1,0 +1,183 @@
+"""What a version holds: files by relative path, with digest and size; and which paths are safe to write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
+from winml.modelkit.store import digest
+from winml.modelkit.store.atomic import TEMPORARY
+
+SCHEMA = "winml/feed-content/1"
+PULLING = ".winml-pull"
+"""Folder inside a destination where files wait until all of them are there."""
+_PATH_LIMIT = 400
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+
+
+class FeedDamaged(RunFailedError):
+    """A feed delivered something else than was published."""
+
+    code = "feed-damaged"
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """A file of a version."""
+
+    digest: str
+    bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {"digest": self.digest, "bytes": self.bytes}
+
+
+@dataclass(frozen=True)
+class Content:
+    """The files of a version by relative path."""
+
+    files: Mapping[str, FileEntry]
+
+    def __post_init__(self) -> None:
+        check_paths(self.files)
+
+    @cached_property
+    def digest(self) -> str:
+        """Covers names and contents of all files, the same whatever feed holds them."""
+        return digest.of_json({path: entry.digest for path, entry in self.files.items()})
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.bytes for entry in self.files.values())
+
+    def blobs(self) -> dict[str, tuple[str, FileEntry]]:
+        """Every different file once: the first path it has, by digest."""
+        found: dict[str, tuple[str, FileEntry]] = {}
+        for path, entry in sorted(self.files.items()):
+            found.setdefault(entry.digest, (path, entry))
+        return found
+
+    def select(self, pattern: str, *, below: str = "") -> Content:
+        """The files whose path fits a pattern, as if all of them lay below a folder."""
+        fits = pattern_expression(pattern)
+        start = f"{below}/" if below else ""
+        return Content({path: entry for path, entry in self.files.items() if fits.fullmatch(start + path)})
+
+    def to_json(self) -> dict[str, Any]:
+        listed = {path: entry.to_json() for path, entry in sorted(self.files.items())}
+        return {"schema": SCHEMA, "digest": self.digest, "files": listed}
+
+
+def encode(content: Content) -> bytes:
+    """The content as a feed keeps it."""
+    return json.dumps(content.to_json(), indent=1, ensure_ascii=True).encode()
+
+
+def decode(raw: bytes, *, source: str) -> Content:
+    """The content a feed says a version has; one that does not fit itself is damaged."""
+    try:
+        value = json.loads(raw)
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {value['schema']!r}")
+        content = Content({str(p): entry(e["digest"], e["bytes"]) for p, e in value["files"].items()})
+        if content.digest != value["digest"]:
+            raise ValueError("its digest does not fit its files")
+    except (ValueError, KeyError, TypeError, AttributeError, DataError) as error:
+        raise FeedDamaged(f"the list of files of {source} cannot be read: {error}") from error
+    return content
+
+
+def entry(name: str, count: object) -> FileEntry:
+    """A file as a feed describes it, checked."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ValueError(f"a file of {count!r} bytes")
+    return FileEntry(digest.checked(name), count)
+
+
+def unsafe(path: str) -> str | None:
+    """Why a path must not be written below a folder on any system; None when it may."""
+    if not path or len(path) > _PATH_LIMIT:
+        return f"a path has 1 to {_PATH_LIMIT} characters"
+    if _FORBIDDEN.search(path):
+        return "it has a character that some system does not allow in a name"
+    for part in path.split("/"):
+        if part in ("", ".", ".."):
+            return "it does not stay below its folder"
+        if part[-1] in ". " or _RESERVED.fullmatch(part):
+            return "Windows cannot have such a name"
+        if part == PULLING:
+            return f"`{PULLING}` is the name of our own folder"
+    return None
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """Raise when a path leads elsewhere, or two cannot lie in one folder on a system that ignores case."""
+    seen: dict[str, str] = {}
+    for path in sorted(paths):
+        reason = unsafe(path)
+        if reason:
+            raise DataError(f"path `{path[:120]}` cannot be published: {reason}")
+        other = seen.setdefault(path.casefold(), path)
+        if other != path:
+            raise DataError(f"`{other}` and `{path}` differ in case only", hint="rename one of them")
+    for path in seen:
+        for parent in _parents(path):
+            if parent in seen:
+                raise DataError(f"`{seen[parent]}` would be a file and a folder")
+
+
+def _parents(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def pattern_expression(pattern: str) -> re.Pattern[str]:
+    """A pattern over paths: `*` and `?` stay within one folder, `**` crosses folders, the rest means itself."""
+    pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    words = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    return re.compile("".join(pieces.get(word) or re.escape(word) for word in words), re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A folder on this machine and what it held when it was read."""
+
+    root: Path
+    content: Content
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+
+def _names(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        where = Path(folder)
+        folders[:] = sorted(f for f in folders if f != PULLING and not f.startswith(TEMPORARY))
+        for name in folders:
+            if (where / name).is_symlink():
+                raise RequestError(f"`{where / name}` is a link to a folder", hint="copy what it leads to, or move it")
+        for name in sorted(files):
+            if name.startswith(TEMPORARY):
+                continue
+            if not (where / name).is_file():
+                raise RequestError(f"`{where / name}` is not a file that can be read")
+            yield (where / name).relative_to(root).as_posix()
+
+
+def scan(root: Path) -> Tree:
+    """Read a folder: every file with its digest; left-overs of interrupted work are no part of it."""
+    if not root.is_dir():
+        raise RequestError(f"folder not found: `{root}`")
+    files = {name: FileEntry(digest.of_file(root / name), (root / name).stat().st_size) for name in _names(root)}
+    if not files:
+        raise RequestError(f"folder `{root}` holds no files")
+    return Tree(root, Content(files))

@@ -1,0 +1,196 @@
+"""Files on their way into a folder: collected in `.winml-pull`, resumed, checked, and then put in place together."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.feed.base import Fetched, OnEvent
+from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry
+from winml.modelkit.store import atomic, digest
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Bytes of a file from `offset` on; a source that cannot start there starts at 0."""
+
+    offset: int
+    chunks: Iterator[bytes]
+
+
+Source = Callable[[str, FileEntry, int], AbstractContextManager[Delivery]]
+"""Opens a file, by path and entry, at an offset."""
+
+
+def read_chunks(path: Path, offset: int = 0) -> Iterator[bytes]:
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        while chunk := stream.read(CHUNK):
+            yield chunk
+
+
+def is_here(path: Path, entry: FileEntry) -> bool:
+    """Whether a file with this very content is there."""
+    return path.is_file() and path.stat().st_size == entry.bytes and digest.of_file(path) == entry.digest
+
+
+def land(content: Content, into: Path, source: Source, *, overwrite: bool, on_event: OnEvent) -> Fetched:
+    """Bring files into a folder; what an interrupted attempt left is used, what is there already stays."""
+    missing = {path: entry for path, entry in content.files.items() if not is_here(into / path, entry)}
+    _check_free(into, missing, overwrite=overwrite)
+    received = 0
+    if missing:
+        with _waiting_room(into) as room:
+            for path, entry in Content(missing).blobs().values():
+                received += _bring(room, path, entry, source, on_event)
+            _put_in_place(room, into, missing)
+    return Fetched(tuple(sorted(content.files)), received, content.bytes - received)
+
+
+def _check_free(into: Path, files: dict[str, FileEntry], *, overwrite: bool) -> None:
+    if into.exists() and not into.is_dir():
+        raise RequestError(f"output `{into}` is a file", hint="name a folder")
+    for path in files:
+        place = into / path
+        if place.is_dir():
+            raise RequestError(f"`{place}` is a folder and would be a file")
+        if place.exists() and not overwrite:
+            raise RequestError(
+                f"`{place}` is there with other content", hint="name a new folder, or add `--overwrite` to replace it"
+            )
+        for parent in place.relative_to(into).parents:
+            # A link in the way would lead what we write out of the folder.
+            if (into / parent).is_symlink() and parent != Path():
+                raise RequestError(f"`{into / parent}` is a link", hint="name a new folder")
+
+
+@contextlib.contextmanager
+def _waiting_room(into: Path) -> Iterator[Path]:
+    """The folder where files wait, for one process at a time; what is in it survives a failure and is resumed."""
+    from filelock import FileLock, Timeout
+
+    room = into / PULLING
+    try:
+        room.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(room / "lock")
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise UnavailableError(f"another process is pulling into `{into}`", hint="wait for it to end") from error
+    except OSError as error:
+        raise atomic.refused(error, into) from error
+    try:
+        yield room
+        # While the lock is held, or the next process would lose its files with ours.
+        shutil.rmtree(room, ignore_errors=True)
+    except FileNotFoundError as error:
+        raise UnavailableError(f"`{error.filename}` was taken away by another process", hint="run it again") from error
+    except OSError as error:
+        raise atomic.refused(error, into) from error
+    finally:
+        lock.release()
+        with contextlib.suppress(OSError):
+            room.rmdir()  # where a file that is locked cannot be removed
+
+
+def _hexadecimal(entry: FileEntry) -> str:
+    return entry.digest.removeprefix(digest.PREFIX)
+
+
+def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: OnEvent) -> int:
+    """Fetch one file into the waiting room; the bytes that had to be moved."""
+    whole = room / _hexadecimal(entry)
+    if is_here(whole, entry):
+        return 0
+    part = whole.with_suffix(".part")
+    if is_here(part, entry):
+        part.replace(whole)
+        return 0
+    received, good = _receive(part, path, entry, source, on_event)
+    if not good and received < entry.bytes:
+        # What an earlier attempt left may be damaged; what the feed sends now decides.
+        part.unlink()
+        again, good = _receive(part, path, entry, source, on_event)
+        received += again
+    if not good:
+        part.unlink()
+        raise FeedDamaged(
+            f"`{path}` came with other content than was published ({entry.digest})",
+            hint="`winml feed verify` tells which files of a version are damaged",
+        )
+    part.replace(whole)
+    return received
+
+
+def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: OnEvent) -> tuple[int, bool]:
+    """Complete a partial file; how many bytes came, and whether it is now what it should be."""
+    start = part.stat().st_size if part.exists() else 0
+    received = 0
+    with source(path, entry, start if start < entry.bytes else 0) as delivery, part.open("ab") as stream:
+        stream.truncate(delivery.offset)
+        hasher = _hash_of(part)
+        count = delivery.offset
+        for chunk in delivery.chunks:
+            stream.write(chunk)
+            hasher.update(chunk)
+            count, received = count + len(chunk), received + len(chunk)
+            on_event({"event": "file", "name": path, "done": count, "total": entry.bytes})
+            if count > entry.bytes:
+                break
+        stream.flush()
+        os.fsync(stream.fileno())
+    return received, digest.PREFIX + hasher.hexdigest() == entry.digest
+
+
+def _hash_of(part: Path) -> hashlib._Hash:
+    hasher = hashlib.sha256()
+    for chunk in read_chunks(part):
+        hasher.update(chunk)
+    return hasher
+
+
+def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
+    """Rename files to their places; one that has several is copied for all but the last."""
+    left = [entry.digest for entry in files.values()]
+    for path, entry in files.items():
+        left.remove(entry.digest)
+        place = into / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        waiting = room / _hexadecimal(entry)
+        if entry.digest in left:
+            copied = atomic.temporary_name(room)
+            shutil.copyfile(waiting, copied)
+            waiting = copied
+        waiting.replace(place)
+    for folder in {(into / path).parent for path in files}:
+        atomic.sync_folder(folder)
+
+
+def hashed(content: Content, source: Source, on_event: OnEvent) -> tuple[str, ...]:
+    """Read every file to its end without keeping it; the paths of those that differ or are not there."""
+    bad = {name for name, (path, entry) in content.blobs().items() if not _is_sound(path, entry, source, on_event)}
+    return tuple(sorted(path for path, entry in content.files.items() if entry.digest in bad))
+
+
+def _is_sound(path: str, entry: FileEntry, source: Source, on_event: OnEvent) -> bool:
+    hasher = hashlib.sha256()
+    count = 0
+    try:
+        with source(path, entry, 0) as delivery:
+            for chunk in delivery.chunks:
+                hasher.update(chunk)
+                count += len(chunk)
+                on_event({"event": "file", "name": path, "done": count, "total": entry.bytes})
+                if count > entry.bytes:
+                    return False
+    except FeedDamaged:
+        return False
+    return digest.PREFIX + hasher.hexdigest() == entry.digest

@@ -1,0 +1,382 @@
+"""A client of the OCI distribution protocol: requests, logins, blobs as streams, manifests, tags.
+
+What registries promise and what they do differs; the comments name what docker-registry 2.8.2 was seen to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.feed.base import Refused
+from winml.modelkit.feed.content import FeedDamaged, FileEntry
+from winml.modelkit.feed.credentials import Credentials, missing_login_hint
+from winml.modelkit.feed.landing import CHUNK, Delivery
+from winml.modelkit.store import digest
+
+if TYPE_CHECKING:
+    import httpx
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+PAGE = 1000
+_MANIFEST_LIMIT = 4 << 20
+_ATTEMPTS = 4
+_WAIT_S = 0.25
+_BUSY = (429, 500, 502, 503, 504)
+_CHALLENGE = re.compile(r'([A-Za-z]+)="([^"]*)"')
+_NEXT = re.compile(r"<([^>]+)>\s*;[^,]*\brel=\"?next\"?", re.IGNORECASE)
+
+Body = Callable[[], Iterator[bytes]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A small response, read to its end; names of headers are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+
+
+class _Busy(UnavailableError):
+    """The registry did not answer, or answered that it cannot now; asking again may help."""
+
+
+def _require_httpx() -> None:
+    if find_spec("httpx") is None:
+        raise UnavailableError(
+            "OCI feeds need the Python package `httpx`", hint="install it with `pip install winml-modelkit[feeds]`"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def pull_scope(repository: str) -> str:
+    return f"repository:{repository}:pull"
+
+
+def push_scope(repository: str) -> str:
+    return f"repository:{repository}:pull,push"
+
+
+class Registry:
+    """One registry, with one connection pool and the logins it asked for."""
+
+    def __init__(self, base: str, credentials: Credentials | None) -> None:
+        _require_httpx()
+        import httpx
+
+        self.base = base
+        self._credentials = credentials
+        self._authorization: dict[tuple[str, ...], str] = {}
+        self._errors: type[Exception] = httpx.TransportError
+        timeout = httpx.Timeout(60.0, connect=10.0)
+        self._client = httpx.Client(timeout=timeout, headers={"User-Agent": "winml"})
+
+    def close(self) -> None:
+        self._client.close()
+
+    # Requests
+
+    @contextlib.contextmanager
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        scopes: tuple[str, ...],
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        body: Body | None = None,
+    ) -> Iterator[httpx.Response]:
+        """A response whose body was not read yet; a request for a login is answered once.
+
+        The body is a function, for it is needed again after a login.
+        """
+        url = urljoin(self.base, path)
+        response = self._send(method, url, scopes, headers, params, body)
+        if response.status_code == 401:
+            response.close()
+            self._log_in(response.headers.get("WWW-Authenticate", ""), scopes)
+            response = self._send(method, url, scopes, headers, params, body)
+        try:
+            self._check(response, method, url)
+            yield response
+        except self._errors as error:
+            raise self._lost(error) from error
+        finally:
+            response.close()
+
+    def _send(
+        self,
+        method: str,
+        url: str,
+        scopes: tuple[str, ...],
+        headers: dict[str, str] | None,
+        params: dict[str, str] | None,
+        body: Body | None,
+    ) -> httpx.Response:
+        sent = dict(headers or {})
+        # Uploads and downloads may lead to another host, which must not see our login.
+        if scopes in self._authorization and urlsplit(url)[:2] == urlsplit(self.base)[:2]:
+            sent["Authorization"] = self._authorization[scopes]
+        content = None if body is None else body()
+        request = self._client.build_request(method, url, headers=sent, params=params, content=content)
+        try:
+            return self._client.send(request, stream=True, follow_redirects=method in ("GET", "HEAD"))
+        except self._errors as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: Exception) -> _Busy:
+        reason = str(error) or type(error).__name__
+        return _Busy(f"registry `{self.base}` is not reachable: {reason}", hint="check the address and the network")
+
+    def _check(self, response: httpx.Response, method: str, url: str) -> None:
+        """Turn answers that are the same for every caller into errors; 404 means something else each time."""
+        status = response.status_code
+        if status < 400 or status == 404:
+            return
+        reason = self._reason(response)
+        if status in (401, 403):
+            raise UnavailableError(
+                f"registry `{self.base}` refused the login: {reason}",
+                hint=missing_login_hint() if self._credentials is None else "check user name, password and permission",
+            )
+        if status in _BUSY:
+            raise _Busy(f"registry `{self.base}` answered {status}: {reason}", hint="try again later")
+        raise Refused(f"registry `{self.base}` answered {method} {urlsplit(url).path} with {status}: {reason}")
+
+    def _reason(self, response: httpx.Response) -> str:
+        raw = self._limited(response)
+        try:
+            first = json.loads(raw)["errors"][0]
+            return f"{first['code']} {first.get('message', '')}".strip()
+        except (ValueError, KeyError, IndexError, TypeError):
+            return response.reason_phrase or "no reason given"
+
+    def _limited(self, response: httpx.Response) -> bytes:
+        """A body that must be small, read no further than that."""
+        raw = b""
+        try:
+            for chunk in response.iter_raw(1 << 16):
+                raw += chunk
+                if len(raw) > _MANIFEST_LIMIT:
+                    raise FeedDamaged(f"registry `{self.base}` sent more than {_MANIFEST_LIMIT} bytes of JSON")
+        except self._errors as error:
+            raise self._lost(error) from error
+        return raw
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        scopes: tuple[str, ...],
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> Answer:
+        """The answer to a small request; a registry that is busy is asked again."""
+        return self.persist(
+            lambda: self._ask_once(method, path, scopes=scopes, headers=headers, params=params, content=content)
+        )
+
+    def _ask_once(
+        self,
+        method: str,
+        path: str,
+        *,
+        scopes: tuple[str, ...],
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> Answer:
+        given = {"Accept-Encoding": "identity", **(headers or {})}
+        body: Body | None = None
+        if content is not None:
+            given["Content-Length"] = str(len(content))
+            body = partial(iter, [content])
+        with self.exchange(method, path, scopes=scopes, headers=given, params=params, body=body) as response:
+            named = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(response.status_code, named, self._limited(response))
+
+    @staticmethod
+    def persist(work: Callable[[], T]) -> T:
+        """Do something again while the registry is busy, a few times, with growing pauses."""
+        for attempt in range(_ATTEMPTS - 1):
+            try:
+                return work()
+            except _Busy:
+                time.sleep(_WAIT_S * 2**attempt)
+        return work()
+
+    # Logins
+
+    def _log_in(self, challenge: str, scopes: tuple[str, ...]) -> None:
+        kind, _, rest = challenge.partition(" ")
+        if kind.lower() == "bearer":
+            self._authorization[scopes] = "Bearer " + self._token(dict(_CHALLENGE.findall(rest)), scopes)
+        elif self._credentials is None:
+            raise UnavailableError(f"registry `{self.base}` wants a login", hint=missing_login_hint())
+        elif kind.lower() == "basic":
+            self._authorization[scopes] = self._credentials.basic
+        else:
+            raise UnavailableError(f"registry `{self.base}` wants a login of kind `{kind}`, which winml does not know")
+
+    def _token(self, challenge: dict[str, str], scopes: tuple[str, ...]) -> str:
+        realm = challenge.get("realm", "")
+        where = urlsplit(realm)
+        if where.scheme != "https" and not is_loopback(where.netloc):
+            raise UnavailableError(f"registry `{self.base}` wants the login at `{realm}`, which is not encrypted")
+        headers = {} if self._credentials is None else {"Authorization": self._credentials.basic}
+        params: dict[str, str | tuple[str, ...]] = {"scope": scopes}
+        if "service" in challenge:
+            params["service"] = challenge["service"]
+        try:
+            answer = self._client.get(realm, params=params, headers=headers)
+        except self._errors as error:
+            raise self._lost(error) from error
+        if answer.status_code != 200:
+            hint = missing_login_hint() if self._credentials is None else "check user name and password"
+            raise UnavailableError(f"`{realm}` gave no token: {answer.status_code} {answer.reason_phrase}", hint=hint)
+        try:
+            value = answer.json()
+            token = value.get("token") or value["access_token"]
+        except (ValueError, KeyError, AttributeError) as error:
+            raise UnavailableError(f"`{realm}` answered without a token") from error
+        return str(token)
+
+    def ping(self) -> None:
+        """Raise when the registry is not reachable, is none, or does not take the login."""
+        status = self._ask_once("GET", "/v2/", scopes=()).status
+        if status != 200:
+            raise UnavailableError(f"`{self.base}` is not an OCI registry: `/v2/` answered {status}")
+
+    # Blobs
+
+    def has_blob(self, repository: str, name: str) -> bool:
+        path = f"/v2/{repository}/blobs/{name}"
+        return self.ask("HEAD", path, scopes=(push_scope(repository),)).status == 200
+
+    def put_blob(self, repository: str, item: FileEntry, body: Body, *, mount_from: str | None) -> int:
+        """Bring a blob into a repository by mounting or sending it; the bytes that were sent.
+
+        The whole blob is one request: registries differ in how they take it in pieces, and docker-registry loses an
+        upload that was cut within a piece.
+        """
+        scopes = (push_scope(repository), *([pull_scope(mount_from)] if mount_from else []))
+        params = {"mount": item.digest, "from": mount_from} if mount_from else None
+
+        def once() -> int:
+            path = f"/v2/{repository}/blobs/uploads/"
+            answer = self._ask_once("POST", path, scopes=scopes, params=params, content=b"")
+            if answer.status == 201:
+                return 0
+            if answer.status != 202 or "location" not in answer.headers:
+                raise Refused(f"registry `{self.base}` did not start an upload: {answer.status}")
+            self._finish_upload(answer.headers["location"], item, body, scopes)
+            return item.bytes
+
+        return self.persist(once)
+
+    def _finish_upload(self, location: str, item: FileEntry, body: Body, scopes: tuple[str, ...]) -> None:
+        joined = urljoin(self.base, location)
+        url = f"{joined}{'&' if urlsplit(joined).query else '?'}digest={item.digest}"
+        headers = {"Content-Length": str(item.bytes), "Content-Type": "application/octet-stream"}
+        with self.exchange("PUT", url, scopes=scopes, headers=headers, body=body) as response:
+            if response.status_code == 404:
+                # Restarted in mid-upload: docker-registry signs uploads with a secret it makes up at every start.
+                raise _Busy(f"registry `{self.base}` forgot an upload", hint="try again")
+            if response.status_code != 201:
+                raise Refused(f"registry `{self.base}` did not take a file: {response.status_code}")
+
+    @contextlib.contextmanager
+    def blob(self, repository: str, name: str, offset: int) -> Iterator[Delivery | None]:
+        """The bytes of a blob; None when the registry does not have it."""
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
+        path = f"/v2/{repository}/blobs/{name}"
+        with self.exchange("GET", path, scopes=(pull_scope(repository),), headers=headers) as response:
+            if response.status_code == 404:
+                yield None
+            else:
+                start = offset if response.status_code == 206 else 0
+                yield Delivery(start, response.iter_raw(CHUNK))
+
+    # Manifests and tags
+
+    def manifest(self, repository: str, reference: str) -> tuple[str, bytes] | None:
+        """A manifest and its digest; None when there is none."""
+        path = f"/v2/{repository}/manifests/{reference}"
+        answer = self.ask("GET", path, scopes=(pull_scope(repository),), headers={"Accept": MANIFEST_TYPE})
+        if answer.status == 404:
+            return None
+        found = digest.of_bytes(answer.raw)
+        said = answer.headers.get("docker-content-digest", found)
+        if found != said:
+            raise FeedDamaged(f"manifest `{reference}` of `{repository}` came with digest {found} instead of {said}")
+        return found, answer.raw
+
+    def put_manifest(self, repository: str, reference: str, raw: bytes) -> None:
+        path = f"/v2/{repository}/manifests/{reference}"
+        headers = {"Content-Type": MANIFEST_TYPE}
+        status = self.ask("PUT", path, scopes=(push_scope(repository),), headers=headers, content=raw).status
+        if status != 201:
+            raise Refused(f"registry `{self.base}` did not take the manifest of `{reference}`: {status}")
+
+    def delete_manifest(self, repository: str, name: str) -> int:
+        """The status of the answer: a registry may not let anybody delete."""
+        scope = f"repository:{repository}:delete"
+        return self.ask("DELETE", f"/v2/{repository}/manifests/{name}", scopes=(scope,)).status
+
+    def tags(self, repository: str) -> tuple[str, ...] | None:
+        """All tags, sorted; None when the registry does not know the repository."""
+        return self._pages(f"/v2/{repository}/tags/list", "tags", (pull_scope(repository),))
+
+    def repositories(self) -> tuple[str, ...]:
+        found = self._pages("/v2/_catalog", "repositories", ("registry:catalog:*",))
+        if found is None:
+            raise UnavailableError(f"registry `{self.base}` does not list its repositories", hint="name the package")
+        return found
+
+    def _pages(self, path: str, key: str, scopes: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Everything a listing has, sorted.
+
+        docker-registry ignores `n` and `last` for tags, sends them unsorted and without a link; others cut a list
+        without one. So links are followed, and without one we ask for what comes after the last name until nothing new
+        comes.
+        """
+        found: set[str] = set()
+        url, params = path, {"n": str(PAGE)}
+        while True:
+            answer = self.ask("GET", url, scopes=scopes, params=params or None)
+            if answer.status == 404:
+                return None
+            names = self._names(answer.raw, key, path)
+            if found.issuperset(names):
+                return tuple(sorted(found))
+            found |= names
+            link = _NEXT.search(answer.headers.get("link", ""))
+            url, params = (urljoin(url, link[1]), {}) if link else (path, {"n": str(PAGE), "last": max(names)})
+
+    def _names(self, raw: bytes, key: str, path: str) -> set[str]:
+        try:
+            return set(map(str, json.loads(raw)[key] or ()))
+        except (ValueError, KeyError, TypeError) as error:
+            raise FeedDamaged(f"registry `{self.base}` answered `{path}` with something else than names") from error

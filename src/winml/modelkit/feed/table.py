@@ -1,0 +1,32 @@
+"""The table of feeds: how their addresses start, and what opens them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.feed import azure, folder, oci
+from winml.modelkit.feed.base import Feed
+
+FEEDS: dict[str, Callable[[str], Feed]] = {
+    folder.PREFIX: folder.FolderFeed.at,
+    oci.PREFIX: oci.OCIFeed.at,
+    oci.PLAIN_PREFIX: oci.OCIFeed.at,
+    azure.PREFIX: azure.AzureFeed.at,
+}
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//)?")
+"""Two letters at least, for `C:` starts a path."""
+
+
+def open_feed(address: str) -> Feed:
+    """The feed of an address; a plain path is a folder. Nothing is asked yet."""
+    for prefix, opened in FEEDS.items():
+        if address.startswith(prefix):
+            return opened(address)
+    scheme = _SCHEME.match(address)
+    if scheme is not None or not address.strip():
+        raise RequestError(f"unknown kind of feed: `{address}`", hint=did_you_mean(address[:12], FEEDS))
+    return FEEDS[folder.PREFIX](address)

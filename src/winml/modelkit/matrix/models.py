@@ -1,0 +1,140 @@
+"""The models of a matrix: from the lines of a list to names that stay apart in folders and feeds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.core.build_folder import MODEL
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.feed import names
+
+KEYS = ("task", "priority", "name", "data")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model to build; nothing of it was read yet."""
+
+    source: str
+    """A path, or an id of a hub."""
+    name: str
+    """What it is published as."""
+    task: str | None = None
+    priority: str | None = None
+    data: str | None = None
+    """Calibration data of its own."""
+
+    @property
+    def slug(self) -> str:
+        return names.slug(self.name, self.task)
+
+    @property
+    def folder(self) -> str:
+        """Its folder below the output folder; also its package, unless all share one."""
+        return names.package(self.name, self.task)
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether it is something else than ONNX, so that its task says what becomes of it."""
+        path = Path(self.source)
+        return not path.is_file() and not (path / MODEL).is_file()
+
+
+def named(source: str, base: Path, *, where: str = "", **about: str | None) -> Model:
+    """A model behind a word: a path relative to `base` when there is one, otherwise an id of a hub."""
+    path = Path(base, source).expanduser().absolute()
+    data = about.pop("data", None)
+    name = about.pop("name", None)
+    if path.exists():
+        model = Model(str(path), name or _stem(path), **about)
+    elif _is_path(source):
+        raise RequestError(f"{where}model not found: `{source}`")
+    else:
+        model = Model(source, name or source, **about)
+    if data is None:
+        return model
+    samples = Path(base, data).expanduser().absolute()
+    if not samples.exists():
+        raise RequestError(f"{where}calibration data not found: `{data}`")
+    return Model(model.source, model.name, model.task, model.priority, str(samples))
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word that leads nowhere can only be a path; `org/name/file.onnx` may be a file of a hub."""
+    return word.startswith((".", "/", "~")) or (word.endswith(".onnx") and word.count("/") < 2) or "\\" in word
+
+
+def _stem(path: Path) -> str:
+    """The name of a model file; one that is only called `model` has the name of its folder."""
+    return path.parent.name or path.stem if path.stem == "model" else path.stem
+
+
+def parse_list(text: str, base: Path, *, source: str) -> list[Model]:
+    """The models of a list: `MODEL [task=T] [priority=P0] [name=N] [data=FILE]` per line, `#` starts a comment."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"`{source}` line {number}: "
+        words = _words(line, where)
+        if words:
+            found.append(named(words[0], base, where=where, **_about(words[1:], where)))
+    if not found:
+        raise RequestError(f"`{source}` names no model", hint="write one per line: `MODEL [task=T] [priority=P0]`")
+    return found
+
+
+def _words(line: str, where: str) -> list[str]:
+    """The words of a line; quotes keep spaces, backslashes stay as they are in paths of Windows."""
+    reader = shlex.shlex(line, posix=True)
+    reader.whitespace_split, reader.escape = True, ""
+    try:
+        return list(reader)
+    except ValueError as error:
+        raise RequestError(f"{where}{str(error).lower()}", hint="a quote is missing") from error
+
+
+def _about(words: Iterable[str], where: str) -> dict[str, str | None]:
+    about: dict[str, str | None] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not value:
+            raise RequestError(f"{where}expected KEY=VALUE but got `{word}`", hint=f"keys: {', '.join(KEYS)}")
+        if key not in KEYS:
+            raise RequestError(f"{where}unknown key `{key}`", hint=did_you_mean(key, KEYS))
+        if key in about:
+            raise RequestError(f"{where}`{key}` stands there twice")
+        about[key] = value
+    return about
+
+
+def of_priority(models: list[Model], priority: str | None) -> list[Model]:
+    """The models of a priority, in any case; none at all is an error that says which there are."""
+    if priority is None:
+        return models
+    chosen = [m for m in models if (m.priority or "").casefold() == priority.casefold()]
+    if not chosen:
+        known = sorted({m.priority for m in models if m.priority})
+        raise RequestError(f"no model has the priority `{priority}`", hint=f"there are {', '.join(known) or 'none'}")
+    return chosen
+
+
+def checked(models: list[Model]) -> tuple[Model, ...]:
+    """The models themselves; an error when there is none, one twice, or two that would get the same name."""
+    if not models:
+        raise RequestError("no models", hint="name some with `--models FILE`, `--model M` or `--sample`")
+    seen: dict[tuple[str, str | None], Model] = {}
+    slugs: dict[str, Model] = {}
+    for model in models:
+        if (model.source, model.task) in seen:
+            raise RequestError(f"model `{model.source}` stands in the list twice", hint="remove one of them")
+        seen[model.source, model.task] = model
+        other = slugs.setdefault(model.folder, model)
+        if other is not model:
+            raise RequestError(
+                f"`{other.source}` and `{model.source}` would both be called `{model.folder}`",
+                hint="give one of them another name in the list: `name=NAME`",
+            )
+    return tuple(models)

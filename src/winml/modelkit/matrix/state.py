@@ -1,0 +1,121 @@
+"""What became of a cell: values that the journal holds, and the state that replaying them gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from winml.modelkit.core.errors import DataError
+
+BuildStatus = Literal["ok", "failed", "timeout"]
+UploadStatus = Literal["uploaded", "exists-skipped", "timeout", "failed"]
+COMPLETE = "complete"
+"""The stage of a build that went through."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """How a build ended."""
+
+    status: BuildStatus
+    stage: str
+    """The stage it failed in, `load` before the first one, `complete` when it did not fail."""
+    seconds: float
+    at: str
+    error: str | None = None
+    digest: str | None = None
+    """Of the whole folder, as a feed computes it."""
+    bytes: int = 0
+    objects: tuple[str, ...] = ()
+    """Its files in the store."""
+    shared: tuple[str, ...] = ()
+    """Those of them that other targets of the model may start from."""
+    files_by: str = "link"
+    computed: tuple[str, ...] = ()
+    """Stages that ran; the others came from the cache."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """How publishing ended."""
+
+    status: UploadStatus
+    feed: str
+    at: str
+    error: str | None = None
+    digest: str | None = None
+    """Of what the feed has."""
+    reference: str | None = None
+    sent_bytes: int | None = 0
+    """None when the feed does not tell."""
+
+
+@dataclass(frozen=True)
+class CellState:
+    """The last word on a cell; None where nothing has happened yet."""
+
+    build: Build | None = None
+    upload: Upload | None = None
+
+    def is_published(self, feed: str) -> bool:
+        found = self.upload
+        return found is not None and found.feed == feed and found.status in ("uploaded", "exists-skipped")
+
+    def is_done(self, feed: str | None) -> bool:
+        if feed is None:
+            return self.build is not None and self.build.status == "ok"
+        return self.is_published(feed)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether a feed was seen to have the very content that was built: the one reason to remove a cell's folder."""
+        if self.build is None or self.upload is None or self.build.digest is None:
+            return False
+        return self.upload.status == "uploaded" and self.upload.digest == self.build.digest
+
+    @property
+    def has_failed(self) -> bool:
+        last = self.upload or self.build
+        return last is not None and last.status in ("failed", "timeout")
+
+    def after(self, happened: Build | Upload) -> CellState:
+        """The state once this has happened; a new build takes back what was said of publishing the old one."""
+        return CellState(happened) if isinstance(happened, Build) else replace(self, upload=happened)
+
+
+_KINDS: dict[str, type[Build] | type[Upload]] = {"build": Build, "upload": Upload}
+
+
+def record(version: str, happened: Build | Upload) -> dict[str, Any]:
+    """A line of the journal."""
+    return {"record": type(happened).__name__.lower(), "version": version, **asdict(happened)}
+
+
+def _read(cls: type[Build] | type[Upload], value: Mapping[str, Any]) -> Build | Upload:
+    known = {entry.name for entry in fields(cls)}
+    given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n in known}
+    return cls(**given)
+
+
+def replayed(records: Iterable[Mapping[str, Any]]) -> dict[str, CellState]:
+    """The state of every cell by version."""
+    states: dict[str, CellState] = {}
+    for value in records:
+        try:
+            kind = _KINDS.get(value["record"])
+            if kind is not None:
+                version = value["version"]
+                states[version] = states.get(version, CellState()).after(_read(kind, value))
+        except (KeyError, TypeError) as error:
+            raise DataError(f"a record of the journal cannot be read: {error!r}") from error
+    return states
+
+
+def upload_word(state: CellState, feed: str | None) -> str:
+    """`upload_status` of the results: `n/a` without a feed, `skipped` when there was nothing to upload."""
+    if state.upload is not None:
+        return state.upload.status
+    if feed is None:
+        return "n/a"
+    return "skipped" if state.has_failed else "n/a"

@@ -1,0 +1,46 @@
+"""The text of `winml feed`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.render.table import table
+from winml.modelkit.render.units import size
+
+
+def _push(result: dict[str, Any]) -> str:
+    how = "published" if result["outcome"] == "published" else "was there already"
+    sent = "" if result["sent_bytes"] is None else f", {size(result['sent_bytes'])} sent"
+    return (
+        f"{result['package']} {result['version']} {how}\n"
+        f"  {result['files']} files, {size(result['bytes'])}{sent}\n"
+        f"  content {result['digest']}\n"
+        f"  stored as {result['reference']}"
+    )
+
+
+def _list(result: dict[str, Any]) -> str:
+    if result["package"] is None:
+        return "\n".join(result["packages"]) or f"{result['feed']} holds no packages"
+    if not result["versions"]:
+        return f"{result['package']} has no such versions in {result['feed']}"
+    rows = [("version", "run", "target", "state")]
+    rows += [(v["version"], v["run_stamp"] or "-", v["target"] or "-", v["state"]) for v in result["versions"]]
+    return table(rows)
+
+
+def _pull(result: dict[str, Any]) -> str:
+    return "\n".join(
+        f"{v['folder']}  {len(v['files'])} files of {v['version']}, {size(v['received_bytes'])} received, "
+        f"{size(v['kept_bytes'])} were here"
+        for v in result["versions"]
+    )
+
+
+def _verify(result: dict[str, Any]) -> str:
+    return "\n".join(f"{v['version']}  {v['files']} files, {size(v['bytes'])}, sound" for v in result["versions"])
+
+
+def feed_text(result: dict[str, Any]) -> str:
+    """The answer to one of the actions."""
+    return {"push": _push, "list": _list, "pull": _pull, "verify": _verify}[result["action"]](result)

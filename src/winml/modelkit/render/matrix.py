@@ -1,0 +1,82 @@
+"""The text of `winml matrix`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.render.table import table
+from winml.modelkit.render.units import size
+
+_ERROR_WIDTH = 100
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def summary(progress: dict[str, Any], disk: dict[str, Any]) -> str:
+    """The line over a table of cells."""
+    parts = [f"{progress['done']} of {progress['total']} cells done"]
+    if progress["failed"]:
+        parts.append(f"{progress['failed']} failed")
+    if progress["pending"]:
+        left = progress["seconds_left"]
+        parts.append(
+            f"{progress['pending']} pending, {'time left unknown' if left is None else f'{duration(left)} left'}"
+        )
+    limit = "" if disk["limit_bytes"] is None else f" of {size(disk['limit_bytes'])}"
+    return " · ".join([*parts, f"{size(disk['in_use_bytes'])}{limit} in use"])
+
+
+def _state(row: dict[str, Any]) -> tuple[str, str]:
+    if row["build_status"] is None:
+        build = "" if row["upload_status"] == "n/a" else "-"
+    else:
+        build = "ok" if row["build_status"] == "ok" else f"{row['build_status']} at {row['build_stage']}"
+    return build or "pending", row["upload_status"]
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    build, upload = _state(row)
+    return (
+        row["hf_id"],
+        row["combo"],
+        row["precision"],
+        build,
+        "" if row["seconds"] is None else duration(row["seconds"]),
+        "" if not row["bytes"] else size(row["bytes"]),
+        upload,
+        (row["error"] or "").partition("\n")[0][:_ERROR_WIDTH],
+    )
+
+
+def _cells(result: dict[str, Any]) -> str:
+    head = ("model", "combo", "precision", "build", "took", "size", "upload", "")
+    where = "" if result["feed"] is None else f" to {result['feed']}"
+    lines = [f"run {result['run_stamp']}{where}: {summary(result['progress'], result['disk'])}"]
+    return "\n".join([*lines, table([head, *map(_row, result["cells"])], right=frozenset((4, 5)))])
+
+
+def _plan(result: dict[str, Any]) -> str:
+    rows = [("model", "combo", "target", "precision", "compile", "folder", "version")]
+    rows += [
+        (
+            c["hf_id"],
+            c["combo"],
+            c["target"],
+            c["precision"],
+            "yes" if c["compile"] else "no",
+            c["folder"],
+            c["version"],
+        )
+        for c in result["cells"]
+    ]
+    return table(rows)
+
+
+def matrix_text(result: dict[str, Any]) -> str:
+    """The answer to one of the actions."""
+    return _plan(result) if result["action"] == "plan" else _cells(result)
