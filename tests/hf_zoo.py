@@ -206,7 +206,8 @@ def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
                 weight.normal_(0, GAINS.get(name, 1.0) * weight[0].numel() ** -0.5)
     model.save_pretrained(folder / name)
     if name in GENERATING:
-        _save_answer(name, model, folder / name)
+        # Loaded again: tables that can be computed, as positions of Marian, are not saved.
+        _save_answer(name, type(model).from_pretrained(folder / name).eval(), folder / name)
     return folder / name
 
 
