@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.errors import ModelFileError, UnavailableError
+import model_zoo
+from winml.modelkit.core.errors import DataError, ModelFileError, UnavailableError
 from winml.modelkit.worker.client import Worker
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -29,6 +30,8 @@ FILES = {
     "modeling.py": b"raise SystemExit",
     "tokenizer.json": b"{}",
 }
+DATA = {"data/test.jsonl": b'{"x": [1, 2, 3, 4]}\n{"x": [0, 0, 0, 1]}\n'}
+"""Files of a data set with the name of the model."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -59,7 +62,9 @@ class Handler(BaseHTTPRequestHandler):
             return self._refuse(404, "RevisionNotFound")
         if path.startswith("/api/"):
             return self._describe(path)
-        body = FILES.get(path.partition(f"/resolve/{COMMIT}/")[2] or path.partition("/resolve/main/")[2])
+        body = (DATA if path.startswith("/datasets/") else FILES).get(
+            path.partition(f"/resolve/{COMMIT}/")[2] or path.partition("/resolve/main/")[2]
+        )
         if body is None:
             return self._refuse(404, "EntryNotFound")
         etag = hashlib.sha1(body).hexdigest()
@@ -145,7 +150,7 @@ def test_what_the_hub_refuses_is_one_error_each(fetching: Fetching) -> None:
     with pytest.raises(UnavailableError, match="`org/gated` is gated") as gated:
         fetching.call("data.hub_model", repo="org/gated")
     assert "hf auth login" in (gated.value.hint or "")
-    with pytest.raises(ModelFileError, match="`org/missing` is neither on this machine nor a model of the hub"):
+    with pytest.raises(ModelFileError, match="`org/missing` is neither on this machine nor on the hub"):
         fetching.call("data.hub_model", repo="org/missing")
     with pytest.raises(ModelFileError, match="`org/name` has no revision `no-such`"):
         fetching.call("data.hub_model", repo="org/name", revision="no-such")
@@ -155,6 +160,23 @@ def test_offline_without_a_cached_model_says_so(fetching: Fetching) -> None:
     with pytest.raises(UnavailableError, match="is not in the hub's cache on this machine") as caught:
         fetching.call("data.hub_model", repo="org/name", offline=True)
     assert "HF_HUB_OFFLINE" in (caught.value.hint or "")
+
+
+def test_a_file_of_a_data_set_is_data(fetching: Fetching, tmp_path: Path) -> None:
+    model = str(model_zoo.saved(model_zoo.relu(), tmp_path / "model.onnx"))
+
+    def described(source: str, **how: Any) -> dict[str, Any]:
+        return fetching.call("data.describe", model=model, data={"source": source}, **how)
+
+    fetched = described("hf:org/name/data/test.jsonl")
+    assert (fetched["samples"], fetched["columns"]) == (2, {"x": "x"})
+    assert described("hf:org/name/data/test.jsonl", offline=True)["digest"] == fetched["digest"]
+    with pytest.raises(DataError, match="data set `org/name` has no file `other.jsonl`"):
+        described("hf:org/name/other.jsonl")
+    with pytest.raises(DataError, match="does not name a file"):
+        described("hf:org/name")
+    with pytest.raises(UnavailableError, match="is not in the hub's cache"):
+        described("hf:org/name/more.jsonl", offline=True)
 
 
 def test_a_hub_that_does_not_answer_is_unavailable(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from winml.modelkit.app.config import ConfigRequest, MadeConfig
 from winml.modelkit.app.exported import Exporting, processor_objects
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
-from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
-from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
+from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
 from winml.modelkit.stages.compile.stage import Settings
 from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
@@ -157,6 +158,15 @@ def _libraries(stage: StageInfo) -> dict[str, str]:
     return {name: version(name) for name in stage.libraries}
 
 
+def _data_libraries(data: DataSection | None) -> dict[str, str]:
+    """Versions of what may make inputs of calibration data; what is not installed made none."""
+    found = {}
+    for name in () if data is None else libraries_of_data(data.source):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 def steps(config: BuildConfig, source: Source) -> list[Step]:
     """The stages of a config, in their order."""
     found: list[Step] = []
@@ -167,9 +177,8 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
         # Where the data lies is not what the result depends on; its digest is.
         section = {name: value for name, value in whole.items() if name != "calibration"}
         arguments = {"section": whole, "model_folder": str(source.path.parent)}
-        found.append(
-            Step(QUANTIZE, section, _libraries(QUANTIZE), arguments, calibration=_calibration(config.quantize))
-        )
+        libraries = {**_libraries(QUANTIZE), **_data_libraries(config.quantize.calibration)}
+        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=_calibration(config.quantize)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from winml.modelkit.app import exported as exports
 from winml.modelkit.app import targets
 from winml.modelkit.app.exported import Exported, Exporting
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
@@ -87,7 +87,8 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     """
     planned = targets.plan(request.target, request.ep, request.device)
     exported = _exported(request, planned, exporting)
-    model = model_argument(request.model).path if exported is None else exported.path
+    argument = model_argument(request.model) if exported is None else ModelArgument(exported.path, SessionSection())
+    model = argument.path
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
@@ -106,7 +107,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
         optimize=section,
         quantize=quantize,
         compile=_compile(request, planned),
-        session=SessionSection(threads=request.threads, ep_options=options.checked(planned.target, request.ep_options)),
+        session=_session(request, argument.section, planned),
     )
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
 
@@ -127,6 +128,15 @@ def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | N
     located = exports.locate(ref, code=chosen.trust_remote_code)
     section = export.resolve(located.folder, chosen, chosen.part or WHOLE)
     return exports.export(located, section, exporting or Exporting(), trust_remote_code=chosen.trust_remote_code)
+
+
+def _session(request: ConfigRequest, built: SessionSection, planned: Planned) -> SessionSection:
+    """How the result is opened: as a build folder says that the model comes from, and as the user says."""
+    return replace(
+        built,
+        threads=built.threads if request.threads is None else request.threads,
+        ep_options=options.checked(planned.target, {**built.ep_options, **request.ep_options}),
+    )
 
 
 def _optimize(

@@ -203,6 +203,7 @@ class _Runs:
             "folder": str(self._model.path.absolute().parent),
             "metric": request.judging.metric,
             "limits": request.judging.limits,
+            "least": request.judging.min_metric is not None,
             "output": request.output,
             "reference": self.compares,
         }

@@ -11,7 +11,7 @@ from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluate import checks
-from winml.modelkit.evaluate.metrics import Metric, drop, share, summary
+from winml.modelkit.evaluate.metrics import Metric, drop, metric_from_json, share, summary
 
 SCHEMA = "winml/eval/1"
 
@@ -43,12 +43,12 @@ class Side:
 
 
 def _metrics(report: dict[str, Any]) -> list[Metric]:
-    return [Metric(m["name"], m["kind"], m["series"]) for m in report["metrics"]]
+    return [metric_from_json(m) for m in report["metrics"]]
 
 
-def _compact(values: Sequence[float]) -> str | list[float]:
-    """Zeros and ones as one text, other numbers as they are."""
-    return "".join("1" if v else "0" for v in values) if set(values) <= {0.0, 1.0} else list(values)
+def _compact(values: Sequence[Any]) -> str | list[Any]:
+    """Zeros and ones as one text, anything else as it is."""
+    return "".join("1" if v else "0" for v in values) if all(v in (0.0, 1.0) for v in values) else list(values)
 
 
 def _samples(report: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _samples(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _first(report: dict[str, Any], count: int) -> dict[str, list[float]]:
+def _first(report: dict[str, Any], count: int) -> dict[str, list[Any]]:
     return {name: values[:count] for name, values in report["series"].items()}
 
 

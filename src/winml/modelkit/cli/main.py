@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model holds."),
     "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
     "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and compare the two."),
+    "catalog": ("winml.modelkit.cli.commands.catalog", "Show families of models, their tasks, and what was proven."),
     "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
     "build": ("winml.modelkit.cli.commands.build", "Export, optimize, quantize, compile for a target."),
     "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),

@@ -29,6 +29,8 @@ from winml.modelkit.core.sections import (
 
 SCHEMA = "winml/build-config/1"
 
+HUB = "hf:"
+"""How a file of a data set of the Hugging Face hub begins: `hf:ORG/NAME/FILE[@REVISION]`."""
 RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""
 
@@ -38,7 +40,7 @@ class DataSection:
     """Where samples come from and how they become inputs."""
 
     source: str = key(text)
-    """A file or folder, or `random`."""
+    """A file or folder, `hf:ORG/NAME/FILE[@REVISION]`, or `random`."""
     limit: int | None = key(optional(whole(1)), None)
     """How many samples to use, chosen with the seed; null uses all."""
     seed: int = key(whole(0), 0)
@@ -53,7 +55,8 @@ class DataSection:
 
     def absolute(self) -> DataSection:
         """The section by paths that mean the same in any folder."""
-        source = self.source if self.source == RANDOM else str(Path(self.source).absolute())
+        elsewhere = self.source == RANDOM or self.source.startswith(HUB)
+        source = self.source if elsewhere else str(Path(self.source).absolute())
         processor = None if self.processor is None else str(Path(self.processor).absolute())
         return replace(self, source=source, processor=processor)
 

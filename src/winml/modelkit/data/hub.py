@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core.errors import ModelFileError, ModelkitError, UnavailableError
+from winml.modelkit.core.config import HUB
+from winml.modelkit.core.errors import DataError, ModelFileError, ModelkitError, UnavailableError
 from winml.modelkit.data.extras import extra
 
 DESCRIPTION = ("config.json", "*.json", "*.index.json")
@@ -73,8 +74,28 @@ def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
     return {"path": str(folder / path), "revision": folder.name}
 
 
+def data_file(source: str) -> Path:
+    """The file of a data set that is written `hf:ORG/NAME/FILE[@REVISION]`, from the cache or from the hub."""
+    named, _, revision = source.removeprefix(HUB).partition("@")
+    owner, _, rest = named.partition("/")
+    name, _, path = rest.partition("/")
+    if not (owner and name and path):
+        raise DataError(
+            f"`{source}` does not name a file of a data set", hint="write `hf:ORG/NAME/FILE`, for one file of it"
+        )
+    hub, errors, repo = _hub(), _hub("huggingface_hub.errors"), f"{owner}/{name}"
+    try:
+        return Path(hub.hf_hub_download(repo, path, repo_type="dataset", revision=revision or None))
+    except errors.EntryNotFoundError as error:
+        if isinstance(error, errors.LocalEntryNotFoundError):
+            raise _refused(error, errors, repo, revision or None) from error
+        raise DataError(f"the data set `{repo}` has no file `{path}`") from error
+    except (errors.HTTPError, errors.RevisionResolutionError, OSError) as error:
+        raise _refused(error, errors, repo, revision or None) from error
+
+
 def _hub(module: str = "huggingface_hub") -> Any:
-    return extra(module, name="hf", what="a model of the Hugging Face hub")
+    return extra(module, name="hf", what="the Hugging Face hub")
 
 
 def _listed(repo: str, revision: str | None) -> list[str] | None:
@@ -111,8 +132,8 @@ def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> 
         return ModelFileError(f"`{repo}` has no revision `{revision}`", hint="name a branch, a tag or a commit")
     if isinstance(error, errors.RepositoryNotFoundError):
         return ModelFileError(
-            f"`{repo}` is neither on this machine nor a model of the hub that you may see",
-            hint="check the spelling; for a private model log in with `hf auth login`; name a local one by its path",
+            f"`{repo}` is neither on this machine nor on the hub, as far as you may see",
+            hint="check the spelling; for a private one log in with `hf auth login`; name a local one by its path",
         )
     if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError | errors.RevisionResolutionError):
         return UnavailableError(

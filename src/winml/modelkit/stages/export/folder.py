@@ -23,6 +23,8 @@ from winml.modelkit.stages.export.families import Family
 _SAFETENSORS, _BIN = "*.safetensors", "pytorch_model*.bin"
 _MAX_HEADER_BYTES = 100 * 2**20
 _PROCESSOR_ENDINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
+POOLING = "1_Pooling/config.json"
+"""How sentence-transformers says that tokens become one embedding."""
 _NO_PROCESSOR = ("trainer_state.json", "training_args.json")
 PROVES_A_PROBE = "`winml support probe` shows what a model of this kind would need"
 
@@ -137,7 +139,7 @@ class ModelFolder:
 
     def processor_files(self) -> dict[str, Path]:
         """The small files that say how inputs are made and outputs are named, which go along with every artifact."""
-        return {
+        found = {
             path.name: path
             for path in sorted(self.path.iterdir())
             if path.is_file()
@@ -145,6 +147,8 @@ class ModelFolder:
             and path.name not in _NO_PROCESSOR
             and not path.name.endswith(".index.json")
         }
+        pooling = self.path / POOLING
+        return {**found, POOLING: pooling} if pooling.is_file() else found
 
     def weights(self) -> Weights:
         """What the headers of the weight files say."""
