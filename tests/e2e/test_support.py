@@ -13,6 +13,7 @@ from test_commands import failed, valid, winml
 import support_zoo
 from published import validator
 from winml.modelkit import sample
+from winml.modelkit.knowledge import files, recipes
 
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("support-hf")]
 
@@ -22,8 +23,9 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contributions for a text model, a model that needs code, and one that the recipe changes nothing for."""
     folder = tmp_path_factory.mktemp("batch")
     subprocess.run(
-        [sys.executable, support_zoo.__file__, folder, "electra", "vilt"], check=True, capture_output=True, timeout=500
-    )
+        [sys.executable, support_zoo.__file__, folder, "electra", "vilt", "bart_classifier"],
+        check=True, capture_output=True, timeout=500,
+    )  # fmt: skip
     models = [word for name in (folder / "electra", folder / "vilt", sample.MODEL) for word in ("-m", name)]
     result = winml("support", "produce", *models, "-p", "dynamic", "-o", folder / "out", "--json")
     assert "1 of 3 models are supported" in failed(result, 6)
@@ -70,6 +72,15 @@ def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> N
     value = json.loads(result.stdout)
     assert {row["step"] for row in value["rerun"]} >= {"probe", "build-recipe"}
     assert all(row["contradictions"] == [] for row in value["rerun"])
+
+
+def test_the_recipe_of_bart_classifiers_exports_what_agrees_with_pytorch(batch: Path, tmp_path: Path) -> None:
+    recipe = recipes.recipes()["bart-end-token"]
+    specs = tmp_path / "specs.json"
+    specs.write_bytes(files.text(recipe.export.input_specs))
+    words = recipe.export.words(str(specs))
+    value = valid(winml("export", "-m", batch / "bart_classifier", *words, "-o", tmp_path / "out", "--json").stdout)
+    assert value["parts"][0]["metadata"]["parity"]["status"] == "passed"
 
 
 def test_what_is_no_contribution_is_a_wrong_request(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ FINDING = {
 
 def test_findings_are_listed_shown_and_added(tmp_path: Path) -> None:
     listed = valid(winml("support", "knowledge", "list", "--family", "bart", "--json").stdout)
-    assert [f["id"] for f in listed["findings"]] == ["bart-001", "bart-002", "bart-003"]
+    assert [f["id"] for f in listed["findings"]] == ["bart-001", "bart-002", "bart-003", "bart-004"]
     file = tmp_path / "finding.json"
     file.write_text(json.dumps(FINDING), encoding="utf-8")
     own = ("--knowledge", tmp_path / "own", "--json")
