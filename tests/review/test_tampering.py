@@ -319,6 +319,8 @@ def test_tampering_is_caught(how: str, forger: Forger) -> None:
         (lambda c: c.pop("effect"), "`effect` is missing"),
         (lambda c: c.update(schema="winml/contribution/2"), "must be `winml/contribution/1`"),
         (lambda c: c.update(targets=[]), "at least one target"),
+        (lambda c: c["model"].update(parts=["../../out"]), "must be plain names"),
+        (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
         (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "must be a number"),
     ],
 )

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.support_model import read_model
-from winml.modelkit.app.support_produce import SCHEMA, OnEvent, ProduceRequest, produce
-from winml.modelkit.core.errors import CheckFailed, Interrupted, ModelkitError, PartlyDone, RequestError
-from winml.modelkit.render.support import batch_text
+from winml.modelkit.app.support_produce import SCHEMA, OnEvent, ProduceRequest, new_folder, produce
+from winml.modelkit.core.errors import CheckFailed, Interrupted, ModelkitError, PartlyDone, RunFailedError
+from winml.modelkit.render.contribution import batch_markdown
 from winml.modelkit.store import atomic
 
 BATCH = "batch.json"
@@ -21,9 +21,7 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
     """A contribution for the one model, or a folder with one for each."""
     if len(models) == 1:
         return produce(request, on_event)
-    output = Path(request.output).absolute()
-    if output.exists():
-        raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
+    output = new_folder(request.output)
     output.mkdir()
     rows = []
     for model in models:
@@ -31,11 +29,11 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
         result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "models": rows}
         # After every model, so that a later failure loses nothing.
         atomic.write_bytes(output / BATCH, (json.dumps(result, indent=2) + "\n").encode())
-        atomic.write_bytes(output / REPORT, (batch_text(result) + "\n").encode())
-    if any(row["status"] != "RUN" for row in rows):
-        raise PartlyDone(
-            f"{sum(row['status'] == 'RUN' for row in rows)} of {len(rows)} models are supported", details=result
-        )
+        atomic.write_bytes(output / REPORT, batch_markdown(result).encode())
+    ran = sum(row["status"] == "RUN" for row in rows)
+    if ran < len(rows):
+        error = PartlyDone if ran else RunFailedError
+        raise error(f"{ran} of {len(rows)} models are supported", details=result)
     return result
 
 

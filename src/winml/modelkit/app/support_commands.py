@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
+from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
 from winml.modelkit.core.location import VARIABLE
-from winml.modelkit.review.evidence import MODEL, CommandRun
+from winml.modelkit.review.evidence import MODEL, CommandRun, error_of
 from winml.modelkit.worker.process_tree import ProcessTree
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -44,6 +45,14 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def failure(result: dict[str, Any] | None, message: str) -> ModelkitError:
+    """The error that a command ended with; one that it gave no words for has the message."""
+    error = error_of(result)
+    if error.get("code") in BY_CODE:
+        return from_json(error)
+    return RunFailedError(f"{message}: {error['message']}" if error.get("message") else message)
 
 
 class Commands:

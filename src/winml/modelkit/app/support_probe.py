@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app.support_commands import Commands
+from winml.modelkit.app.support_commands import Commands, failure
 from winml.modelkit.app.support_model import SupportModel, read_model
 from winml.modelkit.app.sys import system
 from winml.modelkit.core import sections
-from winml.modelkit.core.errors import from_json
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.knowledge import files, recipes
@@ -116,8 +115,7 @@ class _Prober:
     def _described(self) -> dict[str, Any]:
         run = self._told("inspect", ("inspect", "-m", MODEL, "--json"))
         if run.result is None or not run.result.get("ok"):
-            unknown = {"code": "failed", "message": "the model cannot be inspected", "hint": None}
-            raise from_json(unknown | error_of(run.result))
+            raise failure(run.result, "the model cannot be inspected")
         return run.result
 
     def _built(self, name: str, words: tuple[str, ...]) -> Tried:

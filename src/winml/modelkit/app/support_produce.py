@@ -10,9 +10,9 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.app.kb import knowledge_folder
-from winml.modelkit.app.support_commands import Commands, environment, now
+from winml.modelkit.app.support_commands import Commands, environment, failure, now
 from winml.modelkit.app.support_model import SupportModel, read_model
-from winml.modelkit.core.errors import CheckFailed, RequestError, from_json
+from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import BuildPart, ExportPart, InputPart, Recipe, recipe_from_json
 from winml.modelkit.core.support import GOALS, Goal
@@ -60,13 +60,19 @@ class ProduceRequest:
     timeout_s: float | None = None
 
 
-def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Write a contribution; one that does not reach its goal is a check answered with no."""
-    output = Path(request.output).absolute()
+def new_folder(path: str) -> Path:
+    """Where something is written that is not there yet."""
+    output = Path(path).absolute()
     if output.exists():
         raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
     if not output.parent.is_dir():
         raise RequestError(f"output folder's parent not found: `{output.parent}`")
+    return output
+
+
+def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Write a contribution; one that does not reach its goal is a check answered with no."""
+    output = new_folder(request.output)
     model = read_model(request.model)
     staged = atomic.temporary_name(output.parent)
     staged.mkdir()
@@ -118,7 +124,7 @@ class _Production:
         self._do(step)
         result = self._results[step.id]
         if result is None or not result.get("ok"):
-            raise from_json({"code": "failed", "message": "the probe gave no result", "hint": None, **error_of(result)})
+            raise failure(result, "the probe gave no result")
         return result
 
     def _subject(self, probed: dict[str, Any]) -> Subject:

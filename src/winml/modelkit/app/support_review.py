@@ -18,6 +18,7 @@ from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.review import checklist
 from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.review.contribution import REPORT
+from winml.modelkit.review.evidence import CommandRun
 from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step
 from winml.modelkit.review.rerun import contradictions
 from winml.modelkit.store import digest
@@ -151,13 +152,22 @@ def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: lis
     if done.exit_code != record.exit_code:
         found.append(f"it ends with exit {done.exit_code}, not {record.exit_code}")
     else:
-        found += contradictions(step, dossier.results[step.id], done.result, same_machine=_same_machine(dossier, done))
+        found += _contradictions(dossier, step, done)
         found += _other_inputs(dossier, step, folder)
     again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
     yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
 
 
-def _same_machine(dossier: Dossier, done: Any) -> bool:
+def _contradictions(dossier: Dossier, step: Step, done: CommandRun) -> list[str]:
+    """What is said now and was not said then; a result without what it needs contradicts too."""
+    try:
+        same = _same_machine(dossier, done)
+        return list(contradictions(step, dossier.results[step.id], done.result, same_machine=same))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return [f"the evidence does not fit: {type(error).__name__}: {error}"]
+
+
+def _same_machine(dossier: Dossier, done: CommandRun) -> bool:
     """Whether times may be compared: the same machine, as results describe it."""
     told = ((done.result or {}).get("environment") or {}).get("machine")
     claimed = [(r or {}).get("environment") for r in dossier.results.values()]

@@ -69,3 +69,12 @@ def contribution_markdown(value: dict[str, Any]) -> str:
         f"Made at {value['created']}. Review it with `winml support review`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def batch_markdown(result: dict[str, Any]) -> str:
+    """What became of several models, as a table."""
+    rows = [
+        (m["model"].replace(chr(92), "/").rpartition("/")[2], m["status"], m["reached"] or "", m["reason"] or "")
+        for m in result["models"]
+    ]
+    return "\n".join(_markdown_table(("model", "status", "reached", "why"), rows)) + "\n"

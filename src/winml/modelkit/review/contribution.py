@@ -12,6 +12,7 @@ contribution/
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,22 @@ def _levels(value: Any, where: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def _parts(value: Any, where: str) -> tuple[str, ...]:
+    """Names of parts, which become names of files."""
+    found = names(value, where)
+    for name in found:
+        if not re.fullmatch(r"[a-z0-9]+([_-][a-z0-9]+)*", name):
+            raise RequestError(f"`{where}` must be plain names but got {name!r}")
+    return found
+
+
+def _data_file(value: Any, where: str) -> str:
+    word = text(value, where)
+    if not re.fullmatch(r"data/[^/\\]+", word):
+        raise RequestError(f"`{where}` must be a file in `data` but got {value!r}")
+    return word
+
+
 @dataclass(frozen=True)
 class Model:
     """What is supported."""
@@ -83,7 +100,7 @@ class Model:
     digest: str = key(text)
     family: str | None = key(optional(text), None)
     task: str | None = key(optional(text), None)
-    parts: tuple[str, ...] = key(names, ())
+    parts: tuple[str, ...] = key(_parts, ())
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,7 @@ class Probed:
 class MetricClaim:
     """The data of the task metric."""
 
-    file: str = key(text)
+    file: str = key(_data_file)
     task: str | None = key(optional(text), None)
     min_metric: float | None = key(optional(number(-1, 1)), None)
 
