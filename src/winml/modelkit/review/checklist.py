@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 from winml.modelkit.core.errors import DataError, ModelkitError
@@ -283,7 +283,8 @@ def _inspected(dossier: Dossier) -> Iterator[Item]:
         if step.purpose != "inspect" or not result or not result.get("ok"):
             continue
         folder = dossier.folder / step.words[step.words.index("-m") + 1]
-        sizes = [(Path(file["path"]).name, file["bytes"]) for file in result["files"]]
+        # A path of the machine that made it, which may be of another system than this one.
+        sizes = [(PureWindowsPath(file["path"]).name, file["bytes"]) for file in result["files"]]
         if any(not (folder / name).is_file() or (folder / name).stat().st_size != size for name, size in sizes):
             yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
 
