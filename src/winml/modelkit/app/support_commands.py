@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from winml.modelkit.review.evidence import MODEL, CommandRun, error_of
 from winml.modelkit.worker.process_tree import ProcessTree
 
 DEFAULT_TIMEOUT_S = 3600.0
+_STOP_WAIT_S = 20.0
 _PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
 _SOURCE = str(Path(__file__).parents[3])
 
@@ -74,14 +77,32 @@ class Commands:
         started, begin = now(), time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
-            try:
-                code: int | None = tree.process.wait(self._timeout_s)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                tree.end()
+            code = _waited(tree, self._timeout_s)
             texts = [_content(stream) for stream in (out, err)]
         return CommandRun(words, code, _result(texts[0]), texts[1], started, time.monotonic() - begin)
+
+
+def _waited(tree: ProcessTree, timeout_s: float) -> int | None:
+    """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
+    try:
+        return tree.process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        _interrupt(tree)
+        return None
+    except KeyboardInterrupt:
+        _interrupt(tree)
+        raise
+    finally:
+        tree.end()
+
+
+def _interrupt(tree: ProcessTree) -> None:
+    """Let a command end what it started, which has process groups of its own; a job of Windows holds all of them."""
+    if sys.platform == "win32":
+        return
+    tree.process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        tree.process.wait(_STOP_WAIT_S)
 
 
 def _content(stream: Any) -> str:
