@@ -109,11 +109,18 @@ def test_a_build_folder_brings_its_own_evaluation(tmp_path: Path) -> None:
     assert value["checks"][0]["limit"] == 0.999
 
 
+def test_an_agreement_needs_something_to_agree_with() -> None:
+    error = failed(winml("eval", "--sample", *CPU, "--min-agreement", "0.9"), 2)
+    assert "outputs need something to agree with" in error
+
+
 @pytest.mark.qnn
 def test_outputs_on_the_npu_are_held_against_the_cpu(conv_w8a8: Path) -> None:
     value = evaluated(
-        "-m", conv_w8a8, "--data", "random", "--samples", "3", "--target", "qnn/npu", "--reference-target", "cpu"
-    )
+        "-m", conv_w8a8, "--data", "random", "--samples", "3", "--target", "qnn/npu", "--reference-target", "cpu",
+        "--min-agreement", "0.99",
+    )  # fmt: skip
+    assert [(c["check"], c["answer"]) for c in value["checks"]] == [("min-agreement", "within")]
     assert (value["target"], value["simulated"], value["reference"]["target"]) == ("qnn/npu", True, "cpu")
     assert value["distance"][0]["cosine"]["min"] > 0.99
     assert value["distance"][0]["runs"] == 3

@@ -25,9 +25,12 @@ class Judging:
     min_metric: float | None = None
     max_drop: float | None = None
     by: checks.By = "interval"
+    min_agreement: float | None = None
+    """The least that the median cosine of an output to the reference's may be."""
 
     @property
     def limits(self) -> bool:
+        """Whether a metric is held against something."""
         return self.min_metric is not None or self.max_drop is not None
 
 
@@ -108,10 +111,24 @@ def _check(word: str, limit: float, found: dict[str, Any] | None, metric: str, j
     return {"check": word, "metric": metric, "limit": limit, "by": judging.by, "answer": answer}
 
 
+def _cosine(result: dict[str, Any]) -> float | None:
+    """The median cosine of the output that is furthest from the reference's; None when one is not known."""
+    medians = [output["cosine"] and output["cosine"]["median"] for output in result["distance"] or ()]
+    return None if not medians or None in medians else min(medians)
+
+
+def _agreement_check(limit: float, result: dict[str, Any]) -> dict[str, Any]:
+    found = _cosine(result)
+    answer = checks.min_metric({"value": found, "interval": None}, limit, "value")
+    return {"check": "min-agreement", "metric": "cosine", "limit": limit, "by": "value", "answer": answer}
+
+
 def _checks(judging: Judging, metric: str | None, result: dict[str, Any]) -> list[dict[str, Any]]:
-    if metric is None:
-        return []
     made = []
+    if judging.min_agreement is not None:
+        made.append(_agreement_check(judging.min_agreement, result))
+    if metric is None:
+        return made
     if judging.min_metric is not None:
         made.append(_check("min-metric", judging.min_metric, result["metrics"].get(metric), metric, judging))
     if judging.max_drop is not None:
@@ -170,6 +187,10 @@ def _numbers(found: dict[str, Any] | None) -> str:
 def sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
     """What a check found and the limit it was held against."""
     name, limit = check["metric"], f"{check['limit']:g}"
+    if check["check"] == "min-agreement":
+        cosine = _cosine(result)
+        found = "unknown" if cosine is None else f"{cosine:.4f}"
+        return f"the median cosine to the outputs of the reference is {found}, the least is {limit}"
     if check["check"] == "max-drop":
         return f"{name} dropped by {_numbers((result['drop'] or {}).get(name))}, the limit is {limit}"
     return f"{name} is {_numbers(result['metrics'].get(name))}, the least is {limit}"

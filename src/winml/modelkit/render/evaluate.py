@@ -84,7 +84,7 @@ def _agreement(result: dict[str, Any]) -> list[str]:
 
 def _checks(result: dict[str, Any]) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
-    questions = {"min-metric": "at least", "max-drop": "dropped by at most"}
+    questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
     return [
         f"  {c['metric']} {questions[c['check']]} {c['limit']:g}: {words[c['answer']]} (by its {c['by']})"
         for c in result["checks"]

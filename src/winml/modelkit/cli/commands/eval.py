@@ -29,7 +29,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
         "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --task image-classification --max-drop 0.01",
         "winml eval -m model.onnx --data photos/ --task image-classification --samples 1000 --target qnn/npu",
         "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
-        "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu",
+        "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu --min-agreement 0.9",
     ),
     context_settings=HELP,
 )
@@ -59,6 +59,12 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1, max_open=True), metavar="X", help="Exit 5 when it dropped by more than X."
+)
+@click.option(
+    "--min-agreement",
+    type=click.FloatRange(-1, 1),
+    metavar="X",
+    help="Exit 5 when the median cosine of an output to the reference's is below X.",
 )
 @click.option(
     "--judge",
@@ -118,7 +124,9 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         device=given["device"],
         reference=given["reference"],
         reference_target=given["reference_target"],
-        judging=Judging(given["metric"], given["min_metric"], given["max_drop"], given["judge"]),
+        judging=Judging(
+            given["metric"], given["min_metric"], given["max_drop"], given["judge"], given["min_agreement"]
+        ),
         output=given["output_name"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
