@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,13 +19,17 @@ from winml.modelkit.core.errors import DiskFull, UnavailableError
 from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.local import LocalPool
 
-EXECUTORS: dict[str, Callable[[], Executor]] = {"local": lambda: LocalPool(2, has={"npu": 1})}
 
-
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=["local", pytest.param("dask", marks=pytest.mark.dask)])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    with closing(EXECUTORS[request.param]()) as made:
+    with closing(_dask(request) if request.param == "dask" else LocalPool(2, has={"npu": 1})) as made:
         yield made
+
+
+def _dask(request: pytest.FixtureRequest) -> Executor:
+    from winml.modelkit.dispatch.dask_cluster import DaskCluster
+
+    return DaskCluster(request.getfixturevalue("two_jobs_and_an_npu").cluster)
 
 
 def job(name: str, code: str, **more: object) -> Job:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
+    "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or be where machines meet."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
