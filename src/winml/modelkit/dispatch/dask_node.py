@@ -111,7 +111,7 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
                 await worker
                 here.on_event({"event": "joined", "node": node, "cluster": str(cluster)})
                 await worker.finished()
-            except (OSError, asyncio.TimeoutError):
+            except OSError:
                 pass  # no scheduler there yet: it is tried again
             finally:
                 await worker.close(timeout=_AGAIN_S)

@@ -115,7 +115,11 @@ def full(unpublished: Sequence[Cell]) -> UnavailableError:
 
 
 def next_cell(pending: Sequence[Cell], running: Iterable[Cell], warm: set[str]) -> Cell:
-    """The first cell that need not wait for another: its model has what targets share, or nobody is at it yet."""
-    busy = {cell.model.folder for cell in running}
-    free = (cell for cell in pending if cell.model.folder in warm or cell.model.folder not in busy)
-    return next(free, pending[0])
+    """The first cell that need not wait for another: its device is free, and its model has what targets share, or
+    nobody is at it yet."""
+    at_work = list(running)
+    busy = {cell.model.folder for cell in at_work}
+    held = {cell.target for cell in at_work if cell.compile}
+    free = (cell for cell in pending if not (cell.compile and cell.target in held))
+    first = next((cell for cell in free if cell.model.folder in warm or cell.model.folder not in busy), None)
+    return first or pending[0]
