@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from winml.modelkit.app.autoconfig_sweep import folders_of, read_list
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
+from winml.modelkit.app.autoconfig_sweep import LOCK, SweepRequest, folders_of, read_list, sweep
+from winml.modelkit.core.errors import RequestError, UnavailableError
 
 
 def test_models_are_relative_to_their_list(tmp_path: Path) -> None:
@@ -24,5 +26,29 @@ def test_a_list_that_names_nothing_or_what_is_gone_is_refused(tmp_path: Path, te
 
 
 def test_models_of_one_name_get_folders_of_their_own() -> None:
-    names = folders_of([Path("a/model.onnx"), Path("b/model.onnx"), Path("c/my model.onnx")])
-    assert names == ["model", "model~2", "my-model"]
+    names = folders_of([Path("a/model.onnx"), Path("b/Model.onnx"), Path("c/my model.onnx")])
+    assert names == ["model", "Model~2", "my-model"]
+
+
+def test_a_list_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RequestError, match="is not a text file"):
+        read_list(str(tmp_path / "list.txt"))
+
+
+def test_a_number_sign_inside_a_name_is_no_comment(tmp_path: Path) -> None:
+    (tmp_path / "c#.onnx").touch()
+    (tmp_path / "list.txt").write_text("c#.onnx # the first\n")
+    assert read_list(str(tmp_path / "list.txt")) == [tmp_path / "c#.onnx"]
+
+
+def test_two_sweeps_in_one_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.onnx").touch()
+    (tmp_path / "list.txt").write_text("a.onnx\n")
+    (tmp_path / "out").mkdir()
+    each = AutoconfigRequest(model="", output=str(tmp_path / "out"), resume=True)
+    with (
+        FileLock(tmp_path / "out" / LOCK),
+        pytest.raises(UnavailableError, match="is in use by another process"),
+    ):
+        sweep(SweepRequest(str(tmp_path / "list.txt"), each), lambda event: None)

@@ -204,9 +204,12 @@ def test_the_smallest_config_that_agrees_with_the_baseline(searches: Searches, c
     assert any("no labelled data" in note for note in value["notes"])
     assert value["champion"]["choice"] == {"quantize.scheme": "int8"}
     assert value["champion"]["speedup"] is None, "nothing was timed"
+    session = json.loads((searches.folder / "out" / "session.json").read_text())
+    assert (session["baseline_p50"], session["best_p50"]) == (None, None)
+    assert session["best_gain_pct"] > 0
     refused = next(t for t in value["trials"] if t["choice"] == {"quantize.scheme": "w4a16"})
     assert refused["outcome"] == "inaccurate"
-    assert "agreement with the baseline is" in refused["reason"]
+    assert "agreement with the given model is" in refused["reason"]
 
 
 def test_static_quantization_is_left_out_without_data(searches: Searches, conv: tuple[Path, Path]) -> None:
@@ -215,6 +218,16 @@ def test_static_quantization_is_left_out_without_data(searches: Searches, conv: 
     skipped = [(note["level"], note["source"]) for note in value["insight"] if note["kind"] == "skip"]
     assert skipped == [("int8", "data")]
     assert value["champion"]["choice"] == {"quantize.scheme": "fp16"}
+
+
+def test_a_model_that_gives_no_numbers_has_nothing_to_agree_with(searches: Searches) -> None:
+    graph = model_zoo.text_model(
+        "log (float[1,4] x) => (float[1,4] y) { a = Abs(x) b = Neg(a) c = Sub(b, a) y = Log(c) }"
+    )
+    model = model_zoo.saved(graph, searches.folder / "log.onnx")
+    space = space_file(searches.folder, quantize__scheme=["fp16"])
+    result = searches.winml("autoconfig", "-m", model, *BY_SIZE, "--space", space, "-o", "out")
+    assert "an output of the given model holds no finite number" in failed(result, 2)
 
 
 def test_killed_at_any_moment_it_goes_on_without_losing_or_doubling_a_trial(
@@ -257,10 +270,15 @@ def test_a_sweep_searches_every_model_of_a_list(searches: Searches, conv: tuple[
     ]  # fmt: skip
     assert "SIGFPE" in value["models"][2]["error"]["message"]
     summary = (searches.folder / "sweep" / "SUMMARY.md").read_text(encoding="utf-8")
-    assert "| conv.onnx | quantize.scheme=fp16 |" in summary
+    assert "| conv.onnx | conv | quantize.scheme=fp16 |" in summary
     again = searches.winml(*args, "--resume", "--json")
     assert again.returncode == 6
     assert valid(again.stdout)["models"][0] == value["models"][0]
+    (searches.folder / "list.txt").write_text("sub/conv.onnx\n")
+    (searches.folder / "sub").mkdir()
+    model_zoo.saved(model_zoo.conv_net(channels=8), searches.folder / "sub" / "conv.onnx")
+    other = searches.winml(*args, "--resume")
+    assert "1 of 1 models failed" in failed(other, 1), "a folder of one model says nothing about another"
 
 
 @pytest.mark.qnn
@@ -290,7 +308,8 @@ def test_hypotheses_of_a_preset_keep_their_ids(searches: Searches, conv: tuple[P
         "-m", model, "--target", "qnn/npu", "--calibration", data, "--preset", "npu", "--only", "h3,h4,h7",
         "--budget", "5m", "-o", "out",
     )  # fmt: skip
-    assert [trial["choice"] for trial in value["trials"]] == [{}, {"hypothesis": "h3"}]
+    assert [(trial["id"], trial["choice"]) for trial in value["trials"]] == [("h0", {}), ("h3", {"hypothesis": "h3"})]
+    assert value["trials"][0]["accuracy"]["agreement"] < 1, "a quantized baseline is held against the given model"
     skipped = {note["level"]: note for note in value["insight"] if note["kind"] == "skip"}
     assert skipped["h4"]["source"] == "npu-006"
     assert set(skipped) == {"h4", "h7"}
@@ -353,6 +372,31 @@ def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searche
     assert "h2 (optimize.opset=19): " in error
     report = (searches.folder / "out" / "report.md").read_text(encoding="utf-8")
     assert "## What failed, and why" in report
+
+
+def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple[Path, Path]) -> None:
+    model, data = conv
+    space = space_file(searches.folder, quantize__scheme=["int8", "fp16", "w8a16"])
+    args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
+    process = searches.start(*args)
+    deadline = time.monotonic() + 100
+    while sum(r["kind"] == "trial" for r in searches.records("out")) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    value = valid((searches.folder / "out" / "autoconfig.json").read_text())
+    assert (value["finished"], value["champion"]) == (False, None)
+    assert "no champion: the search did not end" in (searches.folder / "out" / "report.md").read_text(encoding="utf-8")
+    assert searches.search(*args, "--resume")["champion"]["status"] == "KEEP_CONFIRMED"
+
+
+def test_a_build_folder_brings_its_session_section(searches: Searches, conv: tuple[Path, Path]) -> None:
+    space = space_file(searches.folder, quantize__scheme=["fp16"])
+    built = searches.winml("build", "-m", conv[0], "--target", "cpu", "--threads", "1", "-o", "built")
+    assert built.returncode == 0, built.stderr
+    searches.search("-m", "built", "--space", space, *BY_SIZE, "-o", "out")
+    config = json.loads((searches.folder / "out" / "champion" / "build_config.json").read_text())
+    assert config["session"]["threads"] == 1
 
 
 def test_two_searches_in_one_folder_are_refused(searches: Searches, conv: tuple[Path, Path]) -> None:

@@ -506,12 +506,15 @@ def test_ctrl_c_ends_the_builds_and_says_how_to_go_on(tmp_path: Path, zoo: Path)
     out = tmp_path / "out"
     argv = ["matrix", "run", "-m", str(zoo / "hang.onnx"), *ONE, "--run-stamp", "s1", "-o", str(out)]
     process = subprocess.Popen([sys.executable, "-m", "winml.modelkit", *argv], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list((out / ".matrix/running").glob("[0-9]*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, text = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 120
+        while not list((out / ".matrix/running").glob("[0-9]*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, text = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130, text
     assert "--continue --run-stamp s1" in text
     assert not list((out / ".matrix/running").glob("[0-9]*"))

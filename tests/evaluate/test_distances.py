@@ -62,3 +62,9 @@ def test_classes_and_texts_are_equal_or_not(tmp_path: Path) -> None:
     theirs: list[Runs] = [[{"class": np.int64([1, 3]), "name": np.asarray(["a", "bb"], object)}]]
     number, text = apart(tmp_path, mine, theirs)["outputs"]
     assert (number["cosine"]["min"], number["max_abs"], text["equal"]) == (0.5, None, 1)
+
+
+def test_outputs_of_nothing_but_nan_are_equal_and_agree_in_nothing(tmp_path: Path) -> None:
+    runs: list[Runs] = [[{"y": np.float32([np.nan, np.nan])}], [{"y": np.float32([np.nan, 2])}]]
+    (found,) = apart(tmp_path, runs, runs)["outputs"]
+    assert (found["equal"], found["incomparable"]) == (2, 1)

@@ -71,6 +71,7 @@ def _written(folder: Path, name: str, **changes: Any) -> Path:
     ("changes", "field"),
     [
         ({"scope": {"ep": "qqn"}}, "scope.ep"),
+        ({"scope": {"ep": "qnn", "graph": [{"fact": "op.Conv", "at_least": 1}]}}, "scope.graph[0].fact"),
         ({"evidence": []}, "status"),
         ({"experiment": {"measures": "placement"}}, "experiment"),
         ({"verdict": 1}, "verdict"),

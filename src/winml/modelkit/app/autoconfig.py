@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import autoconfig_result, search_evidence
+from winml.modelkit.app import autoconfig_result, search_evidence, search_space
 from winml.modelkit.app.autoconfig_files import JOURNAL, SearchFolder
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest, OnEvent, Prepared, check, prepared
 from winml.modelkit.app.build import BuildRequest, build
@@ -52,8 +52,10 @@ def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) ->
     study = records[0]
     if study.get("kind") != "study" or "identity" not in study:
         raise RequestError(f"`{journal.path}` is not the journal of a search")
-    if study["winml"] != __version__:
-        raise RequestError(f"the journal is of winml {study['winml']}, this is {__version__}", hint="use a new folder")
+    if study.get("winml") != __version__:
+        raise RequestError(
+            f"the journal is of winml {study.get('winml')}, this is {__version__}", hint="use a new folder"
+        )
     differing = sorted(key for key, value in start.identity.items() if study["identity"].get(key) != value)
     if differing:
         raise RequestError(
@@ -72,12 +74,12 @@ def _searched(
     on_event: OnEvent,
 ) -> dict[str, Any]:
     gate = Gate(start.gate, start.source.path.parent, work)
-    bench = Workbench(_job(start), gate, work, keep=folder.keep, on_event=on_event)
+    bench = Workbench(_job(start, records), gate, work, keep=folder.keep, on_event=on_event)
     try:
         start = _weighed(start, bench, journal, records)
         on_event({"event": "insight", "insight": start.insight, "limits": start.request.limits})
         study = _study(start, bench, journal, records, on_event)
-        study.watch(lambda: folder.derive(autoconfig_result.table(study)))
+        study.watch(lambda: folder.derive(autoconfig_result.table(study, start.objective)))
         return _ran(study, start, folder, on_event)
     finally:
         bench.close()
@@ -85,12 +87,11 @@ def _searched(
 
 def _weighed(start: Prepared, bench: Workbench, journal: Journal, records: list[dict[str, Any]]) -> Prepared:
     """What is known, with the target's own answer about findings that leave something out."""
-    seen = search_evidence.from_records(records)
-    if not seen and not any(record["kind"] == "trial" for record in records):
-        seen = search_evidence.asked(start.whole, start.insight, start.findings, bench)
-        for one in seen:
-            journal.append(one.to_json())
-    return replace(start, insight=search_evidence.weighed(start.whole, start.insight, seen))
+    known = search_evidence.from_records(records)
+    fresh = search_evidence.asked(start.whole, start.insight, start.findings, bench, known)
+    for one in fresh:
+        journal.append(one.to_json())
+    return replace(start, insight=search_evidence.weighed(start.whole, start.insight, [*known, *fresh]))
 
 
 def _study(
@@ -108,7 +109,13 @@ def _study(
         leave_failing=not start.request.exhaustive,
     )
     return Study(
-        plan, Guarded(bench), append=journal.append, records=records, because=insight.because, on_event=on_event
+        plan,
+        Guarded(bench),
+        append=journal.append,
+        records=records,
+        name=search_space.trial_name,
+        because=insight.because,
+        on_event=on_event,
     )
 
 
@@ -140,8 +147,9 @@ def _kept(so_far: Callable[[str | None], dict[str, Any]], folder: SearchFolder) 
     return {name: value for name, value in result.items() if name not in ("schema", "ok")}
 
 
-def _job(start: Prepared) -> Job:
+def _job(start: Prepared, records: list[dict[str, Any]]) -> Job:
     request = start.request
+    baseline = next((record["trial"]["facts"] for record in records if record["kind"] == "trial"), None)
     return Job(
         source=start.source,
         targets={str(r.target): r for r in start.resolved},
@@ -154,6 +162,7 @@ def _job(start: Prepared) -> Job:
         calibrate=request.calibrate,
         seed=request.seed,
         build_timeout_s=min(BUILD_TIMEOUT_S, request.limits.budget_s),
+        measured_on=baseline["environment"]["machine"] if baseline and start.objective == "latency" else None,
     )
 
 
@@ -168,6 +177,11 @@ def _enough_for_one(study: Study, ended: str) -> None:
     )
 
 
+def _stages_only(on_event: OnEvent) -> OnEvent:
+    """The events of a build without its target, which the search has told already."""
+    return lambda event: None if event["event"] == "target" else on_event(event)
+
+
 def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: SearchFolder, on_event: OnEvent) -> None:
     """The champion's build folder, the reports and the drafts of findings."""
     best = champion(study.state)
@@ -176,7 +190,8 @@ def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: Sear
         None if start.calibration is None else sections.plain(start.calibration),
     )
     named = replace(config, model=str(start.source.path))
-    made = build(BuildRequest(config=named, output=str(folder.champion), overwrite=True), on_event)
+    on_event({"event": "delivering", "id": best.id})
+    made = build(BuildRequest(config=named, output=str(folder.champion), overwrite=True), _stages_only(on_event))
     if made["artifact"]["digest"] != best.facts["artifact"]["digest"]:
         raise RunFailedError(
             f"the champion was rebuilt with another digest: {made['artifact']['digest']}, "

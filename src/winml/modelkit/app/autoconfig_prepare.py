@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,18 +12,20 @@ from winml.modelkit.app import config as configs
 from winml.modelkit.app import search_space, targets
 from winml.modelkit.app.build import source_of
 from winml.modelkit.app.config import ConfigRequest
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.search_gate import MIN_AGREEMENT, GateRequest
 from winml.modelkit.app.search_tools import Objective
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.presets import preset as preset_of
+from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.pipeline.artifact import Source
 from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.space import Space
@@ -102,6 +104,7 @@ class Prepared:
             "gate": self.gate.to_json() | {"data": None},
             "knobs": {knob.name: list(knob.names) for knob in self.whole.knobs},
             "inputs": self.request.inputs,
+            "versions": {str(r.target): _versions(r) for r in self.resolved},
         }
 
 
@@ -113,8 +116,10 @@ def check(request: AutoconfigRequest) -> None:
         raise RequestError("`--only` picks hypotheses of a preset", hint="name it with `--preset`")
     if request.preset is not None and request.space is not None:
         raise RequestError("`--preset` and `--space` exclude each other")
-    if len(set(request.targets)) != len(request.targets):
-        raise RequestError("`--target` names a target twice")
+    if request.task is not None and request.data is None:
+        raise RequestError("a task is measured on labelled data", hint="name them with `--data`")
+    if request.knowledge is not None and not Path(request.knowledge).is_dir():
+        raise RequestError(f"folder not found: `{request.knowledge}`")
 
 
 def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
@@ -136,17 +141,20 @@ def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objectiv
 def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     """Everything that can be known without building or measuring."""
     resolved = tuple(targets.resolve(target, request.ep, request.device) for target in request.targets)
+    if len({one.target for one in resolved}) != len(resolved):
+        raise RequestError("`--target` names a target twice")
     for one in resolved:
         on_event({"event": "target", "target": one.target})
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    model = model_argument(request.model).path.absolute()
+    given = model_argument(request.model)
+    model = given.path.absolute()
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
         calibration, calibration_notes = _calibration(request, model, worker)
         gate, gate_notes = _gate(request, calibration, model, worker)
-        base = _base(request, resolved[0], preset, calibration, model, worker)
+        base = _base(request, resolved[0], preset, calibration, given, worker)
         source = source_of(config_from_json(base), worker)
         described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
         if preset is None:
@@ -156,15 +164,17 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
             whole, changes = search_space.of_preset(base, preset, request.only), {}
     facts, target = described["facts"], resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
+    advice = rules.applicable(findings, facts, target, versions=_versions(resolved[0]))
     insight = search_space.known_before(
         whole,
         target=target,
         facts=facts,
         candidates=changes,
-        advice=rules.applicable(findings, facts, target, versions=_versions(resolved[0])),
+        advice=advice,
         missing={} if calibration is not None else {"data": search_space.NO_DATA},
         preset=preset,
         objective=objective,
+        others=len(resolved) > 1,
     )
     return Prepared(
         request=request,
@@ -177,8 +187,37 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         whole=whole,
         insight=insight,
         findings=findings,
-        notes=(*notes, *calibration_notes, *gate_notes),
+        notes=(
+            *notes,
+            *_preset_notes(preset, target),
+            *_dim_notes(base),
+            *calibration_notes,
+            *gate_notes,
+            *measuring_notes(advice, findings, objective),
+        ),
     )
+
+
+def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
+    """That a list of hypotheses is tried elsewhere than it was made for."""
+    if preset is None or preset.target == str(target):
+        return ()
+    return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
+
+
+def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objective: Objective) -> tuple[str, ...]:
+    """What is known about taking times on this target, where times are taken; what holds everywhere goes unsaid."""
+    if objective != "latency":
+        return ()
+    special = {finding.id for finding in findings if finding.scope.ep is not None}
+    return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
+
+
+def _dim_notes(base: Mapping[str, Any]) -> tuple[str, ...]:
+    """Symbolic dimensions that every config of the search has a size for."""
+    fixed = (base["optimize"] or {}).get("fixed_dims", {})
+    sizes = ", ".join(f"{name}={size}" for name, size in fixed.items())
+    return (f"dimensions are fixed for {base['target']}: {sizes}; set them with `--dim NAME=N`",) if fixed else ()
 
 
 def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:
@@ -201,7 +240,7 @@ def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tup
 def _gate(
     request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
 ) -> tuple[GateRequest, tuple[str, ...]]:
-    """Labelled data when they are given; otherwise agreement with the baseline, on the best inputs there are."""
+    """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
     found = configs.described(data, model, worker)
@@ -222,25 +261,30 @@ def _base(
     resolved: Resolved,
     preset: Preset | None,
     calibration: DataSection | None,
-    model: Path,
+    model: ModelArgument,
     worker: Worker,
 ) -> dict[str, Any]:
-    """The config of the baseline: the model as it is, or the first hypothesis of a preset."""
+    """The config of the baseline: the model as it is, or the first hypothesis of a preset.
+
+    A build folder brings its session section along.
+    """
     made = configs.make(
         ConfigRequest(
-            model=str(model),
+            model=str(model.path.absolute()),
             target=str(resolved.target),
             precision="fp32" if preset is None else preset.precision,
             data=calibration,
             optimize=preset is not None,
             opset=None if preset is None else preset.opset,
             dims=request.inputs.get("dims", {}) if resolved.target.device == "npu" else {},
-            threads=request.threads,
-            ep_options=request.ep_options,
+            threads=model.section.threads if request.threads is None else request.threads,
+            ep_options={**model.section.ep_options, **request.ep_options},
         ),
         worker,
     )
-    value = made.config.to_json()
+    session = made.config.session
+    session = replace(model.section, threads=session.threads, ep_options=session.ep_options)
+    value = replace(made.config, session=session).to_json()
     if value["quantize"] is not None:
         value["quantize"]["calibration"] = None  # given to every static config when it is built
     return value

@@ -123,6 +123,7 @@ def _front(study: Study) -> list[str]:
 def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str | None) -> dict[str, Any]:
     """The JSON object of the contract."""
     state = study.state
+    decided = ended is not None or any(done.confirmed for done in state.confirmations)
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -133,11 +134,11 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
         "gate": {**prepared.gate.to_json(), "words": prepared.gate.words()},
         "folder": str(folder.path),
         "finished": ended is not None,
-        "ended": ended or "it was interrupted; `--resume` goes on",
+        "ended": ended or "it did not end; `--resume` goes on",
         "seconds": state.seconds,
         "choices": study.plan.space.size,
         "trials": [_trial(trial, study) for trial in state.trials],
-        "champion": _champion(study, prepared.objective) if state.trials else None,
+        "champion": _champion(study, prepared.objective) if decided else None,
         "pareto": _front(study),
         "insight": [note.to_json() for note in prepared.insight.notes],
         "environment": dict(state.trials[0].facts.get("environment", {})) if state.trials else {},
@@ -149,13 +150,12 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
 
 def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
     """The command that follows."""
-    target = prepared.resolved[0].target
     if not strategy.is_finished(study.state, study.plan):
-        return f"winml autoconfig -m {prepared.source.path} --target {target} -o {folder.path} --resume"
-    return f"winml perf -m {folder.champion} --target {target}"
+        return "the same command with `--resume`"
+    return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}"
 
 
-def table(study: Study) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Rows of `results.tsv` and the content of `session.json`."""
     rows = []
     for trial in study.state.trials:
@@ -179,17 +179,23 @@ def table(study: Study) -> tuple[list[dict[str, Any]], dict[str, Any]]:
                 "reason": entry["reason"],
             }
         )
-    return rows, _session(study)
+    return rows, _session(study, objective)
 
 
-def _session(study: Study) -> dict[str, Any]:
-    """The state of the search in the words of the seed; a p50 that was not measured is null."""
+def _session(study: Study, objective: str) -> dict[str, Any]:
+    """The state of the search in the words of the seed.
+
+    `baseline_p50` is the median of the probe in ms, `best_p50` what the leader's ratio makes of it; both are null where
+    times are not what is searched for.
+    """
     state, ranked = study.state, race.runners(study.state.trials)
-    base_ms = (state.trials[0].facts.get("ms") or {}).get("wall") if state.trials else None
+    timed = objective == "latency" and bool(state.trials)
+    base_ms = (state.trials[0].facts.get("ms") or {}).get("wall") if timed else None
     leader = ranked[0] if ranked and ranked[0].score > 0 else None
     best_ms = None if base_ms is None else base_ms * math.exp(-leader.score) if leader else base_ms
     return {
         "schema": "winml/autoconfig-session/1",
+        "objective": objective,
         "baseline_p50": base_ms,
         "best_p50": best_ms,
         "best_label": leader.trial.label if leader else "baseline",

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.autoconfig import autoconfig
-from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
+from winml.modelkit.app.autoconfig_files import JOURNAL
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
-from winml.modelkit.core.errors import Interrupted, ModelkitError, PartlyDone, RequestError, RunFailedError
+from winml.modelkit.core.errors import (
+    Interrupted,
+    ModelkitError,
+    PartlyDone,
+    RequestError,
+    RunFailedError,
+    UnavailableError,
+)
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.store import atomic
 
 SCHEMA = "winml/autoconfig/1"
+LOCK = "sweep.lock"
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -35,7 +43,11 @@ def read_list(path: str) -> list[Path]:
     file = Path(path)
     if not file.is_file():
         raise RequestError(f"list of models not found: `{path}`")
-    lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
+    try:
+        text = file.read_text(encoding="utf-8")
+    except ValueError as error:
+        raise RequestError(f"`{path}` is not a text file: {error}") from error
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     found = [(file.parent / line).resolve() for line in lines if line]
     if not found:
         raise RequestError(f"`{path}` names no model")
@@ -46,11 +58,11 @@ def read_list(path: str) -> list[Path]:
 
 
 def folders_of(models: list[Path]) -> list[str]:
-    """A folder name per model, numbered where two have the same name."""
+    """A folder name per model, numbered where two have the same name; case makes no difference on some disks."""
     names: list[str] = []
     for model in models:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem) or "model"
-        count = sum(other == name or other.startswith(f"{name}~") for other in names)
+        count = sum(other.partition("~")[0].casefold() == name.casefold() for other in names)
         names.append(f"{name}~{count + 1}" if count else name)
     return names
 
@@ -63,7 +75,32 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> dict[str, Any]:
         raise RequestError(f"output folder's parent not found: `{root.parent}`")
     if root.is_dir() and any(root.iterdir()) and not request.each.resume:
         raise RequestError(f"output folder `{root}` is not empty", hint="go on with `--resume`, or name a new folder")
-    root.mkdir(exist_ok=True)
+    with _alone(root):
+        return _swept(request, models, root, on_event)
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """The folder of a sweep, locked."""
+    from filelock import FileLock, Timeout
+
+    try:
+        root.mkdir(exist_ok=True)
+        lock = FileLock(root / LOCK)
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise UnavailableError(
+            f"sweep `{root}` is in use by another process", hint="wait for it to end, or use another folder"
+        ) from error
+    except OSError as error:
+        raise atomic.refused(error, root) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _swept(request: SweepRequest, models: list[Path], root: Path, on_event: OnEvent) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for number, (model, name) in enumerate(zip(models, folders_of(models), strict=True), 1):
         on_event({"event": "model", "model": str(model), "number": number, "total": len(models)})
@@ -78,12 +115,10 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> dict[str, Any]:
 
 
 def _row(each: AutoconfigRequest, model: Path, folder: Path, on_event: OnEvent) -> dict[str, Any]:
-    """One model; a finished search of an earlier run is read, an unfinished one goes on."""
+    """One model; a search of an earlier run goes on, and one with nothing left to do only tells its result again."""
     started = (folder / JOURNAL).is_file()
     try:
-        result = _finished(folder) if started else None
-        if result is None:
-            result = autoconfig(replace(each, model=str(model), output=str(folder), resume=started), on_event)
+        result = autoconfig(replace(each, model=str(model), output=str(folder), resume=started), on_event)
     except (Interrupted, KeyboardInterrupt):
         raise
     except ModelkitError as error:
@@ -96,14 +131,6 @@ def _row(each: AutoconfigRequest, model: Path, folder: Path, on_event: OnEvent) 
         "champion": result["champion"],
         "trials": len(result["trials"]),
     }
-
-
-def _finished(folder: Path) -> dict[str, Any] | None:
-    try:
-        value: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return value if value.get("finished") else None
 
 
 def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int) -> dict[str, Any]:

@@ -29,9 +29,11 @@ class Seen:
         return {"kind": "evidence", "finding": self.finding, "holds": self.holds, "words": self.words}
 
 
-def asked(whole: Space, insight: Insight, findings: Iterable[Finding], bench: Workbench) -> list[Seen]:
-    """For every confirmed placement finding that leaves a level out: where the nodes go here with that level."""
-    by_placement = {finding.id for finding in findings if finding.claim == "placement"}
+def asked(
+    whole: Space, insight: Insight, findings: Iterable[Finding], bench: Workbench, known: Iterable[Seen]
+) -> list[Seen]:
+    """Where the nodes go here, for every confirmed placement finding that leaves a level out and is not `known`."""
+    by_placement = {finding.id for finding in findings if finding.claim == "placement"} - {one.finding for one in known}
     first: dict[str, Choice] = {}
     for note in insight.notes:
         if note.kind == "skip" and note.source in by_placement:

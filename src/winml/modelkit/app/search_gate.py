@@ -1,4 +1,4 @@
-"""The accuracy gate of a search: labelled data where they are given, otherwise agreement with the baseline."""
+"""The accuracy gate of a search: labelled data where they are given, otherwise agreement with the given model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRELOAD = ("winml.modelkit.evaluate.run",)
 MIN_AGREEMENT = 0.99
 MAX_DROP = 0.01
 HANG_S, HANG_FACTOR = 10.0, 5.0
-"""A config that takes this many times as long as the baseline over all samples hangs."""
+"""A config that takes this many times as long as the given model over all samples hangs."""
 FIRST_TIMEOUT_S = 1800.0
 
 
@@ -65,7 +65,7 @@ class GateRequest:
         if not self.labelled:
             made_up = " (made-up inputs)" if self.data.source == "random" else ""
             return (
-                f"no labelled data: outputs must agree with the baseline's on `{self.data.source}`{made_up}, "
+                f"no labelled data: outputs must agree with those of the given model on `{self.data.source}`{made_up}, "
                 f"median cosine at least {self.min_agreement:g}"
             )
         judging, limits = self.judging, []
@@ -77,7 +77,7 @@ class GateRequest:
 
 
 class Gate:
-    """Runs configs over the data on their target; the baseline is run once and kept as the reference."""
+    """Runs configs over the data on their target; the given model is run once and kept as the reference."""
 
     def __init__(self, request: GateRequest, model_folder: Path, folder: Path) -> None:
         self._request = request
@@ -92,7 +92,7 @@ class Gate:
         return self._reference is not None
 
     def reference(self, spec: ArmSpec) -> Checked:
-        """Run the baseline and keep it; one that breaks an absolute limit ends the search."""
+        """Run the given model and keep it; one that breaks an absolute limit ends the search."""
         started = time.monotonic()
         self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
         self._reference_s = time.monotonic() - started
@@ -101,8 +101,13 @@ class Gate:
         if broken:
             value = result["metrics"][broken[0]["metric"]]["value"]
             raise CheckFailed(
-                f"{broken[0]['metric']} of the baseline is {value:.4f}, below {broken[0]['limit']:g}",
+                f"{broken[0]['metric']} of the given model is {value:.4f}, below {broken[0]['limit']:g}",
                 hint="no config of this model can be expected to reach it; lower the limit",
+            )
+        if not self._request.labelled and _agreement(self._distance(side, side)) is None:
+            raise DataError(
+                f"an output of the given model holds no finite number for some sample of `{self._request.data.source}`",
+                hint="name inputs that fit the model with `--calibration`, or labelled ones with `--data`",
             )
         return Checked(True, "", {"accuracy": self._accuracy(result, agreement=1.0)})
 
@@ -118,7 +123,7 @@ class Gate:
         if not self._request.labelled:
             enough = agreement is not None and agreement >= self._request.min_agreement
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
-            reason = f"agreement with the baseline is {shown}, the least is {self._request.min_agreement:g}"
+            reason = f"agreement with the given model is {shown}, the least is {self._request.min_agreement:g}"
             return Checked(enough, "" if enough else reason, facts)
         failed = [c for c in result["checks"] if c["answer"] != "within"]
         return Checked(not failed, "; ".join(evaluate_result.sentence(c, result) for c in failed), facts)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit import __version__
 from winml.modelkit.app.autoconfig_files import JOURNAL
+from winml.modelkit.app.search_space import trial_name
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.search.space import Space
 from winml.modelkit.store import journal
 
-SAME = ("model", "targets", "objective", "baseline", "calibration", "gate", "inputs")
+SAME = ("model", "targets", "objective", "baseline", "calibration", "gate", "inputs", "versions")
 """What two searches must have in common; their knobs may differ."""
 
 
@@ -22,6 +24,8 @@ def reused(folder: str | None, identity: dict[str, Any], space: Space) -> list[d
     records = journal.read(path).records
     if not records or records[0].get("kind") != "study":
         raise RequestError(f"`{folder}` holds no search", hint="name the folder of an earlier `winml autoconfig`")
+    if records[0].get("winml") != __version__:
+        raise RequestError(f"the search in `{folder}` is of winml {records[0].get('winml')}, this is {__version__}")
     differing = [key for key in SAME if records[0]["identity"].get(key) != identity[key]]
     if differing:
         raise RequestError(f"the search in `{folder}` cannot be reused: {', '.join(differing)} differ")
@@ -41,7 +45,7 @@ def _renumbered(
             unknown_twin = trial["same_as"] is not None and trial["same_as"] not in names
             if unknown_twin or not options.issuperset((knob, level) for knob, level in trial["choice"]):
                 continue
-            names[trial["id"]] = f"h{len(names)}"
+            names[trial["id"]] = trial_name(tuple(map(tuple, trial["choice"])), len(names))
             facts = {**trial["facts"], "reused_from": folder}
             twin = None if trial["same_as"] is None else names[trial["same_as"]]
             renamed = {**trial, "id": names[trial["id"]], "same_as": twin, "facts": facts}

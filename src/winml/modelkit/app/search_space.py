@@ -18,7 +18,7 @@ from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search import insight as insights
 from winml.modelkit.search.insight import Insight, Note
-from winml.modelkit.search.space import Space, restricted
+from winml.modelkit.search.space import Choice, Space, restricted
 from winml.modelkit.session import knobs as session_knobs
 from winml.modelkit.stages.compile import knobs as compile_knobs
 from winml.modelkit.stages.optimize import knobs as optimize_knobs
@@ -52,6 +52,11 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
         own = ep_knobs.knobs(target)
         found += [replace(knob, when={**knob.when, "target": (str(target),)}) for knob in own]
     return tuple(found)
+
+
+def trial_name(choice: Choice, number: int) -> str:
+    """The id of a trial: hypotheses of a preset keep theirs, everything else is numbered."""
+    return choice[0][1] if choice and choice[0][0] == HYPOTHESIS else f"h{number}"
 
 
 def whole(base: Mapping[str, Any], targets: tuple[Target, ...], file: str | None) -> Space:
@@ -126,8 +131,9 @@ def known_before(
     missing: Mapping[str, str],
     preset: Preset | None,
     objective: str,
+    others: bool = False,
 ) -> Insight:
-    """Every note on the levels of a space, and what is left of it."""
+    """Every note on the levels of a space, and what is left of it; `others`: further targets are searched with it."""
     advice = tuple(advice)
     own_opset = facts.get("opsets", {}).get("ai.onnx")
 
@@ -140,11 +146,18 @@ def known_before(
         *insights.without_ops(space, ops),
         *insights.pointless(space, *POINTLESS.get(objective, ((), ""))),
         *insights.unfired(space, candidates, optimize_knobs.single_pass),
-        *insights.advised(space, advice, concerns),
         *([] if preset is None else _preset_notes(space, preset, facts)),
-        *_pass_notes(space, target),
     ]
+    bound = [*insights.advised(space, advice, concerns), *_pass_notes(space, target)]
+    notes += [_weakened(note, target) for note in bound] if others else bound
     return insights.insight(space, _once(notes), advice, concerns)
+
+
+def _weakened(note: Note, target: Target) -> Note:
+    """A note on one target of several: what is known of one EP never leaves out a level on another."""
+    if note.kind not in ("skip", "blocked"):
+        return note
+    return replace(note, kind="order", weight=-10.0, reason=f"{note.reason}; it binds {target} alone")
 
 
 def _once(notes: Iterable[Note]) -> list[Note]:

@@ -17,6 +17,7 @@ from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench.compare import ArmSpec, Plan, Progress
 from winml.modelkit.bench.protocols import CompareProtocol
 from winml.modelkit.core.config import BuildConfig, config_from_json
+from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Clock, Verdict
@@ -36,6 +37,8 @@ CLOCKS: tuple[Clock, Clock] = ("cpu", "wall")
 FIRST_PROBE_TIMEOUT_S = 300.0
 ROUND_TIMEOUT_S = 60.0
 CONFIRM_S = 60.0
+MACHINE = ("architecture", "cpu", "cores")
+"""What makes two machines another one when times are compared."""
 CONFIRM_SEED = 500_000
 """Seeds of confirming rounds, which no other round has."""
 
@@ -61,6 +64,8 @@ class Job:
     calibrate: bool = True
     seed: int = 0
     build_timeout_s: float | None = None
+    measured_on: Mapping[str, Any] | None = None
+    """The machine that earlier rounds are of; rounds of two machines say nothing together."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,17 @@ def completed(config: Mapping[str, Any], calibration: Mapping[str, Any] | None) 
         data = calibration if quantize["mode"] == "static" else None
         value["quantize"] = {**quantize, "calibration": data}
     return config_from_json(value)
+
+
+def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> None:
+    """Refuse to time on another machine than before."""
+    if before is None or all(before[key] == here[key] for key in MACHINE):
+        return
+    was, now = (f"{machine['cpu']}, {machine['cores']} cores" for machine in (before, here))
+    raise UnavailableError(
+        f"the trials so far were timed on another machine ({was}); this is {now}",
+        hint="go on where they were timed, or search anew in another folder",
+    )
 
 
 class Workbench:
@@ -180,8 +196,9 @@ class Workbench:
             spec = self._specs[built.identity]
             started = time.monotonic()
             probe = self._run_probe(spec, FIRST_PROBE_TIMEOUT_S)
-            self._base = _Base(built, spec, probe, time.monotonic() - started)
             self._environment = probe["environment"]
+            check_machine(self._job.measured_on, self._environment["machine"])
+            self._base = _Base(built, spec, probe, time.monotonic() - started)
             self._probes[built.identity] = probe
         return self._base
 
@@ -219,11 +236,12 @@ class Workbench:
         return found
 
     def check(self, built: Built) -> Checked:
-        base = self._baseline()
-        if built.identity == base.built.identity:
-            return self._gate.reference(base.spec)
-        if not self._gate.ready:
-            self._gate.reference(base.spec)
+        given = self.build({**self._job.baseline, "precision": "fp32", "quantize": None, "compile": None})
+        if built.identity == given.identity or not self._gate.ready:
+            # The baseline of a preset can be quantized, and is then held against the given model like any other config.
+            reference = self._gate.reference(self._specs[given.identity])
+            if built.identity == given.identity:
+                return reference
         return self._gate.check(self._specs[built.identity])
 
     # --- measuring
@@ -320,7 +338,7 @@ def _short(built: Built) -> str:
 
 
 def _milliseconds(probe: dict[str, Any]) -> dict[str, float]:
-    return {clock: min(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS}
+    return {clock: median(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS}
 
 
 EDGES = ("QuantizeLinear", "DequantizeLinear")

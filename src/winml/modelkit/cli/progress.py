@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -86,6 +87,18 @@ class PerfProgress:
             self._progress.stop()
 
 
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return 80
+
+
+def _fitting(text: str, columns: int) -> str:
+    """Text for one line: what wraps cannot be written over. A line that ends stays, and may wrap."""
+    return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
+
+
 class LineProgress:
     """One line on a terminal that is written over and goes at the end."""
 
@@ -95,7 +108,7 @@ class LineProgress:
 
     def write(self, text: str) -> None:
         if self._live:
-            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.write(f"\r\x1b[K{_fitting(text, _columns())}")
             sys.stderr.flush()
 
     def __exit__(

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.sections import choice, each, flag, key, mapping, names, number, optional, section, text, whole
+from winml.modelkit.core.suggest import did_you_mean
 
 SCHEMA = "winml/finding/1"
 
@@ -42,6 +43,15 @@ CATEGORIES = (
 )
 
 
+FACTS = (
+    "nodes", "opset", "dynamic_axes", "conv_share", "parameters", "initializer_bytes", "file_bytes", "macs",
+    "ir_version",
+)  # fmt: skip
+"""Numbers of a graph that conditions may name."""
+OP_FACTS = ("ops", "op_share")
+"""Families of numbers per operator: how many there are, and their share of all nodes."""
+
+
 def _schema(value: Any, where: str) -> str:
     if value != SCHEMA:
         raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
@@ -55,11 +65,21 @@ def _identifier(value: Any, where: str) -> str:
     return word
 
 
+def _fact(value: Any, where: str) -> str:
+    """A name of a fact; one that no graph has would be unknown for ever, and block what it is about."""
+    name = text(value, where)
+    family, _, op = name.partition(".")
+    if name in FACTS or (family in OP_FACTS and op):
+        return name
+    known = (*FACTS, *(f"{family}.OP" for family in OP_FACTS))
+    raise RequestError(f"`{where}` cannot be {value!r}", hint=did_you_mean(name, known))
+
+
 @dataclass(frozen=True)
 class Condition:
     """A number of the graph within bounds: `conv_share`, `opset`, `dynamic_axes`, `ops.Conv`, `op_share.Conv`."""
 
-    fact: str = key(text)
+    fact: str = key(_fact)
     at_least: float | None = key(optional(number(-1e12, 1e12)), None)
     at_most: float | None = key(optional(number(-1e12, 1e12)), None)
 

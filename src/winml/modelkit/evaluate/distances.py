@@ -6,6 +6,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from winml.modelkit.core.statistics import median
 from winml.modelkit.evaluate import saved_outputs
 from winml.modelkit.session.distance import distance_of, sqnr_db
@@ -32,6 +34,11 @@ def _spread(values: list[float], worst: str) -> dict[str, float] | None:
     return {worst: min(values) if worst == "min" else max(values), "median": median(values)}
 
 
+def _without_numbers(value: np.ndarray) -> bool:
+    """Whether no element of an output is a finite number."""
+    return value.size > 0 and value.dtype.kind in "fc" and not np.isfinite(value).any()
+
+
 class _Distances:
     """How far one output was from the reference's, run by run."""
 
@@ -42,7 +49,9 @@ class _Distances:
     def add(self, reference: Any, candidate: Any) -> None:
         """A run; None for one that the other model did not have."""
         known = reference is not None and candidate is not None
-        self._found.append(distance_of(reference, candidate) if known else _NOT_COMPARABLE)
+        found = distance_of(reference, candidate) if known else _NOT_COMPARABLE
+        # Two outputs of nothing but NaN are equal, and have no direction in which they could agree.
+        self._found.append({**found, "cosine": None} if known and _without_numbers(reference) else found)
 
     def summary(self) -> dict[str, Any]:
         """Worst and median over runs; a noise ratio is that of the runs that differ, equal ones have no noise."""

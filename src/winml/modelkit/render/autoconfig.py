@@ -7,6 +7,11 @@ from typing import Any
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
+_BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
+_FRONT = {
+    "latency": "speed, accuracy and size", "size": "accuracy and size", "placement": "pieces, accuracy and size",
+}  # fmt: skip
+
 
 def percent(value: float | None) -> str:
     return "" if value is None else f"{value:+.1f} %"
@@ -58,10 +63,9 @@ def _row(trial: dict[str, Any], front: list[str]) -> tuple[str, ...]:
 
 def champion_text(result: dict[str, Any]) -> str:
     """The champion in a sentence or two."""
-    best = result["champion"]
+    best, what = result["champion"], _BETTER[result["objective"]]
     if best["status"] == "BASELINE_IS_BEST":
-        return "the baseline is best: nothing that was tried is faster and accurate enough"
-    what = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}[result["objective"]]
+        return f"the baseline is best: nothing that was tried is {what} and accurate enough"
     limits = best["speedup_interval"]
     between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
     drop = best["accuracy"]["drop"]
@@ -81,7 +85,7 @@ def autoconfig_text(result: dict[str, Any]) -> str:
         f"{result['model']} on {targets} · searched for {result['objective']} in {result['seconds']:.0f} s",
         champion_text(result),
         table([head, *(_row(trial, result["pareto"]) for trial in order)], indent="  "),
-        "* not beaten in speed, accuracy and size at once",
+        f"* not beaten in {_FRONT[result['objective']]} at once",
         f"{len(result['trials'])} trials of {count_of(result['choices'])} choices; {result['ended']}",
     ]
     if skipped:

@@ -89,7 +89,8 @@ def _facts(result: dict[str, Any]) -> list[str]:
         str(result["ended"]),
     ]
     drafts = [f"draft findings: {', '.join(result['drafts'])}"] if result["drafts"] else []
-    return [*lines, *result["notes"], *drafts]
+    notes = [note for note in result["notes"] if note != result["gate"]["words"]]
+    return [*lines, *notes, *drafts]
 
 
 def _points(result: dict[str, Any]) -> list[Point]:
@@ -130,7 +131,7 @@ def markdown(result: dict[str, Any]) -> str:
 
 
 def _summary(result: dict[str, Any]) -> str:
-    return champion_text(result) if result["champion"] else "nothing was tried"
+    return champion_text(result) if result["champion"] else "no champion: the search did not end"
 
 
 def _html_table(head: tuple[str, ...], rows: list[tuple[str, ...]], best: str | None) -> str:

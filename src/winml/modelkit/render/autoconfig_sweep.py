@@ -7,18 +7,19 @@ from typing import Any
 
 from winml.modelkit.render.table import table
 
-_HEAD = ("model", "champion", "gain", "95 %", "accuracy", "trials", "status")
+_HEAD = ("model", "folder", "champion", "gain", "95 %", "accuracy", "trials", "status")
 
 
 def _row(entry: dict[str, Any]) -> tuple[str, ...]:
-    name = Path(entry["model"]).name
+    name, folder = Path(entry["model"]).name, Path(entry["folder"]).name
     if entry["error"] is not None:
-        return (name, "", "", "", "", "", f"failed: {entry['error']['message']}")
+        return (name, folder, "", "", "", "", "", f"failed: {entry['error']['message']}")
     best = entry["champion"]
     interval = best["speedup_interval"]
     known = best["accuracy"]
     return (
         name,
+        folder,
         best["label"],
         f"{best['factor']:.2f}x",
         "" if interval is None else f"{interval[0]:.2f} … {interval[1]:.2f}",

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 from winml.modelkit.core.knob import DEFAULT
-from winml.modelkit.core.verdict import gain_pct
 from winml.modelkit.search import model, race
 from winml.modelkit.search.space import Choice, Space
 from winml.modelkit.search.trial import Trial, Yardstick
@@ -66,7 +65,7 @@ class Limits:
 
     budget_s: float = math.inf
     stop_at_pct: float | None = None
-    """Stop when the leader surely saves this much time."""
+    """Stop when the leader surely saves this much."""
     max_discards: int | None = None
     """Stop after this many trials in a row without a new leader."""
 
@@ -155,7 +154,7 @@ def _stopped(state: State, plan: Plan) -> str | None:
     if limits.stop_at_pct is not None and ranked:
         verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
-            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} % of the time"
+            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} %"
     return None
 
 
@@ -371,9 +370,3 @@ def champion(state: State) -> Trial:
 
 def is_finished(state: State, plan: Plan) -> bool:
     return isinstance(decide(state, plan), Finish)
-
-
-def leader_gain_pct(state: State) -> float | None:
-    """What the leading trial saves so far."""
-    ranked = race.runners(state.trials)
-    return gain_pct(ranked[0].score) if ranked else None

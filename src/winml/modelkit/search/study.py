@@ -87,6 +87,7 @@ class Study:
         *,
         append: Callable[[dict[str, Any]], None],
         records: Iterable[Record] = (),
+        name: Callable[[Choice, int], str] = lambda choice, number: f"h{number}",
         because: Callable[[Choice], tuple[Mapping[str, Any], ...]] = lambda choice: (),
         on_event: Callable[[dict[str, Any]], None] = lambda event: None,
         clock: Callable[[], float] = time.monotonic,
@@ -95,6 +96,7 @@ class Study:
         self.state = replayed(records)
         self._bench = bench
         self._append = append
+        self._name = name
         self._because = because
         self._on_event = on_event
         self._clock = clock
@@ -113,11 +115,11 @@ class Study:
                 return action.reason
             self._do(action)
 
-    def _write(self, record: dict[str, Any]) -> None:
+    def _write(self, record: dict[str, Any], verdict: Verdict | None = None) -> None:
         self._append(record)
         self.state = folded(self.state, record)
         self._after()
-        self._on_event({"event": record["kind"], "record": record, "state": self.state})
+        self._on_event({"event": record["kind"], "record": record, "state": self.state, "verdict": verdict})
 
     def _do(self, action: Action) -> None:
         started = self._clock()
@@ -129,7 +131,7 @@ class Study:
             self._confirm(action, started)
 
     def _try(self, action: Try, started: float) -> None:
-        name = f"h{len(self.state.trials)}"
+        name = self._name(action.choice, len(self.state.trials))
         self._on_event({"event": "trying", "id": name, "choice": action.choice, "state": self.state})
         config = self.plan.space.config(action.choice)
         tried = self._bench.attempt(action.choice, config, self.state.trials, self.plan.rounds)
@@ -150,7 +152,8 @@ class Study:
             because=self._because(action.choice),
             seconds=self._clock() - started,
         )
-        self._write({"kind": "trial", "trial": trial.to_json(), "seconds": trial.seconds})
+        verdict = None if trial.series is None else self.plan.measured_by(self.state).verdict(trial.series)
+        self._write({"kind": "trial", "trial": trial.to_json(), "seconds": trial.seconds}, verdict)
 
     def _more(self, action: More, started: float) -> None:
         trial = self.state.trial(action.trial)

@@ -21,7 +21,7 @@ data_options = stacked(
         type=click.FloatRange(-1, 1),
         default=0.99,
         show_default=True,
-        help="Without --data: least cosine with the outputs of the baseline.",
+        help="Without --data: least cosine with the outputs of the given model.",
     ),
     click.option(
         "--judge",
