@@ -148,7 +148,12 @@ async def _served(cluster: Cluster, on_event: OnEvent) -> None:
 
 def _run_until_stopped(main: Any) -> None:
     """Run until it ends, Ctrl-C or a polite kill; what runs is ended in order either way."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # SIGINT alone would not do: a shell starts background processes with SIGINT ignored.
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         asyncio.run(main)
     except KeyboardInterrupt:
