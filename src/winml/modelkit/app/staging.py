@@ -131,4 +131,3 @@ def staged_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:
     """The command of a job that runs another command on a node, with its inputs, and stages the folder it makes."""
     spec = {"feed": absolute(staging.feed.address), "stamp": staging.stamp, "words": list(words)}
     return (PYTHON, "-m", _PROGRAM, json.dumps(spec))
-

@@ -10,6 +10,7 @@ from winml.modelkit.cli.options import stacked
 from winml.modelkit.dispatch.cluster import TLS, Cluster
 
 _TLS = ("tls_ca", "tls_cert", "tls_key")
+_DEFAULT = click.core.ParameterSource.DEFAULT
 
 tls_options = stacked(
     click.option("--tls-ca", metavar="FILE", help="Authority that signed the certificates of all who may join."),
@@ -19,9 +20,7 @@ tls_options = stacked(
 
 cluster_options = stacked(
     click.option("--cluster", metavar="dask://HOST:PORT", help="Run on the nodes of a cluster (`winml node`)."),
-    click.option(
-        "--staging", metavar="FEED", help="Feed through which files travel; deleted there at the end (default: --feed)."
-    ),
+    click.option("--staging", metavar="FEED", help="Feed through which files travel; they go from it at the end."),
     tls_options,
 )
 
@@ -36,3 +35,18 @@ def chosen_cluster(given: dict[str, Any]) -> Cluster | None:
             raise click.UsageError("`--staging` and `--tls-...` are about a cluster and need `--cluster`")
         return None
     return Cluster.parse(given["cluster"], TLS(*files) if all(files) else None)
+
+
+def given_words(*leave: str) -> tuple[str, ...]:
+    """The options of the running command as they were given, for the same command on another machine."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if option.name in leave or value is None or context.get_parameter_source(option.name or "") is _DEFAULT:
+            continue
+        if isinstance(option, click.Option) and option.is_flag:
+            words.append(option.opts[-1])
+            continue
+        words += [word for one in (value if option.multiple else (value,)) for word in (option.opts[-1], str(one))]
+    return tuple(words)
