@@ -33,7 +33,7 @@ from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed.base import Feed
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.matrix import plan as plans
-from winml.modelkit.matrix.loop import Loop, Tools
+from winml.modelkit.matrix.loop import Loop, Tools, Waiting
 from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.progress import Paced, tally
@@ -344,7 +344,7 @@ class Run:
         tools = Tools(place.executor, place.job, accept, publisher, self._ended_cell, self._disk, self._tell)
         self._slots = place.executor.slots
         try:
-            Loop(tools, pending).run(publish)
+            Loop(tools, Waiting(pending)).run(publish)
         except UnavailableError as error:
             raise self._stopped(error) from error
         except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from winml.modelkit.dispatch.cluster import Cluster, Node
 if TYPE_CHECKING:
     from distributed import Client, Security
 
-CONNECT_S = 15.0
+CONNECT_S = 10.0
 ANNOUNCED = "winml"
 """Under which a node says what it is; other workers of a Dask cluster say nothing there."""
 
