@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # The QNN package has wheels for Linux x86_64 and Windows; elsewhere its tests are deselected with the reason.
-EXTRAS ?= dev,qnn
+EXTRAS ?= dev,qnn,dask
 
 .PHONY: demo test check format benchmarks setup clean
 

@@ -106,8 +106,9 @@ class ClusterHere:
         node = Node(name, "here", __version__, slots, has, (), {"cores": 2})
         value = json.dumps({**node.to_json(), **about})
         argv = [sys.executable, "-c", _NODE, str(self.cluster), value, str(self.folder / name / "notes")]
-        self.nodes[name] = self._started(name, argv, self.environment(name), "joined")
-        return self.nodes[name]
+        started = self._started(name, argv, self.environment(name), "joined")
+        self.nodes[name] = started
+        return started
 
     def close(self) -> None:
         for process in (*self.nodes.values(), self.scheduler):
