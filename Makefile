@@ -4,7 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # The QNN package has wheels for Linux x86_64 and Windows; elsewhere its tests are deselected with the reason.
-EXTRAS ?= dev,qnn,dask
+EXTRAS ?= dev,qnn,hf,dask
+# By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
+TORCH  ?= torch==2.13.0
 
 .PHONY: demo test check format benchmarks setup clean
 
@@ -12,6 +14,7 @@ setup: $(VENV)/.installed
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) $(TORCH)
 	$(PIP) --editable ".[$(EXTRAS)]"
 	touch $@
 

@@ -15,10 +15,13 @@ import pytest
 import cluster_zoo
 import fake_sdk
 import feed_zoo
+import hf_zoo
 import model_zoo
 
 
 def _reason(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("hf") and (find_spec("torch") is None or find_spec("transformers") is None):
+        return "torch or transformers is not installed (pip install '.[hf]')"
     if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
     if item.get_closest_marker("npu") and os.environ.get("WINML_TEST_NPU") != "1":
@@ -70,6 +73,18 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "embedding": model_zoo.embedding(),
     }.items():
         model_zoo.saved(model, folder / f"{name}.onnx")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny model of every Hugging Face family, made in another process: torch stays out of ours."""
+    folder = tmp_path_factory.mktemp("hf")
+    names = [*hf_zoo.FAMILIES, "vit_gpt2"]
+    done = subprocess.run(
+        [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False
+    )
+    assert done.returncode == 0, done.stderr
     return folder
 
 

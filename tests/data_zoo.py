@@ -68,3 +68,25 @@ def image_processor(folder: Path, size: int = 8) -> Path:
     folder.mkdir(exist_ok=True, parents=True)
     (folder / "preprocessor_config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
+
+
+def image(path: Path, size: tuple[int, int], shade: int | tuple[int, int, int]) -> Path:
+    """An image of one colour, by width and height."""
+    from PIL import Image
+
+    Image.new("RGB", size, (shade,) * 3 if isinstance(shade, int) else shade).save(path)
+    return path
+
+
+def wave(path: Path, samples: Sequence[float], rate_hz: int) -> Path:
+    """A recording of 16-bit samples from -1 to 1."""
+    import wave as waves
+
+    import numpy as np
+
+    with waves.open(str(path), "wb") as stream:
+        stream.setnchannels(1)
+        stream.setsampwidth(2)
+        stream.setframerate(rate_hz)
+        stream.writeframes((np.asarray(samples) * 32767).astype("<i2").tobytes())
+    return path

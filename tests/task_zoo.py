@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,82 @@ def answerer() -> ModelProto:
     return _with(model, starts=_table(1, ada=[5]), ends=_table(1, ada=[5]))
 
 
+def tagger() -> ModelProto:
+    """Takes `ada` for the first word of a person and `who` for a later one."""
+    model = model_zoo.text_model(
+        """g (int64[batch,sequence] input_ids) => (float[batch,sequence,3] logits)
+        { logits = Gather(table, input_ids) }"""
+    )
+    return _with(
+        model, table=_table(3, ada=[0, 3, 1], who=[0, 1, 3], **{w: [1, 0, 0] for w in ("it", "film", "[UNK]")})
+    )
+
+
+def detector() -> ModelProto:
+    """Sees a cat in the left half of any image, and a dog in the right half of a bright one."""
+    model = model_zoo.text_model(
+        """g (float[batch,3,height,width] pixel_values) => (float[batch,2,3] logits, float[batch,2,4] pred_boxes)
+        <int64[3] axes = {1, 2, 3}, int64[3] one = {1, 1, 1}>
+        { mean = ReduceMean<keepdims = 0>(pixel_values, axes)  m = Reshape(mean, one)
+          slope = Mul(slopes, m)  logits = Add(slope, base)  zero = Sub(m, m)  pred_boxes = Add(zero, boxes) }"""
+    )
+    return _with(
+        model,
+        slopes=np.asarray([[[0, 0, 0], [0, 8, 0]]], np.float32),
+        base=np.asarray([[[4, 0, 0], [0, 0, 4]]], np.float32),
+        boxes=np.asarray([[[0.25, 0.5, 0.5, 1], [0.75, 0.5, 0.5, 1]]], np.float32),
+    )
+
+
+def segmenter() -> ModelProto:
+    """Parts bright areas from dark ones, at half the size."""
+    return model_zoo.text_model(
+        """g (float[batch,3,height,width] pixel_values) => (float[batch,2,h,w] logits)
+        <float half = {0.5}, int64[1] axis = {1}>
+        { small = AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(pixel_values)
+          bright = ReduceMean<keepdims = 1>(small, axis)  zero = Sub(bright, bright)  dark = Add(zero, half)
+          logits = Concat<axis = 1>(dark, bright) }"""
+    )
+
+
+def listener() -> ModelProto:
+    """Hears tokens in how loud four samples at a time are."""
+    model = model_zoo.text_model(
+        """g (float[batch,samples] input_values) => (float[batch,moments,5] logits)
+        <int64[3] frames = {1, -1, 4}, int64[1] axis = {2}>
+        { f = Reshape(input_values, frames)  loud = ReduceMean<keepdims = 1>(f, axis)
+          d = Sub(loud, centres)  square = Mul(d, d)  logits = Neg(square) }"""
+    )
+    return _with(model, centres=(np.arange(5, dtype=np.float32) / 5).reshape(1, 1, 5))
+
+
+def matcher() -> ModelProto:
+    """Matches the colour of an image with that of words."""
+    model = model_zoo.text_model(
+        """g (int64[texts,sequence] input_ids, float[images,3,height,width] pixel_values)
+        => (float[images,texts] logits_per_image)
+        <int64[2] area = {2, 3}, int64[1] axis = {1}>
+        { seen = ReduceMean<keepdims = 0>(pixel_values, area)  e = Gather(table, input_ids)
+          said = ReduceSum<keepdims = 0>(e, axis)  turned = Transpose<perm = [1, 0]>(said)
+          logits_per_image = MatMul(seen, turned) }"""
+    )
+    return _with(model, table=_table(3, good=[1, 0, 0], bad=[0, 0, 1], dull=[0.4, 0.4, 0.4]))
+
+
+def reasoner() -> ModelProto:
+    """Says that a second text follows when its words point where those of the first do."""
+    model = model_zoo.text_model(
+        """g (int64[batch,sequence] input_ids, int64[batch,sequence] token_type_ids) => (float[batch,2] logits)
+        <int64[1] last = {2}, int64[1] axis = {1}>
+        { e = Gather(table, input_ids)  t = Cast<to = 1>(token_type_ids)  types = Unsqueeze(t, last)
+          second = Mul(e, types)  first = Sub(e, second)
+          a = ReduceSum<keepdims = 0>(first, axis)  b = ReduceSum<keepdims = 0>(second, axis)
+          ab = Mul(a, b)  yes = ReduceSum<keepdims = 1>(ab, axis)  no = Neg(yes)
+          logits = Concat<axis = 1>(no, yes) }"""
+    )
+    return _with(model, table=_table(2, good=[1, 0], bad=[0, 1], film=[0.2, 0.1], dull=[0, 0.5]))
+
+
 def _text(folder: Path, model: ModelProto) -> Path:
     return model_zoo.saved(model, data_zoo.tokenizer(folder) / "model.onnx")
 
@@ -108,6 +185,86 @@ def _question_answering(folder: Path) -> Case:
     return Case(_text(folder, answerer()), data, {"f1": (1 + 2 / 3 + 0) / 3, "exact_match": 1 / 3})
 
 
+def _token_classification(folder: Path) -> Case:
+    (folder / "config.json").write_text(json.dumps({"id2label": {"0": "O", "1": "B-PER", "2": "I-PER"}}))
+    rows = [
+        {"tokens": ["Ada", "who", "wrote", "it"], "ner_tags": ["B-PER", "I-PER", "O", "O"]},
+        {"tokens": ["film", "ada"], "ner_tags": [0, 1]},
+        {"tokens": ["film", "film-film", "ada"], "ner_tags": ["O", "B-PER", "O"]},
+        *({"tokens": ["it", "film"], "ner_tags": ["O", "O"]} for _ in range(6)),
+    ]
+    data = data_zoo.jsonl(folder / "data.jsonl", rows)
+    found = {"f1": 2 / 3, "precision": 2 / 3, "recall": 2 / 3, "accuracy": 19 / 21}
+    return Case(_text(folder, tagger()), data, found)
+
+
+def _object_detection(folder: Path) -> Case:
+    """Nine cats, all found; nine dogs, of which the bright ones are, and one box lies too low."""
+    data_zoo.image_processor(folder)
+    (folder / "config.json").write_text(json.dumps({"id2label": {"0": "cat", "1": "dog"}}))
+    rows = []
+    for number in range(9):
+        image = data_zoo.image(folder / f"{number}.png", (40, 20), 255 if number % 3 else 0)
+        cat = {"bbox": [0, 0, 20, 20 if number else 12], "category": "cat"}
+        rows.append({"image": image.name, "objects": [cat, {"bbox": [20, 0, 20, 20], "category": 1}]})
+    data = data_zoo.jsonl(folder / "data.jsonl", rows)
+    # Made with pycocotools 2.0.11 from the same boxes.
+    return Case(model_zoo.saved(detector(), folder / "model.onnx"), data, {"map": 0.755831, "map_50": 0.831683})
+
+
+def _image_segmentation(folder: Path) -> Case:
+    """Masks of an image whose left half is bright; in some one column more is marked."""
+    from PIL import Image
+
+    data_zoo.image_processor(folder)
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:, :8] = 255
+    Image.fromarray(pixels).save(folder / "image.png")
+    rows = []
+    for number in range(8):
+        mask = np.zeros((16, 16), np.uint8)
+        mask[:, : 8 + 4 * (number % 2)] = 1
+        mask[0] = 255
+        Image.fromarray(mask).save(folder / f"mask{number}.png")
+        rows.append({"image": "image.png", "mask": f"mask{number}.png"})
+    data = data_zoo.jsonl(folder / "data.jsonl", rows)
+    found = {"mean_iou": (8 / 10 + 6 / 8) / 2, "pixel_accuracy": 14 / 16}
+    return Case(model_zoo.saved(segmenter(), folder / "model.onnx"), data, found)
+
+
+def _speech(folder: Path) -> Case:
+    folder.mkdir(exist_ok=True, parents=True)
+    vocabulary = {"<pad>": 0, "|": 1, "a": 2, "b": 3, "</s>": 4}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    (folder / "preprocessor_config.json").write_text(json.dumps({"sampling_rate": 8000, "do_normalize": False}))
+    spoken = [("aa_a|b", "AA B"), ("aab|ba", "ab ba"), ("a_ab|", "ab b"), ("b|b|b", "a")] * 2
+    rows = []
+    for number, (tokens, text) in enumerate(spoken):
+        loud = np.repeat([vocabulary.get(t, 0) / 5 for t in tokens], 4)
+        data_zoo.wave(folder / f"{number}.wav", loud, 8000)
+        rows.append({"audio": f"{number}.wav", "text": text})
+    data = data_zoo.jsonl(folder / "data.jsonl", rows)
+    # Made with jiwer 4.0.0 from the same texts in lower case.
+    return Case(model_zoo.saved(listener(), folder / "model.onnx"), data, {"word_accuracy": 2 / 7, "wer": 5 / 7})
+
+
+def _zero_shot_image(folder: Path) -> Case:
+    data_zoo.image_processor(folder)
+    model = _text(folder, matcher())
+    for name, shades in {"good": [(255, 0, 0), (9, 0, 99)], "bad": [(0, 0, 255)], "dull": [(90, 90, 90)]}.items():
+        (folder / "data" / name).mkdir(parents=True)
+        for number, shade in enumerate(shades):
+            data_zoo.image(folder / "data" / name / f"{number}.png", (9, 9), shade)
+    return Case(model, folder / "data", {"accuracy": 0.75})
+
+
+def _zero_shot_text(folder: Path) -> Case:
+    (folder / "config.json").write_text(json.dumps({"id2label": {"0": "not_entailment", "1": "ENTAILMENT"}}))
+    texts = [("good film", "good"), ("bad film", "bad"), ("bad bad", "good")]
+    data = data_zoo.jsonl(folder / "data.jsonl", [{"text": t, "label": n} for t, n in texts])
+    return Case(_text(folder, reasoner()), data, {"accuracy": 2 / 3})
+
+
 def _outputs(folder: Path) -> Case:
     return Case(model_zoo.saved(model_zoo.relu(), folder / "model.onnx"), "random", {})
 
@@ -117,6 +274,12 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "text-classification": _text_classification,
     "sentence-similarity": _sentence_similarity,
     "question-answering": _question_answering,
+    "token-classification": _token_classification,
+    "object-detection": _object_detection,
+    "image-segmentation": _image_segmentation,
+    "automatic-speech-recognition": _speech,
+    "zero-shot-image-classification": _zero_shot_image,
+    "zero-shot-classification": _zero_shot_text,
     "outputs": _outputs,
 }
 

@@ -58,7 +58,8 @@ def test_a_section_that_is_null_is_a_stage_that_is_skipped() -> None:
         ({"optimize": {"passes": ["a", "a"]}}, "`optimize.passes` must name everything once"),
         ({"optimize": {"opset": 3}}, "`optimize.opset` must be at least 7"),
         ({"session": {"thread": 1}}, "unknown key `session.thread`"),
-        ({"export": {"opset": 17}}, "`export` must be null"),
+        ({"export": {"task": "fill-mask", "opset": 16}}, "`export.opset` must be at least 17"),
+        ({"export": {"task": "fill-mask", "inputs": [{"name": "x", "shape": [0]}]}}, "`export.inputs[0].shape[0]`"),
         ({"eval": {"task": "x"}}, "`eval.data` is missing"),
     ],
 )

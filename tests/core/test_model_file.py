@@ -50,7 +50,7 @@ def test_a_missing_file_is_named_as_the_user_wrote_it(tmp_path: Path, monkeypatc
     with pytest.raises(ModelFileError) as caught:
         require_model_file("models/missing.onnx")
     assert caught.value.message == "model file not found: `models/missing.onnx`"
-    assert caught.value.hint == "`-m` takes the path of an .onnx file"
+    assert caught.value.hint == "`-m` takes an .onnx file, a folder, or a model of the Hugging Face hub as ORG/NAME"
 
 
 def test_a_file_taken_for_a_folder_is_not_found(tmp_path: Path) -> None:

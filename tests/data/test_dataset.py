@@ -25,10 +25,10 @@ X = InputSpec("x", "tensor(float)", ("batch", 2))
 
 
 def opened(
-    source: Path | str, spec: InputSpec, folder: Path | None = None, *, labels: bool = False, pairs: Any = "joined",
+    source: Path | str, spec: InputSpec, folder: Path | None = None, *, labels: bool = False, form: Any = "joined",
     **section: Any,
 ) -> Dataset:  # fmt: skip
-    return open_dataset(DataSection(str(source), **section), (spec,), model_folder=folder, labels=labels, pairs=pairs)
+    return open_dataset(DataSection(str(source), **section), (spec,), model_folder=folder, labels=labels, form=form)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_columns_can_be_named_and_pairs_are_found(tmp_path: Path, model: Path) -
     path = data_zoo.jsonl(tmp_path / "t.jsonl", [{"a": "good", "sentence2": "bad", "gold": 0.5}])
     (sample,) = opened(path, IDS, model, labels=True, columns={"text": "a", "label": "gold"})
     assert sample.inputs["input_ids"][0].tolist() == [2, 4, 3, 5, 3, 0]
-    data = opened(path, IDS, model, labels=True, pairs="apart", columns={"text": "a", "label": "gold"})
+    data = opened(path, IDS, model, labels=True, form="apart", columns={"text": "a", "label": "gold"})
     assert data.notes == ("column `sentence2` is taken for text_pair",)
     (apart,) = data
     assert [run["input_ids"][0, 1] for run in (apart.inputs, *apart.more)] == [4, 5]
@@ -137,7 +137,7 @@ def test_a_table_may_hold_ready_inputs_or_name_image_files(tmp_path: Path, model
     [
         ("t.csv", "", "has no samples"),
         ("t.csv", "text,label\n", "has no samples"),
-        ("t.csv", "words,label\na,1\n", "no column for `text`"),
+        ("t.csv", "phrase,label\na,1\n", "no column for `text`"),
         ("t.csv", "text,other\na,1\n", "no column for `label`"),
         ("t.csv", "text,text\na,1\n", "names a column twice"),
         ("t.csv", "text,label\na,1\nb\n", "line 3 of .* has not as many fields"),
@@ -210,3 +210,17 @@ def test_a_missing_package_names_the_extra(
     with pytest.raises(UnavailableError) as caught:
         list(opened(tmp_path / "t.txt", IDS, model) if extra == "text" else opened(tmp_path / "p", IMAGE, model))
     assert f"winml-modelkit[{extra}]" in (caught.value.hint or "")
+
+
+def test_words_and_tags_must_be_as_many(tmp_path: Path, model: Path) -> None:
+    path = data_zoo.jsonl(tmp_path / "d.jsonl", [{"tokens": ["good", "film"], "tags": ["O", "O", "O"]}])
+    with pytest.raises(DataError, match="sample 0 of .* has 3 tags for 2 words"):
+        next(iter(opened(path, IDS, model, labels=True, form="words")))
+    sample = next(iter(opened(path, IDS, model)))
+    assert sample.words[:4] == (None, 0, 1, None)
+
+
+def test_the_name_of_a_file_is_not_in_its_digest(tmp_path: Path, model: Path) -> None:
+    row = {"text": "good", "label": 1}
+    first, second = (data_zoo.jsonl(tmp_path / name, [row]) for name in ("a.jsonl", "b.jsonl"))
+    assert opened(first, IDS, model).digest == opened(second, IDS, model).digest

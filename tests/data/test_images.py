@@ -15,7 +15,7 @@ from golden_images import CASES, FIXTURE, SIZES, image, png
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.image_config import read_steps
-from winml.modelkit.data.images import image_encoder, pixels
+from winml.modelkit.data.images import decoded, image_encoder, pixels
 from winml.modelkit.data.samples import Wanted
 from winml.modelkit.graph.inputs import InputSpec
 
@@ -30,7 +30,7 @@ def written(folder: Path, config: Any) -> Path:
 
 
 def wanted(folder: Path | None, spec: InputSpec = COLOUR) -> Wanted:
-    return Wanted(DataSection("images"), Path("images"), (spec,), folder, labels=False, pairs="joined")
+    return Wanted(DataSection("images"), Path("images"), (spec,), folder, labels=False, form="joined")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -39,7 +39,7 @@ def test_pixels_are_those_of_transformers(case: str, size: str, tmp_path: Path) 
     steps = read_steps(written(tmp_path, CASES[case]))
     with np.load(FIXTURE) as golden:
         expected = golden[f"{case}.{size}"]
-    made = pixels(png(*SIZES[size]), steps, channels=3, where="it")
+    made = pixels(decoded(png(*SIZES[size]), "RGB", "it"), steps, channels=3)
     assert made.shape == expected.shape
     np.testing.assert_allclose(made, expected, rtol=0, atol=1e-6)
 
@@ -96,7 +96,7 @@ def test_channels_may_be_last_grey_or_open(tmp_path: Path) -> None:
         (("n", "c", "h", "w"), (1, 3, 8, 8)),
     ]:
         spec = InputSpec("x", "tensor(float)", shape)
-        assert image_encoder(wanted(tmp_path, spec)).encode(png(9, 11), "it")["x"].shape == expected
+        assert image_encoder(wanted(tmp_path, spec)).image(png(9, 11), "it").inputs["x"].shape == expected
     with pytest.raises(DataError, match="4 channels"):
         image_encoder(wanted(tmp_path, InputSpec("x", "tensor(float)", (1, 4, 8, 8))))
 
@@ -104,13 +104,13 @@ def test_channels_may_be_last_grey_or_open(tmp_path: Path) -> None:
 def test_half_precision_models_get_half_precision(tmp_path: Path) -> None:
     written(tmp_path, SIZE_8)
     spec = InputSpec("x", "tensor(float16)", (1, 3, 8, 8))
-    assert image_encoder(wanted(tmp_path, spec)).encode(png(8, 8), "it")["x"].dtype == np.float16
+    assert image_encoder(wanted(tmp_path, spec)).image(png(8, 8), "it").inputs["x"].dtype == np.float16
 
 
 def test_a_size_the_model_does_not_take_is_refused(tmp_path: Path) -> None:
     written(tmp_path, {"size": {"height": 7, "width": 8}})
     with pytest.raises(DataError, match=r"must have shape \[batch, 3, 8, 8\] but `a.png` has \[1, 3, 7, 8\]"):
-        image_encoder(wanted(tmp_path)).encode(png(8, 8), "`a.png`")
+        image_encoder(wanted(tmp_path)).image(png(8, 8), "`a.png`")
 
 
 def test_means_must_be_as_many_as_channels(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_palettes_alpha_and_turned_images_are_read_as_seen(tmp_path: Path) -> No
     alpha = plain.copy()
     alpha.putalpha(128)
     seen = np.asarray(plain).transpose(2, 0, 1)
-    np.testing.assert_array_equal(pixels(_bytes(alpha, "png"), steps, channels=3, where="it"), seen)
+    np.testing.assert_array_equal(pixels(decoded(_bytes(alpha, "png"), "RGB", "it"), steps, channels=3), seen)
     exif = Image.Exif()
     exif[0x0112] = 6
-    turned = pixels(_bytes(plain, "png", exif=exif), steps, channels=3, where="it")
+    turned = pixels(decoded(_bytes(plain, "png", exif=exif), "RGB", "it"), steps, channels=3)
     assert turned.shape == (3, 12, 8)
     np.testing.assert_array_equal(turned, np.rot90(seen, -1, axes=(1, 2)))
 
@@ -143,4 +143,47 @@ def test_palettes_alpha_and_turned_images_are_read_as_seen(tmp_path: Path) -> No
 def test_what_is_no_image_is_named(content: bytes, tmp_path: Path) -> None:
     steps = read_steps(written(tmp_path, SIZE_8))
     with pytest.raises(DataError, match="`a.png` is not an image"):
-        pixels(content, steps, channels=3, where="`a.png`")
+        pixels(decoded(content, "RGB", "`a.png`"), steps, channels=3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "given", "made"),
+    [
+        ("Detr", None, (50, 77), (1232, 800)),
+        ("Detr", {"shortest_edge": 100, "longest_edge": 133}, (300, 20), (9, 133)),
+        ("Detr", {"shortest_edge": 100, "longest_edge": 133}, (77, 50), (86, 133)),
+        ("Detr", {"height": 90, "width": 60}, (300, 20), (90, 60)),
+        ("Yolos", {"shortest_edge": 100, "longest_edge": 133}, (50, 77), (128, 80)),
+        ("Segformer", None, (50, 77), (512, 512)),
+    ],
+)
+def test_detectors_keep_proportions_up_to_a_longest_edge(
+    kind: str, size: Any, given: tuple[int, int], made: tuple[int, int], tmp_path: Path
+) -> None:
+    # Sizes as transformers 5.22 makes them.
+    config = {"image_processor_type": f"{kind}ImageProcessor", "size": size, "do_pad": kind != "Segformer"}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+    spec = InputSpec("x", "tensor(float)", ("batch", 3, "height", "width"))
+    sample = image_encoder(wanted(tmp_path, spec)).image(png(*given[::-1]), "it")
+    assert sample.inputs["x"].shape[2:] == made
+    assert sample.size == given[::-1]
+
+
+def test_a_detector_of_one_size_squeezes_images_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "YolosImageProcessor"}')
+    spec = InputSpec("pixel_values", "tensor(float)", (1, 3, 32, 48))
+    mask = InputSpec("pixel_mask", "tensor(int64)", (1, 32, 48))
+    encoder = image_encoder(Wanted(DataSection("images"), Path("images"), (spec, mask), tmp_path, labels=False))
+    made = encoder.image(png(9, 11), "it").inputs
+    assert made["pixel_values"].shape == (1, 3, 32, 48)
+    assert made["pixel_mask"].all()
+    assert encoder.note is not None
+    assert "squeezed to 32 x 48" in encoder.note
+
+
+def test_an_image_that_would_vanish_is_refused(tmp_path: Path) -> None:
+    config = {"image_processor_type": "YolosImageProcessor", "size": {"shortest_edge": 100, "longest_edge": 133}}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+    spec = InputSpec("x", "tensor(float)", ("batch", 3, "height", "width"))
+    with pytest.raises(DataError, match="300 x 20 is too narrow"):
+        image_encoder(wanted(tmp_path, spec)).image(png(20, 300), "it")

@@ -18,10 +18,8 @@ X = InputSpec("x", "tensor(float)", ("batch", 3))
 VALUES = np.arange(30, dtype=np.float32).reshape(10, 3)
 
 
-def opened(path: Path, *inputs: InputSpec, labels: bool = False, pairs: Any = "joined", **section: Any) -> Dataset:
-    return open_dataset(
-        DataSection(str(path), **section), inputs or (X,), model_folder=None, labels=labels, pairs=pairs
-    )
+def opened(path: Path, *inputs: InputSpec, labels: bool = False, form: Any = "joined", **section: Any) -> Dataset:
+    return open_dataset(DataSection(str(path), **section), inputs or (X,), model_folder=None, labels=labels, form=form)
 
 
 @pytest.fixture(params=["stored", "compressed"])
@@ -92,7 +90,7 @@ def test_a_model_without_a_batch_gets_the_row_itself(npz: Path) -> None:
 
 def test_two_texts_of_a_pair_are_two_runs(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=VALUES, x_pair=VALUES + 1, label=np.zeros(10))
-    sample = next(iter(opened(tmp_path / "d.npz", pairs="apart", labels=True)))
+    sample = next(iter(opened(tmp_path / "d.npz", form="apart", labels=True)))
     np.testing.assert_array_equal(sample.more[0]["x"], sample.inputs["x"] + 1)
 
 

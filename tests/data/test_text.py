@@ -20,8 +20,8 @@ def specs(*names: str, length: Any = "sequence", kind: str = "int64") -> tuple[I
     return tuple(InputSpec(name, f"tensor({kind})", ("batch", length)) for name in names)
 
 
-def wanted(folder: Path | None, inputs: tuple[InputSpec, ...], pairs: Any = "joined", **section: Any) -> Wanted:
-    return Wanted(DataSection("x.txt", **section), Path("x.txt"), inputs, folder, labels=False, pairs=pairs)
+def wanted(folder: Path | None, inputs: tuple[InputSpec, ...], form: Any = "joined", **section: Any) -> Wanted:
+    return Wanted(DataSection("x.txt", **section), Path("x.txt"), inputs, folder, labels=False, form=form)
 
 
 def test_a_text_is_filled_up_to_the_length_of_the_model(tmp_path: Path) -> None:
@@ -86,10 +86,10 @@ def test_a_question_may_leave_little_room_but_not_none(tmp_path: Path) -> None:
         encoder.windows("who wrote it did ada", "ada did it", "sample 3")
 
 
-@pytest.mark.parametrize("pairs", ["joined", "apart", "question"])
-def test_texts_too_short_for_anything_are_refused(pairs: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["joined", "apart", "question"])
+def test_texts_too_short_for_anything_are_refused(form: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="texts of 3 tokens are too short.*need 4"):
-        text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids"), pairs, length=3))
+        text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids"), form, length=3))
 
 
 def test_a_side_that_is_none_is_refused(tmp_path: Path) -> None:

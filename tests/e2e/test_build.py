@@ -343,3 +343,10 @@ def test_a_compiled_build_runs_on_the_npu(builds: Builds) -> None:
 def test_an_ep_that_cannot_compile_is_refused_with_those_that_can(builds: Builds) -> None:
     text = failed(builds.winml("build", "--sample", "--target", "cpu", "--compile", "-o", "out"), 2)
     assert "`qnn`" in text
+
+
+def test_a_build_of_a_build_folder_keeps_how_it_is_opened(builds: Builds) -> None:
+    builds.build("--sample", "--target", "cpu", "--threads", "2", "--no-optimize", "--no-analyze", "-o", "first")
+    for words, threads in (((), 2), (("--threads", "1"), 1)):
+        made = valid(builds.winml("config", "-m", "first", "--target", "cpu", *words, "--json").stdout)
+        assert made["config"]["session"]["threads"] == threads

@@ -42,7 +42,7 @@ def test_the_sample_is_evaluated_with_an_interval(tmp_path: Path) -> None:
 
 
 def test_the_text_shows_metrics_drop_and_distance() -> None:
-    result = winml("eval", "--sample", *CPU, "--limit", "40", "--reference", sample.MODEL)
+    result = winml("eval", "--sample", *CPU, "--samples", "40", "--reference", sample.MODEL)
     assert result.returncode == 0, result.stderr
     assert "digits.onnx on cpu" in result.stdout
     assert "40 samples of test.npz" in result.stdout
@@ -52,7 +52,7 @@ def test_the_text_shows_metrics_drop_and_distance() -> None:
 
 def test_a_model_that_lost_its_mind_fails_both_checks(tmp_path: Path) -> None:
     blind, out = task_zoo.blind_digits(tmp_path), tmp_path / "r.json"
-    args = ("-m", blind, *DIGITS, *CPU, "--limit", "100", "--reference", sample.MODEL)
+    args = ("-m", blind, *DIGITS, *CPU, "--samples", "100", "--reference", sample.MODEL)
     result = winml("eval", *args, "--max-drop", "0.01", "--min-metric", "0.9", "-o", out, "--json")
     message = failed(result, 5)
     assert "accuracy dropped by 0.8" in message
@@ -65,7 +65,7 @@ def test_a_model_that_lost_its_mind_fails_both_checks(tmp_path: Path) -> None:
 
 
 def test_a_limit_inside_the_interval_cannot_be_told_and_the_value_alone_can() -> None:
-    args = ("--sample", *CPU, "--limit", "60", "--min-metric", "0.98")
+    args = ("--sample", *CPU, "--samples", "60", "--min-metric", "0.98")
     result = winml("eval", *args, "--json")
     assert "cannot tell: accuracy is" in failed(result, 1)
     assert valid(result.stdout)["checks"][0]["answer"] == "inconclusive"
@@ -109,11 +109,18 @@ def test_a_build_folder_brings_its_own_evaluation(tmp_path: Path) -> None:
     assert value["checks"][0]["limit"] == 0.999
 
 
+def test_an_agreement_needs_something_to_agree_with() -> None:
+    error = failed(winml("eval", "--sample", *CPU, "--min-agreement", "0.9"), 2)
+    assert "outputs need something to agree with" in error
+
+
 @pytest.mark.qnn
 def test_outputs_on_the_npu_are_held_against_the_cpu(conv_w8a8: Path) -> None:
     value = evaluated(
-        "-m", conv_w8a8, "--data", "random", "--limit", "3", "--target", "qnn/npu", "--reference-target", "cpu"
-    )
+        "-m", conv_w8a8, "--data", "random", "--samples", "3", "--target", "qnn/npu", "--reference-target", "cpu",
+        "--min-agreement", "0.99",
+    )  # fmt: skip
+    assert [(c["check"], c["answer"]) for c in value["checks"]] == [("min-agreement", "within")]
     assert (value["target"], value["simulated"], value["reference"]["target"]) == ("qnn/npu", True, "cpu")
     assert value["distance"][0]["cosine"]["min"] > 0.99
     assert value["distance"][0]["runs"] == 3
@@ -122,7 +129,7 @@ def test_outputs_on_the_npu_are_held_against_the_cpu(conv_w8a8: Path) -> None:
 
 @pytest.mark.qnn
 def test_symbolic_dimensions_are_fixed_from_the_data_for_the_npu() -> None:
-    value = evaluated("--sample", "--target", "qnn/npu", "--limit", "5")
+    value = evaluated("--sample", "--target", "qnn/npu", "--samples", "5")
     assert value["fixed_dims"] == {"batch": 1}
     assert value["metrics"]["accuracy"]["value"] == 1.0
     assert any("batch=1" in w for w in value["warnings"])
@@ -193,7 +200,7 @@ def test_data_that_does_not_fit_is_one_error_and_nothing_is_written(
         (("-m", sample.MODEL, *DIGITS, *CPU, "--metric", "acuracy"), "no metric `acuracy`"),
         (("-m", sample.MODEL, "--data", "gone.npz", "--task", "image-classification", *CPU), "data not found"),
         (("-m", sample.MODEL, *DIGITS, *CPU, "--column", "label"), "--column"),
-        (("-m", sample.MODEL, *CPU, "--limit", "3"), "need `--data`"),
+        (("-m", sample.MODEL, *CPU, "--samples", "3"), "need `--data`"),
         (("-m", sample.MODEL, "--data", "random", *CPU), "needs a reference"),
         (("-m", sample.MODEL, *DIGITS, *CPU, "--output-name", "y"), "no output `y`"),
     ],
@@ -204,7 +211,7 @@ def test_a_wrong_request_is_refused(args: tuple[str | Path, ...], message: str) 
 
 def test_a_reference_that_fails_leaves_the_result_of_the_model(zoo: Path) -> None:
     result = winml(
-        "eval", "-m", sample.MODEL, *DIGITS, "--limit", "5", *CPU, "--reference", zoo / "relu.onnx", "--json"
+        "eval", "-m", sample.MODEL, *DIGITS, "--samples", "5", *CPU, "--reference", zoo / "relu.onnx", "--json"
     )
     assert "no array for input `x`" in failed(result, 2)
     assert valid(result.stdout)["metrics"]["accuracy"]["n"] == 5
@@ -233,7 +240,7 @@ def test_the_parent_of_eval_imports_neither_numpy_nor_onnx() -> None:
     code = (
         "import sys\n"
         "from winml.modelkit.cli.main import run\n"
-        "assert run(['eval', '--sample', '--target', 'cpu', '--limit', '3', '--json']) == 0\n"
+        "assert run(['eval', '--sample', '--target', 'cpu', '--samples', '3', '--json']) == 0\n"
         "print(*sys.modules, file=sys.stderr)\n"
     )
     result = subprocess.run(
@@ -241,3 +248,21 @@ def test_the_parent_of_eval_imports_neither_numpy_nor_onnx() -> None:
     )
     loaded = {name.partition(".")[0] for name in result.stderr.split()}
     assert not loaded & {"numpy", "onnx", "onnxruntime", "rich", "PIL", "tokenizers"}
+
+
+def test_metrics_of_all_samples_together_have_drops_and_limits(tmp_path: Path) -> None:
+    case = task_zoo.CASES["object-detection"](tmp_path)
+    args = ("-m", case.model, "--data", case.data, "--task", "object-detection", *CPU, "--reference", case.model)
+    result = winml("eval", *args, "--min-metric", "0.99", "--judge", "value", "--json")
+    assert "map is 0.7558" in failed(result, 5)
+    value = valid(result.stdout)
+    assert value["drop"]["map"]["value"] == 0.0
+    assert value["drop"]["map"]["interval"]["high"] > 0.0
+
+
+def test_the_task_that_was_guessed_is_told(tmp_path: Path) -> None:
+    case = task_zoo.CASES["token-classification"](tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
+    value = evaluated("-m", case.model, "--data", case.data, *CPU)
+    assert "task `token-classification`, because config.json says `BertForTokenClassification`" in value["notes"]

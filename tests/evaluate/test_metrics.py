@@ -97,3 +97,58 @@ def test_a_drop_is_within_beyond_or_open(found: dict[str, Any], limit: float, by
 )
 def test_a_metric_is_high_enough_too_low_or_open(found: dict[str, Any], limit: float, by: Any, answer: str) -> None:
     assert checks.min_metric(found, limit, by) == answer
+
+
+ENTITY_F1 = Metric("f1", "ratio", "matched", ("predicted", "expected"))
+WER = Metric("wer", "ratio", "errors", ("words",), lower=True)
+
+
+def test_a_ratio_is_of_sums_and_not_the_mean_of_ratios() -> None:
+    series = {"matched": [1.0, 4.0] * 4, "predicted": [1.0, 8.0] * 4, "expected": [4.0, 7.0] * 4}
+    assert summary(ENTITY_F1, series)["value"] == pytest.approx(2 * 5 / (9 + 11))
+
+
+def test_a_ratio_has_the_interval_of_its_samples() -> None:
+    words = [10.0 + i % 7 for i in range(200)]
+    errors = [float(i % 3 == 0) * (1 + i % 2) for i in range(200)]
+    found = summary(WER, {"errors": errors, "words": words})
+    assert found["method"] == "jackknife"
+    # The spread of a ratio, linearised: residuals over the mean whole.
+    ratio = sum(errors) / sum(words)
+    residuals = [e - ratio * w for e, w in zip(errors, words, strict=True)]
+    spread = (sum(r * r for r in residuals) / 199 / 200) ** 0.5 / (sum(words) / 200)
+    assert found["interval"]["high"] - found["value"] == pytest.approx(1.96 * spread, rel=0.3)
+
+
+def test_words_that_are_more_often_wrong_are_a_drop() -> None:
+    words = [10.0] * 40
+    before, after = [float(i % 4 == 0) for i in range(40)], [float(i % 2 == 0) for i in range(40)]
+    found = drop(WER, {"errors": before, "words": words}, {"errors": after, "words": words})
+    assert found["value"] == pytest.approx(0.025)
+    assert found["interval"]["low"] > 0
+    assert found["method"] == "paired-jackknife"
+
+
+def test_without_a_spread_the_interval_is_what_was_not_met() -> None:
+    words = {"words": [10.0] * 40, "errors": [0.0] * 40}
+    found = summary(WER, words)
+    assert (found["value"], found["interval"]["low"], found["method"]) == (0.0, 0.0, "wilson")
+    assert found["interval"]["high"] == pytest.approx(wilson_interval(0.0, 40)[1])
+    same = drop(WER, words, words)
+    assert same["interval"]["low"] == -same["interval"]["high"] < 0
+
+
+def test_areas_are_summed_over_images_before_they_are_divided() -> None:
+    metric = Metric("mean_iou", "mean_iou", "overlap")
+    found = summary(metric, {"overlap": [{"0": [1, 2]}, {"0": [9, 10], "4": [0, 5]}] * 4})
+    assert found["value"] == pytest.approx((10 / 12 + 0) / 2)
+    assert found["interval"]["low"] < found["value"] < found["interval"]["high"] <= 1.0
+
+
+def test_few_samples_or_nothing_to_find_have_no_interval() -> None:
+    few = summary(WER, {"errors": [1.0, 0.0], "words": [3.0, 4.0]})
+    assert (few["value"], few["interval"]) == (pytest.approx(1 / 7), None)
+    nothing = summary(ENTITY_F1, {"matched": [0.0] * 9, "predicted": [0.0] * 9, "expected": [0.0] * 9})
+    assert (nothing["value"], nothing["reason"]) == (None, "the samples hold nothing to find")
+    once = {"matched": [1.0] + [0.0] * 8, "predicted": [1.0] + [0.0] * 8, "expected": [1.0] + [0.0] * 8}
+    assert summary(ENTITY_F1, once)["reason"] == "all there is to find is in a few samples"

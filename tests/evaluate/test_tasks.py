@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.evaluate.all_tasks import TASKS, chosen_task
-from winml.modelkit.evaluate.metrics import GOLD, Metric, summary
+from winml.modelkit.evaluate.metrics import GOLD, metric_from_json, summary
 from winml.modelkit.evaluate.run import run
 from winml.modelkit.evaluate.task import Setting
 from winml.modelkit.session.opening import CPU
@@ -49,6 +50,7 @@ def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
         "task": task,
         "metric": None,
         "limits": False,
+        "least": False,
         "output": None,
         "reference": True,
         "save": None,
@@ -77,8 +79,8 @@ def test_every_task_has_its_own_name_and_a_case_here() -> None:
 
 
 def test_a_task_gives_the_metrics_its_model_deserves(case: Case, report: dict[str, Any]) -> None:
-    made = {m["name"]: summary(Metric(m["name"], m["kind"], m["series"]), report["series"]) for m in report["metrics"]}
-    assert {n: found["value"] for n, found in made.items()} == pytest.approx(case.metrics, abs=0.01)
+    made = {m["name"]: summary(metric_from_json(m), report["series"]) for m in report["metrics"]}
+    assert {n: found["value"] for n, found in made.items()} == pytest.approx(case.metrics, abs=0.001)
     for found in made.values():
         assert found["n"] == len(report["predictions"]) == report["data"]["samples"]
         assert found["interval"]["low"] <= found["value"] <= found["interval"]["high"]
@@ -87,7 +89,7 @@ def test_a_task_gives_the_metrics_its_model_deserves(case: Case, report: dict[st
 
 def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: dict[str, Any]) -> None:
     task, series = TASKS[name], report["series"]
-    assert {m.series for m in task.metrics} <= set(series)
+    assert {name for m in task.metrics for name in (m.series, *m.over)} <= set(series)
     assert (GOLD in series) == any(m.kind in ("pearson", "spearman") for m in task.metrics)
     assert len({len(values) for values in series.values()}) <= 1
 
@@ -97,7 +99,7 @@ def _first_sample(name: str, case: Case) -> Iterator[Any]:
         task = TASKS[name]
         data = open_dataset(
             DataSection(str(case.data)), session.inputs, model_folder=case.model.parent, labels=task.labels,
-            pairs=task.pairs,
+            form=task.form,
         )  # fmt: skip
         sample = next(iter(data))
         runs = [session.run(inputs) for inputs in (sample.inputs, *sample.more)]
@@ -109,14 +111,17 @@ def test_outputs_that_are_not_numbers_count_as_wrong_and_are_no_prediction(name:
         broken = [{output: np.full_like(value, np.nan) for output, value in one.items()} for one in runs]
         scored = scorer.score(sample, broken)
         assert scored.prediction is None
-        assert all(value == 0.0 for series, value in scored.values.items() if series != GOLD)
+        series = {series: [value] for series, value in scored.values.items()}
+        for metric in TASKS[name].metrics:
+            if metric.series in series and GOLD not in series:
+                assert summary(metric, series)["value"] in ((1.0,) if metric.lower else (0.0, None))
 
 
 @pytest.mark.parametrize("name", [task.name for task in TASKS.values() if task.labels], scope="module")
 def test_a_label_that_means_nothing_is_an_error_with_the_sample(name: str, case: Case) -> None:
     for scorer, sample, runs in _first_sample(name, case):
-        for label in (None, [], {"a": 1}):
-            with pytest.raises(DataError, match="sample 0"):
+        for label in (None, [None], {"a": 1}):
+            with pytest.raises(DataError, match=re.escape(sample.where)):
                 scorer.score(replace(sample, label=label), runs)
 
 
@@ -135,8 +140,31 @@ def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="what is the model for"):
         chosen_task(None, DataSection("x.npz"), tmp_path)
     (tmp_path / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
-    assert chosen_task(None, DataSection("x.npz"), tmp_path).name == "question-answering"
-    assert chosen_task(None, DataSection("random"), tmp_path).name == "outputs"
+    task, note = chosen_task(None, DataSection("x.npz"), tmp_path)
+    assert task.name == "question-answering"
+    assert note == "task `question-answering`, because config.json says `BertForQuestionAnswering`"
+    assert chosen_task(None, DataSection("random"), tmp_path)[0].name == "outputs"
+    assert chosen_task("outputs", DataSection("x.npz"), tmp_path)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task"),
+    [
+        ("RobertaForTokenClassification", "token-classification"),
+        ("YolosForObjectDetection", "object-detection"),
+        ("SegformerForSemanticSegmentation", "image-segmentation"),
+        ("Wav2Vec2ForCTC", "automatic-speech-recognition"),
+        ("CLIPModel", "zero-shot-image-classification"),
+        ("WhisperForConditionalGeneration", None),
+    ],
+)
+def test_architectures_are_for_their_task(architecture: str, task: str | None, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+    if task is None:
+        with pytest.raises(RequestError, match=f"`{architecture}` is for none of the tasks"):
+            chosen_task(None, DataSection("x.npz"), tmp_path)
+    else:
+        assert chosen_task(None, DataSection("x.npz"), tmp_path)[0].name == task
 
 
 def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -147,3 +175,5 @@ def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path)
         run(arguments(case, None, limits=True), Context())
     with pytest.raises(RequestError, match="no metric `f1`"):
         run(arguments(case, "text-classification", metric="f1"), Context())
+    with pytest.raises(RequestError, match="`wer` is better when it is lower"):
+        run(arguments(case, "automatic-speech-recognition", metric="wer", least=True), Context())

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser
+
+from winml.modelkit.stages.optimize.workspace import Workspace
 
 HEADER = '<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1, "local" : 1]>'
 
@@ -35,3 +38,11 @@ def perceptron(parse: Parse) -> ModelProto:
         w1=values,
         w2=values + 1,
     )
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """Where versions of a model are written and compared."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return Workspace(folder)

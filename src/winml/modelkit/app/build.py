@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from winml.modelkit import __version__
 from winml.modelkit.app import build_analysis, build_compile
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
+from winml.modelkit.app.exported import Exporting, processor_objects
 from winml.modelkit.core import sections
-from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, MANIFEST, MODEL
-from winml.modelkit.core.config import RANDOM, BuildConfig, QuantizeSection
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
-from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
+from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
 from winml.modelkit.stages.compile.stage import Settings
 from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
@@ -45,6 +47,8 @@ class BuildRequest:
     rebuild: bool = False
     analyze: bool = True
     timeout_s: float | None = None
+    trust_remote_code: bool = False
+    """Whether code that comes with the model of a config file may run; a config never says so itself."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     started = time.monotonic()
     cache = Cache()
     with Worker(preload=configs.PRELOAD) as worker:
-        made = _made(request, worker)
-        source = source_of(made.config, worker)
+        made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        source = source_of(made.config, worker) if made.exported is None else made.exported.source
     plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
@@ -81,6 +85,8 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
         rebuild=request.rebuild,
         timeout_s=request.timeout_s,
     )
+    if made.exported is not None:
+        pipeline.adopt(made.exported.run)
     try:
         analysis = _run_stages(pipeline, request, plan, cache)
         if settings is not None:
@@ -92,11 +98,12 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     return _deliver(plan, pipeline, analysis, cache, time.monotonic() - started)
 
 
-def _made(request: BuildRequest, worker: Worker) -> MadeConfig:
+def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
-        return configs.make(request.config, worker)
+        return configs.make(request.config, worker, exporting)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
-    return configs.given(replace(config, model=request.model or config.model), worker)
+    config = replace(config, model=request.model or config.model)
+    return configs.given(config, worker, exporting, trust_remote_code=request.trust_remote_code)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
@@ -125,13 +132,17 @@ def _identity(config: BuildConfig, source: Source) -> str:
 def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
     identity = _identity(made.config, source)
     if request.output is None:
-        name = f"{Path(made.config.model or '').stem}-{identity.removeprefix(digest.PREFIX)[:16]}"
+        name = f"{_stem(made)}-{identity.removeprefix(digest.PREFIX)[:16]}"
         folder = cache.builds / name
         folder.parent.mkdir(parents=True, exist_ok=True)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
     return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _stem(made: MadeConfig) -> str:
+    return Path(made.config.model or "").stem if made.exported is None else made.exported.located.name
 
 
 def _doubts(made: MadeConfig) -> tuple[str, ...]:
@@ -147,6 +158,15 @@ def _libraries(stage: StageInfo) -> dict[str, str]:
     return {name: version(name) for name in stage.libraries}
 
 
+def _data_libraries(data: DataSection | None) -> dict[str, str]:
+    """Versions of what may make inputs of calibration data; what is not installed made none."""
+    found = {}
+    for name in () if data is None else libraries_of_data(data.source):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
 def steps(config: BuildConfig, source: Source) -> list[Step]:
     """The stages of a config, in their order."""
     found: list[Step] = []
@@ -157,9 +177,8 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
         # Where the data lies is not what the result depends on; its digest is.
         section = {name: value for name, value in whole.items() if name != "calibration"}
         arguments = {"section": whole, "model_folder": str(source.path.parent)}
-        found.append(
-            Step(QUANTIZE, section, _libraries(QUANTIZE), arguments, calibration=_calibration(config.quantize))
-        )
+        libraries = {**_libraries(QUANTIZE), **_data_libraries(config.quantize.calibration)}
+        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=_calibration(config.quantize)))
     return found
 
 
@@ -183,12 +202,14 @@ def _deliver(
         how = _link(plan, pipeline, cache, staged)
         if analysis is not None:
             folders.write_json(staged / ANALYSIS, analysis)
+        if plan.made.exported is not None:
+            folders.write_json(staged / EXPORT, plan.made.exported.run.report)
         folders.write_json(staged / CONFIG, plan.config.to_json())
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
         manifest = _manifest(plan, pipeline, analysis, seconds) | {
             "files_by": how,
             "folder": names,
-            "objects": _objects(pipeline),
+            "objects": {**_objects(pipeline), **_processor(plan, cache)},
             "warnings": warnings,
         }
         folders.write_json(staged / MANIFEST, manifest)
@@ -217,9 +238,15 @@ def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> str:
             cache.objects.link_out(cache.objects.put_file(file), staged / name)
         plan.source.check_unchanged()
     ways = [folders.link_files(cache.objects, run.artifact.files, staged) for run in pipeline.runs]
+    ways.append(folders.link_files(cache.objects, _processor(plan, cache), staged))
     last = pipeline.artifact
     ways.append(folders.link_files(cache.objects, {MODEL: last.files[last.main]}, staged))
     return "copy" if "copy" in ways else "link"
+
+
+def _processor(plan: _Plan, cache: Cache) -> dict[str, str]:
+    """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
+    return {} if plan.made.exported is None else processor_objects(plan.made.exported.located.folder, cache)
 
 
 def _objects(pipeline: Pipeline) -> dict[str, str]:
@@ -245,7 +272,7 @@ def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, 
         "identity": plan.identity,
         **plan.made.planned.target.to_json(),
         "precision": plan.config.precision,
-        "source": {"path": str(plan.source.path), **plan.source.artifact.to_json()},
+        "source": {"path": _source_name(plan), **plan.source.artifact.to_json()},
         "artifact": {"file": MODEL, "digest": pipeline.artifact.digest},
         "stages": [run.to_json() for run in pipeline.runs],
         "skipped": [name for name in ("export", "optimize", "quantize", "compile") if _skipped(plan.config, name)],
@@ -253,6 +280,10 @@ def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, 
         "placement": build_analysis.placement(analysis),
         "seconds": seconds,
     }
+
+
+def _source_name(plan: _Plan) -> str:
+    return str(plan.source.path) if plan.made.exported is None else plan.made.exported.located.word
 
 
 def _skipped(config: BuildConfig, stage: str) -> bool:

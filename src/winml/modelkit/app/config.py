@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import exported as exports
 from winml.modelkit.app import targets
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.exported import Exported, Exporting
+from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.targets import Planned
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
     SCHEMA,
     BuildConfig,
@@ -23,6 +26,10 @@ from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.ep import catalog, options, precision
+from winml.modelkit.stages.export import resolve as export
+from winml.modelkit.stages.export.families import WHOLE
+from winml.modelkit.stages.export.resolve import ExportOptions
+from winml.modelkit.stages.export.table import NPU_OPSET
 from winml.modelkit.stages.optimize import resolve as optimize
 from winml.modelkit.worker.client import Worker
 
@@ -54,6 +61,8 @@ class ConfigRequest:
     embed: bool = False
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
+    export: ExportOptions = field(default_factory=ExportOptions)
+    """How a Hugging Face model is exported; the opset is the one above."""
 
 
 @dataclass(frozen=True)
@@ -63,40 +72,75 @@ class MadeConfig:
     config: BuildConfig
     planned: Planned
     notes: tuple[str, ...]
+    exported: Exported | None = None
+    """The export that the build starts from; None when the model is ONNX."""
 
 
 def absent_note(absent: EPUnavailableError) -> str:
     return f"{absent.message}; the build goes on without it, and nothing is asked of it"
 
 
-def make(request: ConfigRequest, worker: Worker) -> MadeConfig:
-    """The config for a request; the worker is asked about the model and the data."""
-    model = model_argument(request.model)
+def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = None) -> MadeConfig:
+    """The config for a request; the worker is asked about the model and the data.
+
+    A Hugging Face model is exported on the way: its axes and what data it takes are not known before.
+    """
     planned = targets.plan(request.target, request.ep, request.device)
+    exported = _exported(request, planned, exporting)
+    argument = model_argument(request.model) if exported is None else ModelArgument(exported.path, SessionSection())
+    model = argument.path
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
-    dims, dim_notes = _fixed_dims(request, planned, model.path, worker)
-    quantize = _quantize(request, planned, word, model.path, worker)
+    dims, dim_notes = _fixed_dims(request, planned, model, exported, worker)
+    quantize = _quantize(request, planned, word, model, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
-    section, optimize_notes = _optimize(request, planned, dims)
+    section, optimize_notes = _optimize(request, planned, dims, exported)
     config = BuildConfig(
         schema=SCHEMA,
-        model=str(model.path),
+        model=str(model) if exported is None else exported.located.word,
         target=str(planned.target),
         precision=word,
+        export=None if exported is None else exported.section,
         optimize=section,
         quantize=quantize,
         compile=_compile(request, planned),
-        session=SessionSection(threads=request.threads, ep_options=options.checked(planned.target, request.ep_options)),
+        session=_session(request, argument.section, planned),
     )
-    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes))
+    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
+
+
+def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | None) -> Exported | None:
+    """The export of a Hugging Face model; None for ONNX, which takes none of the options of an export."""
+    ref = model_ref.parse(request.model)
+    if not ref.is_exported:
+        if request.export != ExportOptions():
+            raise RequestError(f"`{ref}` is ONNX already and is not exported", hint="drop the options of the export")
+        return None
+    if planned.target.device == "npu" and (request.opset or 0) > NPU_OPSET:
+        raise RequestError(
+            f"opset {request.opset} has operators that {planned.target} is not known to take",
+            hint=f"export with `--opset {NPU_OPSET}` or less",
+        )
+    chosen = replace(request.export, opset=request.opset)
+    located = exports.locate(ref, code=chosen.trust_remote_code)
+    section = export.resolve(located.folder, chosen, chosen.part or WHOLE)
+    return exports.export(located, section, exporting or Exporting(), trust_remote_code=chosen.trust_remote_code)
+
+
+def _session(request: ConfigRequest, built: SessionSection, planned: Planned) -> SessionSection:
+    """How the result is opened: as a build folder says that the model comes from, and as the user says."""
+    return replace(
+        built,
+        threads=built.threads if request.threads is None else request.threads,
+        ep_options=options.checked(planned.target, {**built.ep_options, **request.ep_options}),
+    )
 
 
 def _optimize(
-    request: ConfigRequest, planned: Planned, dims: dict[str, int]
+    request: ConfigRequest, planned: Planned, dims: dict[str, int], exported: Exported | None
 ) -> tuple[OptimizeSection | None, tuple[str, ...]]:
     if request.optimize:
         section = optimize.resolve(
@@ -104,19 +148,20 @@ def _optimize(
             enable=request.enable,
             disable=request.disable,
             target=planned.target,
-            opset=request.opset,
+            opset=request.opset if exported is None else None,
         )
         return replace(section, fixed_dims=dims), ()
-    for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", request.opset)):
+    opset = request.opset if exported is None else None
+    for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
             raise RequestError(f"`{option}` and `--no-optimize` exclude each other")
     return (OptimizeSection(fixed_dims=dims), ("no pass runs; dimensions are fixed",)) if dims else (None, ())
 
 
 def _fixed_dims(
-    request: ConfigRequest, planned: Planned, model: Path, worker: Worker
+    request: ConfigRequest, planned: Planned, model: Path, exported: Exported | None, worker: Worker
 ) -> tuple[dict[str, int], list[str]]:
-    """Sizes for symbolic dimensions: what the user gave, and 1 for the others where the device needs fixed shapes."""
+    """Sizes for symbolic dimensions: what the user gave, and usual ones where the device needs fixed shapes."""
     npu = planned.target.device == "npu"
     if not npu and not request.dims:
         return {}, []
@@ -124,8 +169,12 @@ def _fixed_dims(
     for name in request.dims:
         if name not in symbols:
             raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols))
-    chosen = {name: 1 for name in symbols if name not in request.dims} if npu else {}
-    notes = [f"dimension {name} is fixed at 1 for {planned.target}; set it with `--dim {name}=N`" for name in chosen]
+    usual = {} if exported is None else export.npu_sizes(exported.located.folder, exported.section)
+    chosen = {name: usual.get(name, 1) for name in symbols if name not in request.dims} if npu else {}
+    notes = [
+        f"dimension {name} is fixed at {size} for {planned.target}; set it with `--dim {name}=N`"
+        for name, size in chosen.items()
+    ]
     return {**chosen, **request.dims}, notes
 
 
@@ -186,7 +235,13 @@ def load(path: str) -> BuildConfig:
         raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
 
 
-def given(config: BuildConfig, worker: Worker) -> MadeConfig:
+def given(
+    config: BuildConfig,
+    worker: Worker,
+    exporting: Exporting | None = None,
+    *,
+    trust_remote_code: bool = False,
+) -> MadeConfig:
     """A config that was read, held to what one made here holds: known words and options, data that has its digest."""
     planned = targets.plan(config.target, None, None)
     if config.model is None:
@@ -196,11 +251,27 @@ def given(config: BuildConfig, worker: Worker) -> MadeConfig:
         raise RequestError(f"`precision` cannot be `{config.precision}`", hint=hint)
     if config.compile is not None:
         _require_compiler(planned)
-    model = model_argument(config.model).path
+    exported = _given_export(config, exporting, trust_remote_code)
+    model = model_argument(config.model).path if exported is None else exported.path
     session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
     quantize = None if config.quantize is None else _calibrated(config.quantize, model, worker)
     notes = () if planned.absent is None else (absent_note(planned.absent),)
-    return MadeConfig(replace(config, model=str(model), session=session, quantize=quantize), planned, notes)
+    word = str(model) if exported is None else exported.located.word
+    return MadeConfig(replace(config, model=word, session=session, quantize=quantize), planned, notes, exported)
+
+
+def _given_export(config: BuildConfig, exporting: Exporting | None, trust_remote_code: bool) -> Exported | None:
+    """The export that a config asks for; its model and its section have to agree on whether there is one."""
+    ref = model_ref.parse(config.model or "")
+    if ref.is_exported != (config.export is not None):
+        if config.export is None:
+            raise RequestError(f"`{ref}` has to be exported, and the config has no `export` section")
+        raise RequestError(f"`export` must be null: `{ref}` is an ONNX model, which is not exported")
+    if config.export is None:
+        return None
+    located = exports.locate(ref, code=trust_remote_code)
+    export.refuse_remote_code(located.folder, trust_remote_code=trust_remote_code)
+    return exports.export(located, config.export, exporting or Exporting(), trust_remote_code=trust_remote_code)
 
 
 def _calibrated(section: QuantizeSection, model: Path, worker: Worker) -> QuantizeSection:

@@ -77,7 +77,7 @@ def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
     try:
         yield
     except (ModelkitError, KeyboardInterrupt) as error:
-        alone = result_of(replace(judging, max_drop=None), candidate, None, None, runs.warnings)
+        alone = result_of(replace(judging, max_drop=None, min_agreement=None), candidate, None, None, runs.warnings)
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted("interrupted; the model without its reference is in the result", details=alone) from error
         error.details = {**error.details, **alone}
@@ -114,8 +114,14 @@ def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalReq
         )
     if request.data is None:
         raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
-    if request.judging.max_drop is not None and request.reference is None and request.reference_target is None:
-        raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
+    if request.reference is None and request.reference_target is None:
+        if request.judging.max_drop is not None:
+            raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
+        if request.judging.min_agreement is not None:
+            raise RequestError(
+                "outputs need something to agree with",
+                hint="name it with `--reference MODEL`, or the same model elsewhere with `--reference-target cpu`",
+            )
     return request, request.data
 
 
@@ -203,6 +209,7 @@ class _Runs:
             "folder": str(self._model.path.absolute().parent),
             "metric": request.judging.metric,
             "limits": request.judging.limits,
+            "least": request.judging.min_metric is not None,
             "output": request.output,
             "reference": self.compares,
         }

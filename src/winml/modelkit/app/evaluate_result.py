@@ -11,7 +11,7 @@ from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluate import checks
-from winml.modelkit.evaluate.metrics import Metric, drop, share, summary
+from winml.modelkit.evaluate.metrics import Metric, drop, metric_from_json, share, summary
 
 SCHEMA = "winml/eval/1"
 
@@ -25,9 +25,12 @@ class Judging:
     min_metric: float | None = None
     max_drop: float | None = None
     by: checks.By = "interval"
+    min_agreement: float | None = None
+    """The least that the median cosine of an output to the reference's may be."""
 
     @property
     def limits(self) -> bool:
+        """Whether a metric is held against something."""
         return self.min_metric is not None or self.max_drop is not None
 
 
@@ -43,12 +46,12 @@ class Side:
 
 
 def _metrics(report: dict[str, Any]) -> list[Metric]:
-    return [Metric(m["name"], m["kind"], m["series"]) for m in report["metrics"]]
+    return [metric_from_json(m) for m in report["metrics"]]
 
 
-def _compact(values: Sequence[float]) -> str | list[float]:
-    """Zeros and ones as one text, other numbers as they are."""
-    return "".join("1" if v else "0" for v in values) if set(values) <= {0.0, 1.0} else list(values)
+def _compact(values: Sequence[Any]) -> str | list[Any]:
+    """Zeros and ones as one text, anything else as it is."""
+    return "".join("1" if v else "0" for v in values) if all(v in (0.0, 1.0) for v in values) else list(values)
 
 
 def _samples(report: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def _samples(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _first(report: dict[str, Any], count: int) -> dict[str, list[float]]:
+def _first(report: dict[str, Any], count: int) -> dict[str, list[Any]]:
     return {name: values[:count] for name, values in report["series"].items()}
 
 
@@ -108,10 +111,24 @@ def _check(word: str, limit: float, found: dict[str, Any] | None, metric: str, j
     return {"check": word, "metric": metric, "limit": limit, "by": judging.by, "answer": answer}
 
 
+def _cosine(result: dict[str, Any]) -> float | None:
+    """The median cosine of the output that is furthest from the reference's; None when one is not known."""
+    medians = [output["cosine"] and output["cosine"]["median"] for output in result["distance"] or ()]
+    return None if not medians or None in medians else min(medians)
+
+
+def _agreement_check(limit: float, result: dict[str, Any]) -> dict[str, Any]:
+    found = _cosine(result)
+    answer = checks.min_metric({"value": found, "interval": None}, limit, "value")
+    return {"check": "min-agreement", "metric": "cosine", "limit": limit, "by": "value", "answer": answer}
+
+
 def _checks(judging: Judging, metric: str | None, result: dict[str, Any]) -> list[dict[str, Any]]:
-    if metric is None:
-        return []
     made = []
+    if judging.min_agreement is not None:
+        made.append(_agreement_check(judging.min_agreement, result))
+    if metric is None:
+        return made
     if judging.min_metric is not None:
         made.append(_check("min-metric", judging.min_metric, result["metrics"].get(metric), metric, judging))
     if judging.max_drop is not None:
@@ -170,6 +187,10 @@ def _numbers(found: dict[str, Any] | None) -> str:
 def sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
     """What a check found and the limit it was held against."""
     name, limit = check["metric"], f"{check['limit']:g}"
+    if check["check"] == "min-agreement":
+        cosine = _cosine(result)
+        found = "unknown" if cosine is None else f"{cosine:.4f}"
+        return f"the median cosine to the outputs of the reference is {found}, the least is {limit}"
     if check["check"] == "max-drop":
         return f"{name} dropped by {_numbers((result['drop'] or {}).get(name))}, the limit is {limit}"
     return f"{name} is {_numbers(result['metrics'].get(name))}, the least is {limit}"

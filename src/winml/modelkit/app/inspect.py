@@ -1,21 +1,40 @@
-"""`winml inspect`: what a model file holds."""
+"""`winml inspect`: what a model file holds, or what a Hugging Face model says of itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from winml.modelkit.app.models import model_argument
+from winml.modelkit.core import model_ref
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/inspect/1"
+FOLDER_SCHEMA = "winml/inspect-folder/1"
 TIMEOUT_S = 600.0
 
 
 def inspect(model: str, *, dims: dict[str, int]) -> dict[str, Any]:
     """Read the model in a worker, where a file that breaks the parser breaks nothing else."""
+    ref = model_ref.parse(model)
+    if ref.is_exported:
+        return _described(ref, dims)
     path = model_argument(model).path
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         described = worker.call(
             "graph.describe", {"path": str(path), "dims": dims}, timeout_s=TIMEOUT_S, what=f"reading `{path.name}`"
         )
     return {"schema": SCHEMA, "ok": True, "model": model, **described}
+
+
+def _described(ref: ModelRef, dims: dict[str, int]) -> dict[str, Any]:
+    """What config.json and the headers of the weights say; nothing is imported or loaded for it."""
+    if dims:
+        raise RequestError("`--dim` is for ONNX models", hint="drop it, or export the model first")
+    from winml.modelkit.app.exported import hub_weights, locate
+    from winml.modelkit.stages.export.describe import describe
+
+    located = locate(ref, weights=False)
+    weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
+    return {"schema": FOLDER_SCHEMA, "ok": True, "model": located.word, **describe(located.folder, weights)}

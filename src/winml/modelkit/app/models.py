@@ -1,17 +1,22 @@
-"""What `-m` may name: a model file, or a build folder with its session section."""
+"""What `-m` may name, as a file that can be opened: Hugging Face models are exported on the way."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.config import EvalSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.model_ref import ModelRef
+
+if TYPE_CHECKING:
+    from winml.modelkit.app.exported import Exporting
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,23 @@ def _sections(config: Path) -> tuple[SessionSection, EvalSection | None]:
         raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
 
 
-def model_argument(path: str) -> ModelArgument:
-    """The model behind a path."""
-    folder = Path(path)
-    if folder.is_dir() and (folder / MODEL).is_file():
+def model_argument(word: str, exporting: Exporting | None = None) -> ModelArgument:
+    """The model behind a word: a path, or a model of the hub."""
+    ref = model_ref.parse(word)
+    if ref.kind == "build":
+        folder = Path(ref.source)
         config = folder / CONFIG
         section, judged = _sections(config) if config.is_file() else (SessionSection(), None)
         return ModelArgument(require_model_file(folder / MODEL), section, judged)
-    return ModelArgument(require_model_file(path), SessionSection())
+    return ModelArgument(_file(ref, exporting), SessionSection())
+
+
+def _file(ref: ModelRef, exporting: Exporting | None) -> Path:
+    if ref.kind == "file":
+        return require_model_file(ref.source)
+    # Stages bring modules that an ONNX file does not need.
+    from winml.modelkit.app import exported
+
+    if ref.kind == "hub-file":
+        return require_model_file(exported.fetched_file(ref))
+    return exported.exported_model(ref, exporting).path

@@ -138,6 +138,7 @@ class Gate:
             "task": self._request.task,
             "metric": None,
             "limits": self._request.judging.limits,
+            "least": self._request.judging.min_metric is not None,
             "output": None,
             "reference": True,
             "strict_ep": False,

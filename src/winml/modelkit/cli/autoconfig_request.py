@@ -61,7 +61,14 @@ def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> Da
     if source is None:
         return None
     columns = parse_pairs(given["columns"], option="--column", example="text=sentence")
-    return DataSection(source, limit=limit, seed=given["seed"], columns=columns, processor=given["processor"])
+    return DataSection(
+        source,
+        limit=limit,
+        seed=given["seed"],
+        columns=columns,
+        processor=given["processor"],
+        length=given["length"],
+    )
 
 
 def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
@@ -73,7 +80,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         ep=given["ep"],
         device=given["device"],
         objective=given["objective"],
-        data=_data(given["data"], given, limit=given["limit"]),
+        data=_data(given["data"], given, limit=given["samples"]),
         task=given["task"],
         min_metric=given["min_metric"],
         max_drop=given["max_drop"],

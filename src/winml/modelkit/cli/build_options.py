@@ -19,6 +19,25 @@ calibration_options = stacked(
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
 )
 
+export_options = stacked(
+    click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: what it was saved for)."),
+    click.option("--part", metavar="PART", help="One part of a composite model; `model` is the whole."),
+    click.option(
+        "--exporter",
+        type=click.Choice(["transformers", "legacy"]),
+        default="transformers",
+        show_default=True,
+        help="How PyTorch becomes ONNX.",
+    ),
+    click.option(
+        "--shape", "shapes", multiple=True, metavar="NAME=N[,N…]", help="Fix an axis (sequence=64) or a whole input."
+    ),
+    click.option("--dynamic-axes", metavar="NAMES", help="Axes that stay open, as batch,sequence; or `none`."),
+    click.option("--input-specs", metavar="FILE", help="JSON with shape, dtype, low and high of inputs, by name."),
+    click.option("--no-parity", is_flag=True, help="Do not compare an export with PyTorch."),
+    click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a Hugging Face model."),
+)
+
 build_options = stacked(
     target_options,
     click.option(
@@ -45,8 +64,9 @@ build_options = stacked(
 NAMES = (
     "target", "ep", "device", "precision", "data", "calibration", "samples", "columns", "processor", "seed", "no_quant",
     "no_optimize", "level", "enable", "disable", "opset", "dims", "compiled", "threads", "ep_options",
+    "task", "part", "exporter", "shapes", "dynamic_axes", "input_specs", "no_parity",
 )  # fmt: skip
-"""The parameters of `build_options`."""
+"""The parameters that make a config; who trusts a model's code says so beside a config too."""
 
 
 def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
@@ -75,6 +95,24 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
         compile=given["compiled"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
+        export=export_request(given),
+    )
+
+
+def export_request(given: dict[str, Any]) -> Any:
+    """How a Hugging Face model is to be exported."""
+    from winml.modelkit.cli.words import axis_names, input_specs, shapes
+    from winml.modelkit.stages.export.resolve import ExportOptions
+
+    return ExportOptions(
+        task=given["task"],
+        part=given["part"],
+        exporter=given["exporter"],
+        shapes=shapes(given["shapes"]),
+        dynamic_axes=axis_names(given["dynamic_axes"]),
+        input_specs=input_specs(given["input_specs"]),
+        verify=not given["no_parity"],
+        trust_remote_code=given["trust_remote_code"],
     )
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "sys": ("winml.modelkit.cli.commands.sys", "Show what this machine has and, for the rest, why not."),
-    "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model file holds."),
+    "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model holds."),
     "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
+    "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and compare the two."),
+    "catalog": ("winml.modelkit.cli.commands.catalog", "Show families of models, their tasks, and what was proven."),
     "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
-    "build": ("winml.modelkit.cli.commands.build", "Optimize, quantize and compile a model for a target."),
+    "build": ("winml.modelkit.cli.commands.build", "Export, optimize, quantize, compile for a target."),
     "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),
     "quantize": ("winml.modelkit.cli.commands.quantize", "Quantize a model and compare its outputs."),
     "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),

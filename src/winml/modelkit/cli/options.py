@@ -32,8 +32,27 @@ target_options = stacked(
     click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; the best provider here is used."),
 )
 
+_REVISION = "winml.revision"
+
+
+def _keep_revision(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    context.meta[_REVISION] = value
+
+
 model_options = stacked(
-    click.option("-m", "--model", metavar="FILE", help="The ONNX model."),
+    click.option(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        help="An ONNX file, a build folder, or a Hugging Face model: its folder, ORG/NAME, or ORG/NAME/FILE.onnx.",
+    ),
+    click.option(
+        "--revision",
+        metavar="REV",
+        callback=_keep_revision,
+        expose_value=False,
+        help="Branch, tag or commit of a model of the hub; also written ORG/NAME@REV.",
+    ),
     click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
 )
 
@@ -64,11 +83,21 @@ def examples(*lines: str) -> str:
 
 
 def chosen_model(model: str | None, sample: bool) -> str:
-    """The model a command works on: `-m FILE` or `--sample`."""
+    """The model a command works on: `-m MODEL`, at its revision, or `--sample`."""
     if sample == (model is not None):
-        raise click.UsageError("name a model with `-m FILE`, or use `--sample`, and not both")
+        raise click.UsageError("name a model with `-m MODEL`, or use `--sample`, and not both")
     if model is not None:
-        return model
+        return at_revision(model)
     from winml.modelkit import sample as sample_files
 
     return str(sample_files.MODEL)
+
+
+def at_revision(model: str) -> str:
+    """The word for a model at the revision that `--revision` names."""
+    revision = click.get_current_context().meta.get(_REVISION)
+    if revision is None:
+        return model
+    from winml.modelkit.core.model_ref import parse
+
+    return str(parse(model).at(revision))

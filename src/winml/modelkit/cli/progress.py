@@ -171,7 +171,7 @@ class StageProgress(LineProgress):
 
 def _how_far(event: dict[str, Any]) -> str:
     """An event of a stage in words: its numbers, and the name of the part it is at."""
-    name = event.get("name") or event.get("pass") or event.get("op") or event["event"]
+    name = event.get("name") or event.get("pass") or event.get("op") or event.get("step") or event["event"]
     done, total = event.get("done"), event.get("total")
     return f"{name} {done} of {total}" if done is not None and total is not None else str(name)
 

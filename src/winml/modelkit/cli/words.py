@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,43 @@ def dimensions(words: Iterable[str]) -> dict[str, int]:
             raise RequestError(f"dimension `{name}` must be at least 1 but got `{value[:40]}`")
         parsed[name] = int(value)
     return parsed
+
+
+def shapes(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """`NAME=N[,N…]` words: the size of an axis, or the shape of an input."""
+    parsed = {}
+    for name, value in parse_pairs(words, option="--shape", example="sequence=64").items():
+        sizes = value.split(",")
+        if not all(is_whole(size) and int(size) >= 1 for size in sizes):
+            raise RequestError(
+                f"--shape `{name}` must be sizes from 1 but got `{value[:40]}`", hint="for example `--shape ids=2,64`"
+            )
+        parsed[name] = tuple(map(int, sizes))
+    return parsed
+
+
+def axis_names(word: str | None) -> tuple[str, ...] | None:
+    """`batch,sequence`, or `none` for no axis; None when nothing was said."""
+    if word is None:
+        return None
+    return () if word.strip() == "none" else tuple(name.strip() for name in word.split(",") if name.strip())
+
+
+def input_specs(path: str | None) -> dict[str, Any]:
+    """The JSON object in a file of input specs."""
+    if path is None:
+        return {}
+    try:
+        value = json.loads(Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise RequestError(f"input specs not found: `{path}`") from error
+    except (OSError, ValueError) as error:
+        raise RequestError(f"`{path}` is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise RequestError(
+            f"`{path}` must map inputs to their specs", hint='for example {"input_ids": {"shape": ["batch", 32]}}'
+        )
+    return value
 
 
 def _bounds(word: str, text: str) -> tuple[int, int]:

@@ -12,10 +12,25 @@ from typing import Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.sections import choice, flag, key, names, number, optional, section, sizes, text, whole, words
+from winml.modelkit.core.sections import (
+    choice,
+    each,
+    flag,
+    key,
+    names,
+    number,
+    optional,
+    section,
+    sizes,
+    text,
+    whole,
+    words,
+)
 
 SCHEMA = "winml/build-config/1"
 
+HUB = "hf:"
+"""How a file of a data set of the Hugging Face hub begins: `hf:ORG/NAME/FILE[@REVISION]`."""
 RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""
 
@@ -25,7 +40,7 @@ class DataSection:
     """Where samples come from and how they become inputs."""
 
     source: str = key(text)
-    """A file or folder, or `random`."""
+    """A file or folder, `hf:ORG/NAME/FILE[@REVISION]`, or `random`."""
     limit: int | None = key(optional(whole(1)), None)
     """How many samples to use, chosen with the seed; null uses all."""
     seed: int = key(whole(0), 0)
@@ -40,9 +55,49 @@ class DataSection:
 
     def absolute(self) -> DataSection:
         """The section by paths that mean the same in any folder."""
-        source = self.source if self.source == RANDOM else str(Path(self.source).absolute())
+        elsewhere = self.source == RANDOM or self.source.startswith(HUB)
+        source = self.source if elsewhere else str(Path(self.source).absolute())
         processor = None if self.processor is None else str(Path(self.processor).absolute())
         return replace(self, source=source, processor=processor)
+
+
+def _axis(value: Any, where: str) -> int | str:
+    """A size, or the name of an axis that stays open."""
+    return text(value, where) if isinstance(value, str) else int(whole(1)(value, where))
+
+
+@dataclass(frozen=True)
+class InputSection:
+    """An input of a model that is exported, with the values that samples of it have."""
+
+    name: str = key(text)
+    dtype: str = key(choice("float32", "int64", "bool"), "float32")
+    shape: tuple[int | str, ...] = key(each(_axis), ())
+    """Sizes, and names of the axes that stay open."""
+    low: float = key(number(-1e9, 1e9), -1.0)
+    high: float = key(number(-1e9, 1e9), 1.0)
+    """Values lie from `low` to `high`, for whole numbers both included."""
+    values: str = key(choice("random", "padding", "positions"), "random")
+    """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …"""
+
+
+@dataclass(frozen=True)
+class ExportSection:
+    """How a Hugging Face model becomes ONNX."""
+
+    task: str = key(text)
+    part: str = key(text, "model")
+    """Which part of a composite model; `model` is the whole."""
+    exporter: str = key(choice("transformers", "legacy"), "transformers")
+    opset: int = key(whole(17, 24), 20)
+    attention: str = key(choice("eager", "sdpa"), "eager")
+    """How attention is traced; `eager` gives the smaller graph."""
+    inputs: tuple[InputSection, ...] = key(each(section(InputSection)), ())
+    sizes: dict[str, int] = key(sizes, factory=dict)
+    """Sizes of open axes in the sample that is traced."""
+    seed: int = key(whole(0), 0)
+    verify: bool = key(flag, True)
+    """Whether outputs are compared with those of PyTorch."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +181,6 @@ def _schema(value: Any, where: str) -> str:
     raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}", hint="`winml config` writes a config")
 
 
-def _nothing(value: Any, where: str) -> None:
-    if value is not None:
-        raise RequestError(f"`{where}` must be null: an ONNX model is not exported")
-
-
 @dataclass(frozen=True)
 class BuildConfig:
     """Everything a build needs besides the machine."""
@@ -140,7 +190,7 @@ class BuildConfig:
     target: str = key(text, "cpu")
     precision: str = key(text, "fp32")
     """The word the quantize section was made from."""
-    export: None = key(_nothing, None)
+    export: ExportSection | None = key(optional(section(ExportSection)), None)
     optimize: OptimizeSection | None = key(optional(section(OptimizeSection)), None)
     quantize: QuantizeSection | None = key(optional(section(QuantizeSection)), None)
     compile: CompileSection | None = key(optional(section(CompileSection)), None)

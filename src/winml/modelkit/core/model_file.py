@@ -17,10 +17,13 @@ def require_model_file(path: str | os.PathLike[str]) -> Path:
         if file.is_dir():
             raise ModelFileError(
                 f"model `{path}` is a directory",
-                hint="name the .onnx file, or a folder with model.onnx",
+                hint="name the .onnx file, a folder with model.onnx, or one with config.json and weights",
             )
         if not file.exists():
-            raise ModelFileError(f"model file not found: `{path}`", hint="`-m` takes the path of an .onnx file")
+            raise ModelFileError(
+                f"model file not found: `{path}`",
+                hint="`-m` takes an .onnx file, a folder, or a model of the Hugging Face hub as ORG/NAME",
+            )
         if not file.is_file():
             raise ModelFileError(f"model `{path}` is not a regular file", hint="save the model to a file first")
         with file.open("rb") as stream:

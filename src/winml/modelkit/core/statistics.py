@@ -33,6 +33,11 @@ def std(values: Sequence[float]) -> float | None:
     return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
 
 
+def sqnr_db(relative: float) -> float:
+    """Signal to quantization noise ratio behind a relative error above zero."""
+    return -20.0 * math.log10(relative)
+
+
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """Continued fraction of the incomplete beta function (modified Lentz)."""
     tiny = 1e-300

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.config import HUB, RANDOM, DataSection
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.data import folders, npz, synthetic, tables
-from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
+from winml.modelkit.data.samples import Form, Found, Sample, Wanted
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
@@ -58,15 +58,27 @@ def _readable() -> Iterator[None]:
         raise UnavailableError(f"{(error.strerror or 'the system refused').lower()}: `{error.filename}`") from error
 
 
-def _kind(source: str) -> str:
-    path = Path(source)
+def _path(source: str) -> Path:
+    """Where data lies on this machine; a file of the hub is fetched."""
+    if source.startswith(HUB):
+        # Files of this machine need neither the module nor what it asks.
+        from winml.modelkit.data import hub
+
+        return hub.data_file(source)
+    return Path(source)
+
+
+def _kind(source: str, path: Path) -> str:
     if source == RANDOM:
         return RANDOM
     if path.is_dir():
         return FOLDER
     if path.suffix.lower() not in READERS:
         known = ", ".join(name for name in READERS if name.startswith("."))
-        raise DataError(f"`{source}` is no data that is known here", hint=f"known: a folder of images, {known}")
+        raise DataError(
+            f"`{source}` is no data that is known here",
+            hint=f"known: a folder of images, {known}, and such a file of the hub as `hf:ORG/NAME/FILE`",
+        )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`")
     return path.suffix.lower()
@@ -91,17 +103,18 @@ def open_dataset(
     *,
     model_folder: Path | None,
     labels: bool,
-    pairs: Pairs = "joined",
+    form: Form = "joined",
 ) -> Dataset:
     """The data of a section for a model with these inputs; every sample fits it with batch dimension 1.
 
     With `labels` every sample has one, as it stands in the data. `model_folder` is where the tokenizer or image
     processor lies unless the section names another folder.
     """
-    kind = _kind(section.source)
+    path = _path(section.source)
+    kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](Wanted(section, Path(section.source), inputs, folder, labels, pairs))
+        found = READERS[kind](Wanted(section, path, inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data.images import image_encoder
+from winml.modelkit.data.images import ImageEncoder, image_encoder
+from winml.modelkit.data.prompts import PromptEncoder, class_list, prompt_encoder
 from winml.modelkit.data.samples import Found, Sample, Wanted
 from winml.modelkit.data.selection import chosen, stratified
 from winml.modelkit.store import digest
@@ -31,6 +32,12 @@ def _class(folder: Path, image: Path) -> str:
     return parts[0]
 
 
+def _encoder(wanted: Wanted, classes: list[str]) -> ImageEncoder | PromptEncoder:
+    if wanted.form == "prompts":
+        return prompt_encoder(wanted, class_list(classes, str(wanted.path)))
+    return image_encoder(wanted)
+
+
 def read(wanted: Wanted) -> Found:
     """Samples from image files; with labels, the name of the folder they lie in."""
     folder, section = wanted.path, wanted.section
@@ -38,7 +45,7 @@ def read(wanted: Wanted) -> Found:
     if not images:
         raise DataError(f"`{folder}` has no images", hint=f"known endings: {', '.join(sorted(ENDINGS))}")
     classes = [_class(folder, image) for image in images] if wanted.labels else []
-    encoder = image_encoder(wanted)
+    encoder = _encoder(wanted, classes)
     indices = (
         stratified(classes, section.limit, section.seed)
         if wanted.labels
@@ -48,10 +55,11 @@ def read(wanted: Wanted) -> Found:
     def samples() -> Iterator[Sample]:
         for index in indices:
             where = f"`{images[index]}`"
-            made = encoder.encode(images[index].read_bytes(), where)
-            yield Sample(made, classes[index] if classes else None, where=where)
+            made = encoder.image(images[index].read_bytes(), where)
+            yield made.labelled(classes[index] if classes else None, where)
 
     used = [images[index] for index in indices]
     content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}
-    notes = (f"{others} files of `{folder}` are no images by their ending and are left out",) if others else ()
+    left = f"{others} files of `{folder}` are no images by their ending and are left out" if others else None
+    notes = tuple(note for note in (left, encoder.note) if note)
     return Found(len(indices), samples, {**content, **encoder.files}, notes=notes)

@@ -19,6 +19,7 @@ HINT = (
 _KINDS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 _BILINEAR, _BICUBIC, _LAST_FILTER = 2, 3, 5
 _HALF = (0.5, 0.5, 0.5)
+_IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _CLIP_MEAN, _CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 _WARP_FROM = 384
 """ConvNext squeezes images of this size and above instead of cropping them."""
@@ -29,6 +30,9 @@ _KNOWN = frozenset(
 )
 _SWITCHES = ("do_", "rescale_offset")
 """Keys that begin like this ask for a step."""
+_ALONE = frozenset({"do_pad", "do_convert_annotations"})
+"""Steps that do nothing to a single image without its annotations."""
+_REDUCE = ("do_reduce_labels", "reduce_labels")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,12 @@ class Family:
     resample: int = _BILINEAR
     mean: tuple[float, ...] = _HALF
     std: tuple[float, ...] = _HALF
+    longest: int | None = None
+    """The longest edge of images that keep their proportions."""
+    multiple: int = 1
+    """Edges of such images are cut to a multiple of this."""
+    further: frozenset[str] = frozenset()
+    """Further steps it may be asked for."""
 
 
 FAMILIES: dict[str, Family] = {
@@ -54,6 +64,9 @@ FAMILIES: dict[str, Family] = {
     "Bit": Family(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
     "MobileNetV1": Family(256, False, crop_size=224),
     "MobileNetV2": Family(256, False, crop_size=224),
+    "Segformer": Family(512, True, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, further=frozenset(_REDUCE)),
+    "Detr": Family(800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, further=_ALONE),
+    "Yolos": Family(800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, multiple=16, further=_ALONE),
 }
 """Processors whose steps are the ones below, by the first part of their name."""
 
@@ -69,6 +82,11 @@ class Steps:
     scale: float | None
     mean: tuple[float, ...] | None
     std: tuple[float, ...] | None
+    longest: int | None = None
+    """With a shortest edge: what the longest may be, at the cost of the shortest."""
+    multiple: int = 1
+    reduce_labels: bool = False
+    """Whether class 0 of a mask is none and the others count from there."""
 
 
 class _Config:
@@ -77,12 +95,13 @@ class _Config:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._values = processor.read_object(path)
-        self._refuse_unknown_steps()
 
-    def _refuse_unknown_steps(self) -> None:
+    def refuse_unknown_steps(self, family: Family) -> None:
         for key, value in self._values.items():
-            if key.startswith(_SWITCHES) and value and key not in _KNOWN:
+            if key.startswith(_SWITCHES) and value and key not in _KNOWN | family.further:
                 raise DataError(f"`{self._path}` asks for `{key}`, which is not known here", hint=f"known: {_steps()}")
+        if family.longest is not None and self._values.get("pad_size") is not None:
+            raise DataError(f"`{self._path}` asks for `pad_size`, which is not known here")
 
     def wrong(self, key: str, must: str) -> DataError:
         return DataError(f"`{key}` of `{self._path}` must {must} but is {self._values[key]!r}")
@@ -133,15 +152,28 @@ class _Config:
             raise self.wrong(key, "be a list of numbers")
         return tuple(float(v) for v in found)
 
-    def size(self, key: str, default: Any, *, square: bool) -> int | tuple[int, int]:
+    def longest(self, family: Family) -> int | None:
+        """The longest edge an image may have; only for families that keep its proportions."""
+        if family.longest is None:
+            return None
+        size = self._values.get("size")
+        value = size.get("longest_edge") if isinstance(size, dict) else self._values.get("max_size")
+        if value is None:
+            return None if isinstance(size, dict) else family.longest
+        if type(value) is not int or value < 1:
+            raise self.wrong("size" if isinstance(size, dict) else "max_size", "hold a size in pixels")
+        return value
+
+    def size(self, key: str, default: Any, *, square: bool, longest: bool = False) -> int | tuple[int, int]:
         """Height and width, or the size of the shortest edge."""
         value = self._values.get(key)
         value = default if value is None else value
         edges = [value, value] if isinstance(value, int) else value
         if isinstance(value, dict):
-            edges = [value[name] for name in ("height", "width", "shortest_edge") if name in value]
-            square = "height" in value
-            if len(value) != len(edges) or len(edges) != (2 if square else 1):
+            known = {name: edge for name, edge in value.items() if not (longest and name == "longest_edge")}
+            edges = [known[name] for name in ("height", "width", "shortest_edge") if name in known]
+            square = "height" in known
+            if len(known) != len(edges) or len(edges) != (2 if square else 1):
                 raise self.wrong(key, "hold `height` and `width`, or `shortest_edge`")
         if not isinstance(edges, list) or not edges or not all(type(e) is int and 0 < e < 1 << 15 for e in edges):
             raise self.wrong(key, "be a size in pixels")
@@ -158,10 +190,11 @@ def read_steps(path: Path) -> Steps:
     """The steps a preprocessor_config.json asks for."""
     config = _Config(path)
     family = config.family()
+    config.refuse_unknown_steps(family)
     resize: int | tuple[int, int] | None = None
     crop: tuple[int, int] | None = None
     if config.flag("do_resize", True):
-        resize = config.size("size", family.size, square=family.square)
+        resize = config.size("size", family.size, square=family.square, longest=family.longest is not None)
     if family.crop_pct is not None:
         if isinstance(resize, int):
             resize, crop = _by_share(resize, config.number("crop_pct", family.crop_pct))
@@ -176,6 +209,9 @@ def read_steps(path: Path) -> Steps:
         scale=config.number("rescale_factor", 1 / 255) if config.flag("do_rescale", True) else None,
         mean=config.numbers("image_mean", family.mean) if normalize else None,
         std=config.numbers("image_std", family.std) if normalize else None,
+        longest=config.longest(family) if isinstance(resize, int) else None,
+        multiple=family.multiple if isinstance(resize, int) else 1,
+        reduce_labels=any(config.flag(key, False) for key in _REDUCE if key in family.further),
     )
 
 

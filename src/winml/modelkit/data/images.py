@@ -7,6 +7,7 @@ only then pixels become floats. Its torchvision processors resample slightly dif
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,25 @@ from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
 from winml.modelkit.data.image_config import CONFIG, HINT, Steps, read_steps
-from winml.modelkit.data.samples import Wanted
-from winml.modelkit.graph.inputs import Arrays, Input
+from winml.modelkit.data.samples import Sample, Wanted
+from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
+MASK = "pixel_mask"
 
-def _target(width: int, height: int, resize: int | tuple[int, int]) -> tuple[int, int]:
+
+def _target(width: int, height: int, steps: Steps) -> tuple[int, int]:
     """Width and height after resizing."""
-    if isinstance(resize, tuple):
-        return resize[1], resize[0]
-    long = int(resize * max(width, height) / min(width, height))
-    return (resize, long) if width <= height else (long, resize)
+    resize = steps.resize
+    if resize is None or isinstance(resize, tuple):
+        return (width, height) if resize is None else (resize[1], resize[0])
+    least, most, exact = min(width, height), max(width, height), float(resize)
+    if steps.longest is not None and most / least * resize > steps.longest:
+        exact = steps.longest * least / most
+    short, long = (edge - edge % steps.multiple for edge in (round(exact), int(exact * most / least)))
+    if not short:
+        raise DataError(f"an image of {width} x {height} is too narrow for the model's processor")
+    return (short, long) if width <= height else (long, short)
 
 
 def _cropped(pixels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
@@ -44,22 +53,22 @@ def _cropped(pixels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any
     return padded[top : top + size[0], left : left + size[1]]
 
 
-def _decoded(content: bytes, mode: str, where: str) -> Any:
-    """The image upright, in grey or in colour."""
+def decoded(content: bytes, mode: str | None, where: str) -> Any:
+    """The image upright, in grey or in colour; without a mode as it is stored."""
     pil = extra("PIL.Image", name="vision", what="reading images")
     turned = extra("PIL.ImageOps", name="vision", what="reading images").exif_transpose
     try:
         with pil.open(io.BytesIO(content)) as image:
-            return turned(image).convert(mode)
+            upright = turned(image)
+            return upright.copy() if mode is None else upright.convert(mode)
     except (OSError, SyntaxError, ValueError, EOFError, pil.DecompressionBombError) as error:
         raise DataError(f"{where} is not an image that can be read: {error}", hint="remove or replace it") from error
 
 
-def pixels(content: bytes, steps: Steps, *, channels: int, where: str) -> npt.NDArray[Any]:
+def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
     """Channels x height x width after all steps; floats unless no step makes them so."""
-    image = _decoded(content, "L" if channels == 1 else "RGB", where)
     if steps.resize is not None:
-        image = image.resize(_target(image.width, image.height, steps.resize), resample=steps.resample)
+        image = image.resize(_target(image.width, image.height, steps), resample=steps.resample)
     values: npt.NDArray[Any] = np.asarray(image).reshape(image.height, image.width, channels)
     if steps.crop is not None:
         values = _cropped(values, steps.crop)
@@ -80,25 +89,47 @@ class ImageEncoder:
     channels: int
     last: bool
     """Whether the model has its channels last."""
+    mask: Input | None
+    """The input that says which pixels are of the image: all of them, as images are run one at a time."""
     files: dict[str, str]
+    note: str | None = None
 
-    def encode(self, content: bytes, where: str) -> Arrays:
-        made = pixels(content, self.steps, channels=self.channels, where=where)
+    def image(self, content: bytes, where: str) -> Sample:
+        """The image as a sample, with the size it came in."""
+        image = decoded(content, "L" if self.channels == 1 else "RGB", where)
+        made = pixels(image, self.steps, channels=self.channels)
         if self.spec.dtype.startswith("float"):
             made = made.astype(np.float32)
-        return {self.spec.name: as_input(made.transpose(1, 2, 0) if self.last else made, self.spec, where)}
+        inputs = {self.spec.name: as_input(made.transpose(1, 2, 0) if self.last else made, self.spec, where)}
+        if self.mask is not None:
+            inputs[MASK] = as_input(np.ones(made.shape[1:], np.dtype(self.mask.dtype)), self.mask, where)
+        return Sample(inputs, size=(image.height, image.width))
 
 
-def _image_input(inputs: tuple[Input, ...]) -> Input:
-    if len(inputs) != 1 or len(inputs[0].shape) != 4:
+def takes_images(inputs: Sequence[Input]) -> bool:
+    """Whether a model takes an image, and nothing else but which pixels are of it."""
+    return sorted(len(i.shape) for i in inputs if i.name != MASK) == [4]
+
+
+def _image_input(inputs: Sequence[Input]) -> Input:
+    if not takes_images(inputs):
         words = ", ".join(f"`{i.name}` {list(i.shape)}" for i in inputs) or "none"
         raise DataError(f"images are for a model with one input of four dimensions; this one takes {words}")
-    return inputs[0]
+    return next(i for i in inputs if i.name != MASK)
+
+
+def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | None]:
+    """The steps for a model of one size: images that would keep their proportions are squeezed, which is told."""
+    height, width = spec.shape[1:3] if last else spec.shape[2:]
+    if steps.longest is None or not isinstance(height, int) or not isinstance(width, int):
+        return steps, None
+    note = f"images are squeezed to {height} x {width}, the size of the model; its processor would keep proportions"
+    return replace(steps, resize=(height, width), longest=None, multiple=1), note
 
 
 def image_encoder(wanted: Wanted) -> ImageEncoder:
     """The encoder for a model, by the processor beside it."""
-    spec = _image_input(tuple(wanted.inputs))
+    spec = _image_input(wanted.inputs)
     path = processor.find(wanted.folder, CONFIG)
     if path is None:
         where = f" in `{wanted.folder}`" if wanted.folder else ""
@@ -108,7 +139,9 @@ def image_encoder(wanted: Wanted) -> ImageEncoder:
     count = channels if isinstance(channels, int) else 3
     if count not in (1, 3):
         raise DataError(f"input `{spec.name}` has {count} channels; images have 1 or 3")
-    return ImageEncoder(spec, _for_channels(read_steps(path), count, path), count, last, {CONFIG: digest.of_file(path)})
+    steps, note = _for_shape(_for_channels(read_steps(path), count, path), spec, last=last)
+    mask = next((i for i in wanted.inputs if i.name == MASK), None)
+    return ImageEncoder(spec, steps, count, last, mask, {CONFIG: digest.of_file(path)}, note)
 
 
 def _for_channels(steps: Steps, channels: int, path: Path) -> Steps:

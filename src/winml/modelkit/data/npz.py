@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.arrays import as_input
-from winml.modelkit.data.samples import Found, Sample, Wanted
+from winml.modelkit.data.samples import DATA, Found, Sample, Wanted
 from winml.modelkit.data.selection import chosen
 from winml.modelkit.store import digest
 
@@ -138,7 +138,7 @@ def _count(arrays: Sequence[_Array], path: Path) -> int:
 def read(wanted: Wanted) -> Found:
     """Samples from arrays named like the inputs, and `label` or `labels`; the first dimension counts samples."""
     arrays = _arrays(wanted.path)
-    runs = [_inputs(arrays, wanted, ending) for ending in (("", PAIR) if wanted.pairs == "apart" else ("",))]
+    runs = [_inputs(arrays, wanted, ending) for ending in (("", PAIR) if wanted.form == "apart" else ("",))]
     label = arrays[_label_name(arrays, wanted)] if wanted.labels else None
     used = [a for run in runs for a in run.values()] + ([label] if label else [])
     indices = chosen(_count(used, wanted.path), wanted.section.limit, wanted.section.seed)
@@ -158,4 +158,4 @@ def read(wanted: Wanted) -> Found:
     columns = {spec.name: runs[0][spec.name].name for spec in wanted.inputs}
     if label:
         columns["label"] = label.name
-    return Found(len(indices), samples, {wanted.path.name: digest.of_file(wanted.path)}, columns)
+    return Found(len(indices), samples, {DATA: digest.of_file(wanted.path)}, columns)

@@ -10,11 +10,20 @@ from typing import Any, Literal
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.graph.inputs import Arrays, Input
 
-Pairs = Literal["joined", "apart", "question"]
-"""What two texts of one sample are: one input together, two runs of the model, or a question with its context."""
+Form = Literal["joined", "apart", "question", "words", "speech", "mask", "prompts"]
+"""What a sample is made of.
+
+`joined`: an image, a text, or two texts that are one input; `apart`: two texts, a run of the model each; `question`: a
+question with its context; `words`: a text that the data has split into words; `speech`: a recording; `mask`: an image,
+with a second one for its label; `prompts`: an image or a text, with a text for each class of the data.
+"""
 
 Spans = tuple[tuple[int, int] | None, ...]
 """Where each token lies in the context, by characters; None for tokens that are not of the context."""
+
+
+DATA = "*"
+"""The data file among what samples are made of: what it is called makes no difference."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,12 @@ class Sample:
     """With a context: one entry per run."""
     where: str = "a sample"
     """How to name it in errors."""
+    words: tuple[int | None, ...] = ()
+    """The word that each token is of; None for tokens that are of none."""
+    size: tuple[int, int] | None = None
+    """Height and width of the image before any step."""
+    classes: tuple[str, ...] = ()
+    """What the prompts stand for, in their order."""
 
     def labelled(self, label: Any, where: str) -> Sample:
         return replace(self, label=label, where=where)
@@ -45,7 +60,7 @@ class Wanted:
     folder: Path | None
     """Where the tokenizer or the image processor is looked for."""
     labels: bool
-    pairs: Pairs
+    form: Form = "joined"
 
 
 @dataclass(frozen=True)

@@ -6,33 +6,16 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.data.arrays import as_input
-from winml.modelkit.data.images import image_encoder
-from winml.modelkit.data.samples import Found, Pairs, Sample, Wanted
+from winml.modelkit.data.prompts import class_list
+from winml.modelkit.data.row_plans import Columns, Plan, Row, file_of, plan_for, value_of
+from winml.modelkit.data.samples import DATA, Found, Sample, Wanted
 from winml.modelkit.data.selection import chosen
-from winml.modelkit.data.text import TextEncoder, text_encoder
-from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
-
-Row = dict[str, Any]
-
-ROLES: dict[str, tuple[str, ...]] = {
-    "text": ("text", "sentence", "sentence1", "question", "premise"),
-    "text_pair": ("text_pair", "sentence2", "context", "hypothesis"),
-    "image": ("image", "image_path", "file", "path"),
-    "label": ("label", "labels", "score", "answers", "answer"),
-}
-"""Role of a column -> names it is found by when nobody names it."""
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[Row]:
@@ -85,133 +68,6 @@ def _rows(path: Path) -> Iterator[Row]:
         raise DataError(f"`{path}` cannot be read as a table: {error}") from error
 
 
-class _Columns:
-    """Which column plays which role."""
-
-    def __init__(self, wanted: Wanted, present: list[str]) -> None:
-        self._wanted = wanted
-        self._present = present
-        known = [*ROLES, *(i.name for i in wanted.inputs)]
-        for role in wanted.section.columns:
-            if role not in known:
-                raise DataError(f"a column cannot be for `{role}`", hint=did_you_mean(role, known))
-
-    def find(self, role: str) -> str | None:
-        """The column for a role: the one that was named, or one with a usual name."""
-        given = self._wanted.section.columns.get(role)
-        if given is not None and given not in self._present:
-            raise DataError(f"`{self._wanted.path}` has no column `{given}`", hint=did_you_mean(given, self._present))
-        names = (given,) if given else ROLES.get(role, (role,))
-        return next((name for name in names if name in self._present), None)
-
-    def need(self, role: str) -> str:
-        found = self.find(role)
-        if found is None:
-            raise DataError(
-                f"`{self._wanted.path}` has no column for `{role}`",
-                hint=f"it has: {', '.join(self._present) or 'none'}; name it with `--column {role}=NAME`",
-            )
-        return found
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """How a row becomes a sample, and what that takes."""
-
-    encode: Callable[[Row, str], Sample]
-    columns: dict[str, str]
-    files: dict[str, str] = field(default_factory=dict)
-    note: str | None = None
-    file: Callable[[Row, str], Path] | None = None
-    """The file a row names, which is part of the data."""
-
-
-def _value(row: Row, column: str, where: str) -> Any:
-    if row.get(column) is None:
-        raise DataError(f"{where} has no `{column}`")
-    return row[column]
-
-
-def _text(row: Row, column: str, where: str) -> str:
-    value = _value(row, column, where)
-    if not isinstance(value, str):
-        raise DataError(f"`{column}` of {where} must be text but is {value!r:.80}")
-    return value
-
-
-def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
-    value = _value(row, column, where)
-    try:
-        array = np.asarray(json.loads(value) if isinstance(value, str) and spec.dtype != "str" else value)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
-    # Text has no way to tell 1 from 1.0.
-    return as_input(
-        array.astype(np.float64) if array.dtype.kind in "iu" and spec.dtype.startswith("float") else array, spec, where
-    )
-
-
-def _by_input(wanted: Wanted, columns: dict[str, str]) -> _Plan:
-    """Values that are inputs as they stand."""
-
-    def encode(row: Row, where: str) -> Sample:
-        return Sample({spec.name: _array(row, columns[spec.name], spec, where) for spec in wanted.inputs})
-
-    return _Plan(encode, columns)
-
-
-def _by_image(wanted: Wanted, column: str) -> _Plan:
-    """Files named in a column, relative to the table."""
-    encoder = image_encoder(wanted)
-
-    def file(row: Row, where: str) -> Path:
-        path = wanted.path.parent / _text(row, column, where)
-        if not path.is_file():
-            raise DataError(f"the image of {where} is not there: `{path}`")
-        return path
-
-    def encode(row: Row, where: str) -> Sample:
-        path = file(row, where)
-        return Sample(encoder.encode(path.read_bytes(), f"`{path}`"))
-
-    return _Plan(encode, {"image": column}, encoder.files, file=file)
-
-
-def _text_sample(encoder: TextEncoder, pairs: Pairs, texts: list[str], where: str) -> Sample:
-    if pairs == "question":
-        runs, spans = encoder.windows(texts[0], texts[1], where)
-        return Sample(runs[0], None, runs[1:], texts[1], spans)
-    if pairs == "apart":
-        first, second = (encoder.encode([text], where) for text in texts)
-        return Sample(first, None, (second,))
-    return Sample(encoder.encode(texts, where))
-
-
-def _by_text(wanted: Wanted, columns: _Columns) -> _Plan:
-    used = {"text": columns.need("text")}
-    second = columns.find("text_pair") if wanted.pairs == "joined" else columns.need("text_pair")
-    if second is not None:
-        used["text_pair"] = second
-    encoder = text_encoder(wanted)
-
-    def encode(row: Row, where: str) -> Sample:
-        return _text_sample(encoder, wanted.pairs, [_text(row, name, where) for name in used.values()], where)
-
-    return _Plan(encode, used, encoder.files, encoder.note)
-
-
-def _plan(wanted: Wanted, columns: _Columns) -> _Plan:
-    """Ready inputs where every input has its column, else images for an image model, else texts."""
-    ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
-    named = {name: column for name, column in ready.items() if column is not None}
-    if wanted.pairs == "joined" and len(named) == len(ready):
-        return _by_input(wanted, named)
-    image = columns.find("image")
-    if image is not None and [len(spec.shape) for spec in wanted.inputs] == [4]:
-        return _by_image(wanted, image)
-    return _by_text(wanted, columns)
-
-
 def _count(path: Path) -> tuple[int, list[str]]:
     """How many rows there are, and the columns of the first."""
     count, names = 0, list[str]()
@@ -239,22 +95,39 @@ def read(wanted: Wanted) -> Found:
     count, names = _count(path)
     if not count:
         raise DataError(f"`{path}` has no samples")
-    columns = _Columns(wanted, names)
-    plan = _plan(wanted, columns)
+    columns = Columns(wanted, names)
     label = columns.need("label") if wanted.labels else None
+    plan = plan_for(wanted, columns, lambda: _classes(path, columns.need("label")))
     indices = chosen(count, section.limit, section.seed)
 
     def samples() -> Iterator[Sample]:
         for row, where in _chosen_rows(path, indices):
             made = plan.encode(row, where)
-            yield made.labelled(None if label is None else _value(row, label, where), where)
+            yield made.labelled(None if label is None else _label(plan, row, label, where), where)
 
-    content = {path.name: digest.of_file(path), **plan.files}
-    if plan.file is not None:
-        named = (plan.file(row, where) for row, where in _chosen_rows(path, indices))
-        content |= {Path(os.path.relpath(p, path.parent)).as_posix(): digest.of_file(p) for p in named}
+    content = {DATA: digest.of_file(path), **plan.files, **_named_files(path, plan, indices)}
     used = plan.columns if label is None else {**plan.columns, "label": label}
     return Found(len(indices), samples, content, used, (*_taken(used, section), *((plan.note,) if plan.note else ())))
+
+
+def _label(plan: Plan, row: Row, column: str, where: str) -> Any:
+    return value_of(row, column, where) if plan.label is None else plan.label(row, where)
+
+
+def _classes(path: Path, column: str) -> tuple[str, ...]:
+    """The classes that occur in the whole table, also where only some rows are used."""
+    labels = (value_of(row, column, f"sample {index} of `{path}`") for index, row in enumerate(_rows(path)))
+    return class_list(labels, str(path))
+
+
+def _named_files(path: Path, plan: Plan, indices: Sequence[int]) -> dict[str, str]:
+    """Digests of the files that the chosen rows name."""
+    found = {}
+    for row, where in _chosen_rows(path, indices) if plan.named else ():
+        for column in plan.named:
+            file = file_of(path.parent, row, column, where)
+            found[Path(os.path.relpath(file, path.parent)).as_posix()] = digest.of_file(file)
+    return found
 
 
 def _taken(used: dict[str, str], section: DataSection) -> list[str]:

@@ -13,14 +13,15 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
-from winml.modelkit.data.samples import Pairs, Spans, Wanted
+from winml.modelkit.data.samples import Form, Spans, Wanted
 from winml.modelkit.graph.inputs import Arrays, Input
 from winml.modelkit.store import digest
 
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
-DEFAULT_LENGTH: dict[Pairs, int] = {"joined": 128, "apart": 128, "question": 384}
-"""Tokens per run where neither the model nor the user says how many."""
+USUAL_LENGTH = 128
+DEFAULT_LENGTH: dict[Form, int] = {"question": 384, "words": 256}
+"""Tokens per run where neither the model nor the user says how many and the usual ones would cut much."""
 STRIDE = 128
 """Tokens that two windows of a long context share."""
 
@@ -48,15 +49,20 @@ class TextEncoder:
     def _arrays(self, encoding: Any, where: str) -> Arrays:
         return {i.name: as_input(np.asarray(getattr(encoding, FIELDS[i.name])), i, where) for i in self.inputs}
 
-    def _encoded(self, texts: Sequence[str], where: str) -> Any:
+    def _encoded(self, texts: Sequence[Any], where: str, **how: Any) -> Any:
         try:
-            return self.tokenizer.encode(*texts)
+            return self.tokenizer.encode(*texts, **how)
         except Exception as error:  # the tokenizer raises nothing narrower
             raise DataError(f"{where} cannot be tokenized: {error}") from error
 
     def encode(self, texts: Sequence[str], where: str) -> Arrays:
         """One run for one text, or for two that belong together."""
         return self._arrays(self._encoded(texts, where), where)
+
+    def words(self, words: Sequence[str], where: str) -> tuple[Arrays, tuple[int | None, ...]]:
+        """One run for a text that is split already, and the word each token is of; words that are cut have none."""
+        encoding = self._encoded((words,), where, is_pretokenized=True)
+        return self._arrays(encoding, where), tuple(encoding.word_ids)
 
     def windows(self, question: str, context: str, where: str) -> tuple[tuple[Arrays, ...], tuple[Spans, ...]]:
         """As many runs as the context is long, and where their tokens lie in it."""
@@ -112,7 +118,8 @@ def _length(wanted: Wanted, spec: Input, longest: int | None) -> tuple[int, str 
         return fixed, None
     if asked is not None:
         return asked, None
-    length = min(DEFAULT_LENGTH[wanted.pairs], longest or DEFAULT_LENGTH[wanted.pairs])
+    usual = DEFAULT_LENGTH.get(wanted.form, USUAL_LENGTH)
+    length = min(usual, longest or usual)
     return (
         length,
         f"texts have {length} tokens, longer ones are cut and shorter ones filled up: the model leaves it open",
@@ -133,8 +140,8 @@ def _loaded(path: Path) -> Any:
         raise DataError(f"`{path}` is not a tokenizer: {error}") from error
 
 
-def text_encoder(wanted: Wanted) -> TextEncoder:
-    """The encoder for a model, by the tokenizer beside it."""
+def text_encoder(wanted: Wanted, *, split: bool = False) -> TextEncoder:
+    """The encoder for a model, by the tokenizer beside it; `split` for texts that come as words."""
     inputs = tuple(wanted.inputs)
     path = processor.find(wanted.folder, TOKENIZER)
     if path is None:
@@ -146,6 +153,9 @@ def text_encoder(wanted: Wanted) -> TextEncoder:
     beside = processor.find(wanted.folder, SETTINGS)
     settings = processor.read_object(beside) if beside else {}
     tokenizer = _loaded(path)
+    if split and hasattr(tokenizer.pre_tokenizer, "add_prefix_space"):
+        # A space is part of a word to byte-level tokenizers; words of a list come without.
+        tokenizer.pre_tokenizer.add_prefix_space = True
     length, note = _length(wanted, _ids(inputs), _longest(settings))
     most = min(length, _longest(settings) or length)
     _prepare(tokenizer, length, most, _pad_token(tokenizer, settings, path), settings)

@@ -10,10 +10,15 @@ from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data import processor
 from winml.modelkit.evaluate import (
     image_classification,
+    object_detection,
     outputs,
     question_answering,
+    segmentation,
     sentence_similarity,
+    speech_recognition,
     text_classification,
+    token_classification,
+    zero_shot,
 )
 from winml.modelkit.evaluate.labels import CONFIG
 from winml.modelkit.evaluate.task import Task
@@ -23,27 +28,39 @@ TASKS: dict[str, Task] = {
     "text-classification": text_classification.TASK,
     "sentence-similarity": sentence_similarity.TASK,
     "question-answering": question_answering.TASK,
+    "token-classification": token_classification.TASK,
+    "object-detection": object_detection.TASK,
+    "image-segmentation": segmentation.TASK,
+    "automatic-speech-recognition": speech_recognition.TASK,
+    "zero-shot-image-classification": zero_shot.IMAGE_TASK,
+    "zero-shot-classification": zero_shot.TEXT_TASK,
     "outputs": outputs.TASK,
 }
 
 
-def _by_architecture(folder: Path | None) -> Task | None:
+def _architectures(folder: Path | None) -> list[str]:
     path = processor.find(folder, CONFIG)
     named = processor.read_object(path).get("architectures") if path else None
-    for name in named if isinstance(named, list) else []:
+    return [str(name) for name in named] if isinstance(named, list) else []
+
+
+def _guessed(folder: Path | None) -> tuple[Task, str]:
+    """The task of the architecture that the model's config.json names, and why."""
+    names = _architectures(folder)
+    for name in names:
         for task in TASKS.values():
-            if str(name).endswith(task.architectures or ("\0",)):
-                return task
-    return None
+            if name.endswith(task.architectures or ("\0",)):
+                return task, f"task `{task.name}`, because {CONFIG} says `{name}`"
+    raise RequestError(
+        f"`{names[0]}` is for none of the tasks that are known here" if names else "what is the model for?",
+        hint=f"name its task with `--task`: {', '.join(TASKS)}",
+    )
 
 
-def chosen_task(name: str | None, section: DataSection, folder: Path | None) -> Task:
-    """The named task, the one of random data, or the one that the model's config.json is for."""
+def chosen_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
+    """The named task, the one of random data, or the one that the model's config.json is for, which is told."""
     if name is not None:
         if name not in TASKS:
             raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))
-        return TASKS[name]
-    found = TASKS["outputs"] if section.source == RANDOM else _by_architecture(folder)
-    if found is None:
-        raise RequestError("what is the model for?", hint=f"name its task with `--task`: {', '.join(TASKS)}")
-    return found
+        return TASKS[name], None
+    return (TASKS["outputs"], None) if section.source == RANDOM else _guessed(folder)

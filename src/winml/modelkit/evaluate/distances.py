@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from winml.modelkit.core.statistics import median
+from winml.modelkit.core.statistics import median, sqnr_db
 from winml.modelkit.evaluate import saved_outputs
-from winml.modelkit.session.distance import distance_of, sqnr_db
+from winml.modelkit.session.distance import distance_of
 
 _NOT_COMPARABLE: dict[str, Any] = {"equal": False, "max_abs": None, "cosine": None, "relative": None}
 

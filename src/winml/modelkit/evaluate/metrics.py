@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from winml.modelkit.core.intervals import (
     wilson_interval,
 )
 from winml.modelkit.core.statistics import mean
+from winml.modelkit.evaluate import corpus
 
 LEVEL = 0.95
 GOLD = "gold"
@@ -23,15 +25,21 @@ GOLD = "gold"
 MIN_PAIRS = 4
 """Pairs that an interval of a correlation needs."""
 
-Kind = Literal["share", "mean", "pearson", "spearman"]
-Series = Mapping[str, Sequence[float]]
-"""Numbers per sample by name; a share has 0 and 1."""
+MIN_SAMPLES = 8
+"""Samples that an interval of a metric of all samples together needs."""
+
+Kind = Literal["share", "mean", "pearson", "spearman", "ratio", "mean_iou", "map", "map_50"]
+Series = Mapping[str, Sequence[Any]]
+"""What each sample gives, by name: numbers, which are 0 and 1 for a share, or records of classes."""
 Limits = tuple[float, float]
 
 _CORRELATIONS: dict[str, Callable[[Sequence[float], Sequence[float]], float | None]] = {
     "pearson": pearson,
     "spearman": spearman,
 }
+
+
+_TOGETHER = ("ratio", "mean_iou", "map", "map_50")
 
 
 @dataclass(frozen=True)
@@ -41,9 +49,19 @@ class Metric:
     name: str
     kind: Kind
     series: str
+    over: tuple[str, ...] = ()
+    """With a ratio: the series that `series` is a part of; of two, the mean of their sums."""
+    lower: bool = False
+    """Whether less is better."""
 
-    def to_json(self) -> dict[str, str]:
-        return {"name": self.name, "kind": self.kind, "series": self.series}
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "kind": self.kind, "series": self.series, "over": list(self.over), "lower": self.lower
+        }  # fmt: skip
+
+
+def metric_from_json(value: dict[str, Any]) -> Metric:
+    return Metric(**{**value, "over": tuple(value["over"])})
 
 
 def _answer(
@@ -83,8 +101,40 @@ def _correlation(metric: Metric, series: Series) -> dict[str, Any]:
     return _answer(value, limits, len(values), method)
 
 
+def _of(metric: Metric, series: Series) -> corpus.Of:
+    if metric.kind == "ratio":
+        return corpus.ratio(series[metric.series], [series[name] for name in metric.over])
+    if metric.kind == "mean_iou":
+        return corpus.mean_overlap(series[metric.series])
+    return corpus.precision(series[metric.series], loose=metric.kind == "map_50")
+
+
+def _together(of: corpus.Of, count: int, bounds: Limits | None) -> dict[str, Any]:
+    """A metric of all samples together; where leaving out samples changes nothing, as much as one unseen could."""
+    value = of(range(count))
+    if value is None:
+        return _answer(None, None, count, "jackknife", "the samples hold nothing to find")
+    if count < MIN_SAMPLES:
+        return _answer(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
+    half = corpus.jackknife(of, count, level=LEVEL)
+    if half is None:
+        return _answer(value, None, count, "jackknife", "all there is to find is in a few samples")
+    method = "jackknife" if half else "wilson"
+    half = half or wilson_interval(0.0, count, level=LEVEL)[1]
+    low, high = value - half, value + half
+    limits = (low, high) if bounds is None else (max(low, min(bounds[0], value)), min(high, max(bounds[1], value)))
+    return _answer(value, limits, count, method)
+
+
+def _bounds(metric: Metric) -> Limits:
+    # More words can be wrong than there are.
+    return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind == "ratio" else 0.0, 1.0)
+
+
 def summary(metric: Metric, series: Series) -> dict[str, Any]:
     """Value, interval, number of samples and the method of the interval."""
+    if metric.kind in _TOGETHER:
+        return _together(_of(metric, series), len(series[metric.series]), _bounds(metric))
     if metric.kind == "share":
         return share(series[metric.series])
     return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
@@ -115,8 +165,23 @@ def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> d
     return _answer(first - second, limits, count, "zou")
 
 
+def _together_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+    first, second = _of(metric, reference), _of(metric, candidate)
+
+    def difference(kept: Sequence[int]) -> float | None:
+        before, after = first(kept), second(kept)
+        if before is None or after is None:
+            return None
+        return after - before if metric.lower else before - after
+
+    found = _together(difference, len(candidate[metric.series]), None)
+    return {**found, "method": "paired-jackknife" if found["method"] == "jackknife" else found["method"]}
+
+
 def drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
-    """How much lower the metric is than the reference's on the same samples, pair by pair."""
+    """How much worse the metric is than the reference's on the same samples, pair by pair."""
+    if metric.kind in _TOGETHER:
+        return _together_drop(metric, reference, candidate)
     if metric.kind in _CORRELATIONS:
         return _correlation_drop(metric, reference, candidate)
     first, second = reference[metric.series], candidate[metric.series]

@@ -124,6 +124,6 @@ TASK = Task(
     summary="a part of the context per question",
     metrics=(Metric("f1", "mean", "f1"), Metric("exact_match", "share", "exact")),
     scorer=_scorer,
-    pairs="question",
+    form="question",
     architectures=("ForQuestionAnswering",),
 )

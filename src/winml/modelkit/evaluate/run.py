@@ -23,6 +23,7 @@ from winml.modelkit.session.opening import open_arm
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
+_OTHER = "leave out `--metric`: the first metric of the task is better when it is higher"
 
 
 class _Data:
@@ -36,7 +37,7 @@ class _Data:
 
     def first(self, specs: Sequence[InputSpec]) -> Arrays:
         self.dataset = open_dataset(
-            self._section, specs, model_folder=self._folder, labels=self._task.labels, pairs=self._task.pairs
+            self._section, specs, model_folder=self._folder, labels=self._task.labels, form=self._task.form
         )
         return next(iter(self.dataset)).inputs
 
@@ -45,7 +46,7 @@ class _Tally:
     """Scores so far, by series."""
 
     def __init__(self) -> None:
-        self.series: dict[str, list[float]] = {}
+        self.series: dict[str, list[Any]] = {}
         self.predictions: list[Any] = []
 
     def go_through(
@@ -71,7 +72,7 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
     ctx = cast("Context", context)
     section = sections.read(DataSection, args["data"], "data")
     folder = Path(section.processor or args["folder"])
-    task = chosen_task(args["task"], section, folder)
+    task, guessed = chosen_task(args["task"], section, folder)
     _check(task, args)
     data, tally = _Data(section, folder, task), _Tally()
     arm = open_arm(args, data.first)
@@ -89,7 +90,7 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
             "predictions": tally.predictions,
             "stopped": ctx.stop.is_set(),
             "data": _data_facts(section, data.dataset),
-            "notes": [*data.dataset.notes, *scorer.notes],
+            "notes": [*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes],
             "outputs": list(names),
             "placement": session.placement.to_json(),
             "provider_options": session.provider_options,
@@ -110,6 +111,8 @@ def _check(task: Task, args: dict[str, Any]) -> None:
         raise RequestError(
             f"task `{task.name}` has no metric `{args['metric']}`", hint=did_you_mean(args["metric"], names)
         )
+    if args["least"] and any(m.lower and m.name == args["metric"] for m in task.metrics):
+        raise RequestError(f"`{args['metric']}` is better when it is lower, so that it has no least", hint=_OTHER)
 
 
 def _path(text: str | None) -> Path | None:

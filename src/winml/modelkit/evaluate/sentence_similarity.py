@@ -93,6 +93,6 @@ TASK = Task(
     summary="a similarity per pair of texts, from their embeddings",
     metrics=(Metric("spearman", "spearman", "similarity"), Metric("pearson", "pearson", "similarity")),
     scorer=_scorer,
-    pairs="apart",
+    form="apart",
     agreement=False,
 )

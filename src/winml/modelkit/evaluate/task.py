@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.data.samples import Pairs, Sample
+from winml.modelkit.data.samples import Form, Sample
 from winml.modelkit.evaluate.metrics import Metric
 
 Outputs = Mapping[str, npt.NDArray[Any]]
@@ -22,8 +22,8 @@ Outputs = Mapping[str, npt.NDArray[Any]]
 class Scored:
     """What one sample says about a model."""
 
-    values: Mapping[str, float]
-    """One number per series of the task."""
+    values: Mapping[str, Any]
+    """One number, or one record of classes, per series of the task."""
     prediction: Any
     """What the model said, as JSON holds it; None when it said nothing usable."""
 
@@ -73,7 +73,7 @@ class Task:
     metrics: tuple[Metric, ...]
     """The first is the one that limits are for."""
     scorer: Callable[[Setting], Scorer]
-    pairs: Pairs = "joined"
+    form: Form = "joined"
     labels: bool = True
     agreement: bool = True
     """Whether two models can say the same about a sample."""

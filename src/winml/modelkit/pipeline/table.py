@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from winml.modelkit.core.config import RANDOM
 from winml.modelkit.stages.compile import table as compile_table
+from winml.modelkit.stages.export import table as export
 from winml.modelkit.stages.optimize import table as optimize
 from winml.modelkit.stages.quantize import table as quantize
 
@@ -23,6 +25,12 @@ class StageInfo:
     file: str
 
 
+def libraries_of_data(source: str) -> tuple[str, ...]:
+    """Distributions that may decide what a model gets from data: images are resized, texts are tokenized."""
+    return () if source == RANDOM or source.lower().endswith(".npz") else ("pillow", "tokenizers")
+
+
+EXPORT = StageInfo("export", export.STAGE_VERSION, export.LIBRARIES, "stages.export", "export.onnx")
 OPTIMIZE = StageInfo("optimize", optimize.STAGE_VERSION, optimize.LIBRARIES, "stages.optimize", "optimized.onnx")
 QUANTIZE = StageInfo("quantize", quantize.STAGE_VERSION, quantize.LIBRARIES, "stages.quantize", "quantized.onnx")
 

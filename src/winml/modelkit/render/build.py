@@ -53,6 +53,20 @@ def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
     return "\n".join(lines)
 
 
+def built_text(result: dict[str, Any], *, explain: bool = False) -> str:
+    """What was built; a composite model part by part."""
+    if "parts" not in result:
+        return build_text(result, explain=explain)
+    blocks = [f"{part['part']}: {build_text(part, explain=explain)}" for part in result["parts"]]
+    return "\n\n".join([*blocks, f"{len(blocks)} parts in {result['folder']}"])
+
+
+def next_command(result: dict[str, Any], folder: str) -> str:
+    """What to do with what was built."""
+    part = f"/{result['parts'][0]['part']}" if "parts" in result else ""
+    return f"winml perf -m {folder}{part} --target {result['target']}"
+
+
 def _analysis(counts: dict[str, Any]) -> str:
     words = ", ".join(f"{counts[name]} {name}" for name in ("supported", "partial", "unsupported", "unknown"))
     return f"operator types before quantization: {words} ({counts['source']})"
@@ -74,6 +88,7 @@ def config_text(result: dict[str, Any]) -> str:
         ("model", config["model"]),
         ("target", config["target"]),
         ("precision", config["precision"]),
+        ("export", _section(config["export"], ("task", "part", "exporter", "opset"))),
         (
             "optimize",
             "skipped"

@@ -7,7 +7,7 @@ from typing import Any
 
 from winml.modelkit.render.table import table
 
-_PERCENT = ("share", "mean")
+_CORRELATIONS = ("pearson", "spearman")
 
 
 def _where(side: dict[str, Any]) -> str:
@@ -26,7 +26,7 @@ def _headline(result: dict[str, Any]) -> str:
 def _number(kind: str, value: float, *, signed: bool = False) -> str:
     """A share in percent, a correlation as it is."""
     sign = "+" if signed else ""
-    return f"{100 * value:{sign}.2f}" if kind in _PERCENT else f"{value:{sign}.4f}"
+    return f"{value:{sign}.4f}" if kind in _CORRELATIONS else f"{100 * value:{sign}.2f}"
 
 
 def _cell(found: dict[str, Any] | None, *, signed: bool = False) -> str:
@@ -36,7 +36,7 @@ def _cell(found: dict[str, Any] | None, *, signed: bool = False) -> str:
     if found["value"] is None:
         return f"unknown: {found['reason']}"
     kind, interval = found["kind"], found["interval"]
-    unit = (" points" if signed else " %") if kind in _PERCENT else ""
+    unit = "" if kind in _CORRELATIONS else " points" if signed else " %"
     if interval is None:
         return f"{_number(kind, found['value'], signed=signed)}{unit} (no interval: {found['reason']})"
     low, high = (_number(kind, interval[end], signed=signed) for end in ("low", "high"))
@@ -84,7 +84,7 @@ def _agreement(result: dict[str, Any]) -> list[str]:
 
 def _checks(result: dict[str, Any]) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
-    questions = {"min-metric": "at least", "max-drop": "dropped by at most"}
+    questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
     return [
         f"  {c['metric']} {questions[c['check']]} {c['limit']:g}: {words[c['answer']]} (by its {c['by']})"
         for c in result["checks"]

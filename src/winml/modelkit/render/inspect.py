@@ -73,3 +73,38 @@ def inspect_text(result: dict[str, Any]) -> str:
         f"operators\n{_ops(facts)}" if facts["nodes"] else "operators  none",
     ]
     return "\n\n".join(blocks)
+
+
+def _folder_inputs(inputs: list[dict[str, Any]]) -> str:
+    shown = [entry for entry in inputs if not entry["name"].startswith("past_")]
+    past = len(inputs) - len(shown)
+    words = [f"{entry['name']} {entry['dtype']} [{', '.join(map(str, entry['shape']))}]" for entry in shown]
+    return ", ".join([*words, *([f"{past} of the cache"] if past else [])])
+
+
+def _weights(result: dict[str, Any]) -> str:
+    if result["weight_bytes"] is None:
+        return "not on this machine"
+    return f"{size(result['weight_bytes'])} in {', '.join(result['files'])}"
+
+
+def folder_text(result: dict[str, Any]) -> str:
+    """What a Hugging Face model says of itself."""
+    types = ", ".join(f"{kind} {amount(count)}" for kind, count in result["weight_types"].items())
+    parameters = "unknown until loaded" if result["parameters"] is None else f"{amount(result['parameters'])} ({types})"
+    rows = [
+        ("class", result["architecture"] or "not named"),
+        ("family", f"{result['model_type']}{'' if result['proven'] else ' (no test exports one)'}"),
+        ("parameters", parameters),
+        ("weights", _weights(result)),
+    ]
+    if result["task"] is not None:
+        rows.append(("task", result["task"]))
+        rows.append(("other tasks", ", ".join(result["tasks"][1:]) or "none"))
+        rows.append(("inputs", _folder_inputs(result["inputs"])))
+        rows += [(f"part {part['part']}", _folder_inputs(part["inputs"])) for part in result["parts"]]
+    else:
+        rows.append(("task", f"unknown: {result['reason']}"))
+    if result["remote_code"]:
+        rows.append(("remote code", ", ".join(result["remote_code"])))
+    return f"{result['model']}\n\n{table(rows)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,13 @@ def distance_of(a: Any, b: Any) -> dict[str, Any]:
         return {"same_shape": True, "equal": True, "max_abs": 0.0, "cosine": 1.0, "relative": 0.0}
     x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
     size, norms = float(np.linalg.norm(x)), float(np.linalg.norm(x) * np.linalg.norm(y))
-    if not (np.isfinite(x).all() and np.isfinite(y).all()) or norms == 0:
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return {"same_shape": True, "equal": False, "max_abs": None, "cosine": None, "relative": None}
     difference = x - y
     return {
         "same_shape": True,
         "equal": False,
         "max_abs": float(np.abs(difference).max()),
-        "cosine": float(x @ y / norms),
-        "relative": float(np.linalg.norm(difference)) / size,
+        "cosine": float(x @ y / norms) if norms else None,
+        "relative": float(np.linalg.norm(difference)) / size if size else None,
     }
-
-
-def sqnr_db(relative: float) -> float:
-    """Signal to quantization noise ratio behind a relative error above zero."""
-    return -20.0 * math.log10(relative)

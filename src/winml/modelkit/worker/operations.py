@@ -14,6 +14,9 @@ OPERATIONS: dict[str, str] = {
     "bench.keep": "winml.modelkit.bench.arms:keep",
     "bench.probe": "winml.modelkit.bench.arms:probe",
     "bench.together": "winml.modelkit.bench.arms:together",
+    "data.hub_file": "winml.modelkit.data.hub:file",
+    "data.hub_model": "winml.modelkit.data.hub:model",
+    "data.hub_weights": "winml.modelkit.data.hub:weight_types",
     "data.describe": "winml.modelkit.data.describe:describe",
     "evaluate.distance": "winml.modelkit.evaluate.distances:distance",
     "evaluate.run": "winml.modelkit.evaluate.run:run",
@@ -28,6 +31,7 @@ OPERATIONS: dict[str, str] = {
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
+    "stages.export": "winml.modelkit.stages.export.stage:run",
     "stages.optimize": "winml.modelkit.stages.optimize.stage:run",
     "stages.quantize": "winml.modelkit.stages.quantize.stage:run",
 }

@@ -32,7 +32,10 @@ data_options = stacked(
         help="Hold the value against the limit, or its whole interval.",
     ),
     click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
+    click.option(
+        "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text where the model leaves it open."
+    ),
     click.option("--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table."),
     click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
 )

@@ -7,16 +7,18 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.build_options import NAMES, build_options, config_request
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.build_options import NAMES, build_options, config_request, export_options
+from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples, json_option, model_options
 
 
 @click.command(
     "build",
-    help="Optimize, quantize and compile a model for a target. Finished stages come from the cache, files are linked.",
+    help="Export, optimize, quantize and compile a model for a target. Finished stages come from the cache, files are "
+    "linked. A composite Hugging Face model gives one build folder per part.",
     epilog=examples(
         "winml build --sample --target cpu -p int8 -o digits",
         "winml build -m model.onnx --target qnn/npu --data samples.npz -o model_npu",
+        "winml build -m ORG/NAME --target qnn/npu --no-quant -o model_npu",
         "winml build -c config.json --use-cache --json",
     ),
     context_settings=HELP,
@@ -24,6 +26,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 @model_options
 @click.option("-c", "--config", "config_file", metavar="FILE", help="A config, instead of the options that make one.")
 @build_options
+@export_options
 @click.option("-o", "--output", metavar="DIR", help="The build folder.")
 @click.option("--use-cache", is_flag=True, help="Keep the build folder in the cache, instead of -o.")
 @click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
@@ -36,22 +39,22 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 def command(
     context: click.Context, /, model: str | None, sample: bool, as_json: bool, explain_cache: bool, **given: Any
 ) -> None:
-    from winml.modelkit.app.build import build
+    from winml.modelkit.app.build_parts import build_model
     from winml.modelkit.cli.progress import StageProgress
-    from winml.modelkit.render.build import build_text
+    from winml.modelkit.render.build import built_text, next_command
 
     request = _request(context, model, sample, given)
     with StageProgress() as progress:
-        result = build(request, progress.on_event)
+        result = build_model(request, progress.on_event)
     if as_json:
         console.data_json(result)
     else:
-        console.data(build_text(result, explain=explain_cache))
+        console.data(built_text(result, explain=explain_cache))
     for kind in ("note", "warning"):
         for line in result[f"{kind}s"]:
             console.say(kind, line)
     if not as_json:
-        console.say("next", f"winml perf -m {console.quoted(result['folder'])} --target {result['target']}")
+        console.say("next", next_command(result, console.quoted(result["folder"])))
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:
@@ -66,12 +69,13 @@ def _request(context: click.Context, model: str | None, sample: bool, given: dic
         _refuse_options_beside_a_config(context, sample)
     return BuildRequest(
         config=config,
-        model=model,
+        model=None if model is None else at_revision(model),
         output=given["output"],
         overwrite=given["overwrite"],
         rebuild=given["rebuild"],
         analyze=not given["no_analyze"],
         timeout_s=given["timeout"],
+        trust_remote_code=given["trust_remote_code"],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.build_options import build_options, config_request
+from winml.modelkit.cli.build_options import build_options, config_request, export_options
 from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
 
 
@@ -18,11 +18,13 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
         "winml config --sample -p int8 -o config.json",
         "winml config -m model.onnx --target qnn/npu --data samples.npz -o config.json",
         "winml config -m model.onnx --target cpu --no-quant > config.json",
+        "winml config -m ORG/NAME --task text-classification --target qnn/npu --no-quant -o config.json",
     ),
     context_settings=HELP,
 )
 @model_options
 @build_options
+@export_options
 @click.option("-o", "--output", metavar="FILE", help="The config file (default: stdout).")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @json_option

@@ -27,19 +27,23 @@ _AT_LEAST_1 = click.IntRange(min=1)
     epilog=examples(
         "winml eval --sample",
         "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --task image-classification --max-drop 0.01",
-        "winml eval -m model.onnx --data photos/ --task image-classification --limit 1000 --target qnn/npu",
+        "winml eval -m model.onnx --data photos/ --task image-classification --samples 1000 --target qnn/npu",
         "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
-        "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu",
+        "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu --min-agreement 0.9",
     ),
     context_settings=HELP,
 )
 @model_options
-@click.option("--data", metavar="DATA", help="File (.npz .csv .tsv .jsonl .txt), folder of images, or `random`.")
+@click.option(
+    "--data",
+    metavar="DATA",
+    help="File (.npz .csv .tsv .jsonl .txt), folder of images, `hf:ORG/NAME/FILE`, or `random`.",
+)
 @click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says).")
 @click.option("--reference", metavar="MODEL", help="Model to hold it against.")
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
 @target_options
-@click.option("--limit", type=_AT_LEAST_1, metavar="N", help="Use N samples, chosen with the seed.")
+@click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
 @click.option(
     "--column",
@@ -55,6 +59,12 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
 @click.option(
     "--max-drop", type=click.FloatRange(0, 1, max_open=True), metavar="X", help="Exit 5 when it dropped by more than X."
+)
+@click.option(
+    "--min-agreement",
+    type=click.FloatRange(-1, 1),
+    metavar="X",
+    help="Exit 5 when the median cosine of an output to the reference's is below X.",
 )
 @click.option(
     "--judge",
@@ -114,7 +124,9 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         device=given["device"],
         reference=given["reference"],
         reference_target=given["reference_target"],
-        judging=Judging(given["metric"], given["min_metric"], given["max_drop"], given["judge"]),
+        judging=Judging(
+            given["metric"], given["min_metric"], given["max_drop"], given["judge"], given["min_agreement"]
+        ),
         output=given["output_name"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
@@ -130,10 +142,16 @@ def _data(sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.ep.options import parse_pairs
 
     source = given["data"] or (str(sample_files.TEST) if sample else None)
-    chosen = {name: given[name] for name in ("limit", "processor", "length") if given[name] is not None}
     columns = parse_pairs(given["columns"], option="--column", example="text=sentence")
     if source is None:
-        if chosen or columns:
-            raise click.UsageError("`--limit`, `--column`, `--processor` and `--length` need `--data`")
+        if columns or any(given[name] is not None for name in ("samples", "processor", "length")):
+            raise click.UsageError("`--samples`, `--column`, `--processor` and `--length` need `--data`")
         return None
-    return DataSection(source, seed=given["seed"], columns=columns, **chosen)
+    return DataSection(
+        source,
+        limit=given["samples"],
+        seed=given["seed"],
+        columns=columns,
+        processor=given["processor"],
+        length=given["length"],
+    )

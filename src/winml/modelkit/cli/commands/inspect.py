@@ -10,8 +10,11 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 
 @click.command(
     "inspect",
-    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled.",
-    epilog=examples("winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json"),
+    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled; of a "
+    "Hugging Face model its tasks, class, inputs, parameters and parts, without loading it.",
+    epilog=examples(
+        "winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json", "winml inspect -m ./my-bert"
+    ),
     context_settings=HELP,
 )
 @model_options
@@ -20,12 +23,16 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 def command(model: str | None, sample: bool, dims: tuple[str, ...], as_json: bool) -> None:
     from winml.modelkit.app.inspect import inspect
     from winml.modelkit.cli.words import dimensions
-    from winml.modelkit.render.inspect import inspect_text
+    from winml.modelkit.render.inspect import folder_text, inspect_text
 
     path = chosen_model(model, sample)
     result = inspect(path, dims=dimensions(dims))
     if as_json:
         console.data_json(result)
+        return
+    if "facts" not in result:
+        console.data(folder_text(result))
+        console.say("next", f"winml export -m {console.quoted(path)} -o DIR")
         return
     console.data(inspect_text(result))
     console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")

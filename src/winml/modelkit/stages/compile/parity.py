@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 
@@ -42,10 +42,9 @@ def limits(precision: str, against: str) -> Limits:
     return SAME_EP if against == "source" else AGAINST_CPU.get(precision, _COARSE)
 
 
-def _sqnr_db(found: Mapping[str, Any]) -> float | None:
+def _noise_db(found: Mapping[str, Any]) -> float | None:
     """The signal to noise ratio; None when there is no noise, or no number."""
-    relative = found["relative"]
-    return -20.0 * math.log10(relative) if relative else None
+    return sqnr_db(found["relative"]) if found["relative"] else None
 
 
 def _reaches(found: Mapping[str, Any], wanted: Limits) -> bool:
@@ -53,7 +52,7 @@ def _reaches(found: Mapping[str, Any], wanted: Limits) -> bool:
         return True
     if found["cosine"] is None or found["cosine"] < wanted.cosine:
         return False
-    noise = _sqnr_db(found)
+    noise = _noise_db(found)
     return not found["float"] or noise is None or noise >= wanted.sqnr_db
 
 
@@ -73,7 +72,7 @@ def _comparison(against: str, found: Mapping[str, Any], precision: str) -> dict[
         "reason": found["reason"],
         "max_abs": max(differences) if differences else None,
         "cosine": _worst([o["cosine"] for o in outputs.values() if o["cosine"] is not None]),
-        "sqnr_db": _worst([n for o in outputs.values() if (n := _sqnr_db(o)) is not None]),
+        "sqnr_db": _worst([n for o in outputs.values() if (n := _noise_db(o)) is not None]),
         "limits": wanted.to_json(),
     }
 

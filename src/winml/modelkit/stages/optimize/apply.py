@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from winml.modelkit.graph.opset import opset
 from winml.modelkit.stages.optimize import library
 from winml.modelkit.stages.optimize.ort import Transformers
 from winml.modelkit.stages.optimize.table import Pass
-from winml.modelkit.stages.optimize.workspace import Version, Workspace, opset
+from winml.modelkit.stages.optimize.workspace import Version, Workspace
 
 
 class Runner:

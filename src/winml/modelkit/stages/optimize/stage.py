@@ -16,15 +16,14 @@ from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import parse_target
-from winml.modelkit.graph import files
+from winml.modelkit.graph import files, opset
 from winml.modelkit.graph.fingerprint import fingerprint
-from winml.modelkit.stages.optimize import dims, opset, verify
+from winml.modelkit.stages.optimize import dims, verify
 from winml.modelkit.stages.optimize.apply import Runner
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.stages.optimize.table import Pass, find
 from winml.modelkit.stages.optimize.verify import Reference
 from winml.modelkit.stages.optimize.workspace import Version, Workspace, nameless
-from winml.modelkit.stages.optimize.workspace import opset as opset_of
 
 MAX_NAMES = 5
 """Passes that a warning names one by one; the report names all."""
@@ -101,8 +100,8 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
         "nodes_after": sum(last.ops.values()),
         "ops_before": first.ops,
         "ops_after": last.ops,
-        "opset_before": opset_of(first.model),
-        "opset_after": opset_of(last.model),
+        "opset_before": opset.opset(first.model),
+        "opset_after": opset.opset(last.model),
         "fixed_dims": section.fixed_dims,
         "verification": verification,
         "warnings": _warnings(outcomes, last, verification),

@@ -41,11 +41,6 @@ def op_counts(model: ModelProto) -> dict[str, int]:
     return dict(sorted(Counter(map(walk.op_key, walk.nodes(model))).items(), key=lambda item: (-item[1], item[0])))
 
 
-def opset(model: ModelProto) -> int:
-    """The version of the default domain; 0 when the model imports none."""
-    return next((int(entry.version) for entry in model.opset_import if walk.domain_of(entry.domain) == ""), 0)
-
-
 def nameless(error: ModelkitError, path: Path) -> str:
     """The message of an error about a file of the workspace, whose name means nothing to a user."""
     return error.message.replace(f"`{path}`", "the model").replace(str(path), "the model")

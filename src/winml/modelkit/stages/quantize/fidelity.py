@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,9 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.graph.inputs import Arrays, InputSpec
+from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.stages.quantize.runnable import CPU
 
@@ -22,39 +22,20 @@ SAMPLES = 4
 """Enough to see that a model is broken; `winml eval` says how good it is."""
 
 
-@dataclass
-class _Sums:
-    """Sums over the values of one output."""
+def _noise_db(found: dict[str, Any] | None) -> float | None:
+    """None when there is no noise, or no signal."""
+    return sqnr_db(found["relative"]) if found is not None and found["relative"] else None
 
-    signal: float = 0.0
-    other: float = 0.0
-    product: float = 0.0
-    noise: float = 0.0
-    max_abs: float = 0.0
 
-    def add(self, original: npt.NDArray[Any], quantized: npt.NDArray[Any]) -> None:
-        a, b = original.astype(np.float64).ravel(), quantized.astype(np.float64).ravel()
-        self.signal += float(a @ a)
-        self.other += float(b @ b)
-        self.product += float(a @ b)
-        self.noise += float((a - b) @ (a - b))
-        self.max_abs = max(self.max_abs, float(np.abs(a - b).max(initial=0.0)))
-
-    @property
-    def sqnr_db(self) -> float | None:
-        """None when there is no noise or no signal."""
-        return 10 * math.log10(self.signal / self.noise) if self.noise and self.signal else None
-
-    def to_json(self, name: str, exact: _Sums | None) -> dict[str, Any]:
-        lengths = math.sqrt(self.signal * self.other)
-        return {
-            "name": name,
-            "identical": self.noise == 0.0,
-            "cosine": self.product / lengths if lengths else None,
-            "sqnr_db": self.sqnr_db,
-            "exact_sqnr_db": None if exact is None else exact.sqnr_db,
-            "max_abs": self.max_abs,
-        }
+def _entry(name: str, found: dict[str, Any], exact: dict[str, Any] | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "identical": found["equal"],
+        "cosine": found["cosine"],
+        "sqnr_db": _noise_db(found),
+        "exact_sqnr_db": _noise_db(exact),
+        "max_abs": found["max_abs"],
+    }
 
 
 def skipped(source: str, reason: str) -> dict[str, Any]:
@@ -77,13 +58,13 @@ def measure(
     few = list(itertools.islice(feeds, SAMPLES))
     try:
         expected = _outputs(original, few)
-        found = _sums(expected, _outputs(quantized, few))
-        reference = _sums(expected, _outputs(quantized, few, level="disable")) if exact else {}
+        found = _distances(expected, _outputs(quantized, few))
+        reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
     except (RunFailedError, DataError) as error:
         return unknown(source, f"it cannot be run on the CPU here: {error.message}")
-    if not all(math.isfinite(total.noise) for total in found.values()):
+    if any(distance["max_abs"] is None for distance in found.values()):
         return unknown(source, "an output is NaN or infinite")
-    outputs = [total.to_json(name, reference.get(name)) for name, total in found.items()]
+    outputs = [_entry(name, distance, reference.get(name)) for name, distance in found.items()]
     if not outputs:
         return unknown(source, "no output is a float tensor of the same shape in both models")
     return {"status": "measured", "reason": None, "source": source, "samples": len(few), "outputs": outputs}
@@ -94,13 +75,14 @@ def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list
         return [session.run(_typed(feed, session.inputs)) for feed in feeds]
 
 
-def _sums(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, _Sums]:
-    sums: dict[str, _Sums] = {}
+def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """How far each output is from what it was, over the values of all samples."""
+    pairs: dict[str, list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]] = {}
     for before, after in zip(expected, found, strict=True):
         for name, value in before.items():
             if _comparable(value, after[name]):
-                sums.setdefault(name, _Sums()).add(value, after[name])
-    return sums
+                pairs.setdefault(name, []).append((value.ravel(), after[name].ravel()))
+    return {name: distance_of(*map(np.concatenate, zip(*values, strict=True))) for name, values in pairs.items()}
 
 
 def _typed(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:

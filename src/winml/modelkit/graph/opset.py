@@ -17,7 +17,11 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import is_external
-from winml.modelkit.stages.optimize.workspace import opset
+
+
+def opset(model: ModelProto) -> int:
+    """The version of the default domain; 0 when the model imports none."""
+    return next((int(entry.version) for entry in model.opset_import if walk.domain_of(entry.domain) == ""), 0)
 
 
 def convert(model: ModelProto, target: int) -> ModelProto:

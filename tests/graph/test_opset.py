@@ -7,9 +7,9 @@ import pytest
 
 import pass_zoo
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.stages.optimize import opset, verify
+from winml.modelkit.graph import opset
+from winml.modelkit.stages.optimize import verify
 from winml.modelkit.stages.optimize.workspace import Workspace
-from winml.modelkit.stages.optimize.workspace import opset as opset_of
 
 NETS = {
     "transformer": pass_zoo.transformer(opset=12),
@@ -24,14 +24,14 @@ NETS = {
 def test_a_converted_model_computes_the_same(name: str, target: int, workspace: Workspace) -> None:
     version = workspace.open(NETS[name])
     converted = workspace.write(opset.convert(version.model, target))
-    assert opset_of(converted.model) == target
+    assert opset.opset(converted.model) == target
     reference = verify.reference(version.path, seed=0, dims={})
     assert verify.compare(reference, converted.path, tolerance=verify.ROUNDING)["status"] == "passed"
 
 
 def test_down_by_as_much_as_nothing_changed(workspace: Workspace) -> None:
     version = workspace.open(pass_zoo.graph("(float[2,4] x) => (float[2,4] y) { y = Relu(x) }", opset=21))
-    assert opset_of(opset.convert(version.model, 14)) == 14
+    assert opset.opset(opset.convert(version.model, 14)) == 14
 
 
 def test_the_same_opset_is_the_same_model(workspace: Workspace) -> None:

@@ -1,0 +1,112 @@
+"""Write the catalog of `winml catalog` and its page in the docs from what was measured.
+
+    python scripts/make_catalog.py
+
+Families and tasks are those of the exporter. Proofs are the lines of `benchmarks/catalog/results.jsonl` and
+`benchmarks/accuracy/results.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.knowledge import catalog, files
+from winml.modelkit.render.catalog import catalog_markdown
+from winml.modelkit.stages.export.families import FAMILIES, parts_of, task_of, tasks_of
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks" / "catalog"))
+
+import models  # noqa: E402 - it lies beside the benchmark
+
+BUILT = ROOT / "benchmarks" / "catalog" / "results.jsonl"
+JUDGEMENTS = ROOT / "benchmarks" / "accuracy" / "results.jsonl"
+JUDGED = {
+    "mnist-resnet": ("resnet", "image-classification"),
+    "mnist-vit": ("vit", "image-classification"),
+    "minilm": ("bert", "feature-extraction"),
+}
+"""Family and task, as the exporter names them, of the models that were judged."""
+PAGE = ROOT / "docs" / "catalog.md"
+BEGIN, END = "<!-- made by scripts/make_catalog.py -->", "<!-- end -->"
+
+
+def _families() -> list[catalog.Family]:
+    found = []
+    for name, family in FAMILIES.items():
+        tasks = tasks_of(family)
+        found.append(catalog.Family(name, family.modality, parts_of(family, tasks[0]), tasks))
+    return found
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def _built(row: dict[str, Any]) -> catalog.Proof:
+    """A build of `benchmarks/catalog`, whose only NPU so far was a simulated one."""
+    config, architecture, _ = models.MODELS[row["model"]]
+    family = config.removesuffix("Config").lower()
+    placed = row.get("placement") or {}
+    left = ", ".join(f"{op} x{count}" for op, count in placed.get("left", {}).items())
+    said = f"off PyTorch by {row['difference']:.0e}, {left or 'nothing'} left on the CPU" if row["ok"] else row["error"]
+    return catalog.Proof(
+        family=family,
+        model=row["model"],
+        weights="random",
+        task=row.get("task") or task_of(architecture, FAMILIES[family]),
+        target=row["target"],
+        simulated=row.get("simulated", row["target"] == "qnn/npu"),
+        precision=row.get("precision", "unknown"),
+        step="build",
+        outcome="proven" if row["ok"] else "failed",
+        says=said,
+        versions=row.get("versions", {}),
+    )
+
+
+def _judged(row: dict[str, Any]) -> catalog.Proof:
+    """An evaluation of `benchmarks/accuracy`."""
+    family, task = JUDGED[row["model"]]
+    low, high = (row["drop_interval"][end] for end in ("low", "high"))
+    drop = "" if row["variant"] == "fp32" else f", drop {row['drop']:.4f} ({low:.4f} … {high:.4f})"
+    return catalog.Proof(
+        family=family,
+        model=row["model"],
+        weights="trained",
+        task=task,
+        target="cpu",
+        simulated=False,
+        precision=row["variant"],
+        step="eval",
+        outcome="proven" if row["max_drop"] == "within" else "failed",
+        says=f"{row['data']} {row['metric']} {row['value']:.4f}{drop}",
+        versions={"onnxruntime": row["runtime"]},
+    )
+
+
+def _proofs() -> list[catalog.Proof]:
+    found = [*map(_built, _lines(BUILT)), *map(_judged, _lines(JUDGEMENTS))]
+    order = list(FAMILIES)
+    return sorted(found, key=lambda p: (order.index(p.family), p.model, p.target))
+
+
+def _rows(made: catalog.Catalog) -> list[dict[str, Any]]:
+    return [{"proofs": [sections.plain(p) for p in made.proofs if p.family == f.name]} for f in made.families]
+
+
+def main() -> None:
+    made = catalog.Catalog(catalog.SCHEMA, tuple(_families()), tuple(_proofs()))
+    catalog.FILE.write_bytes(files.text(sections.plain(made)))
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    page = f"{before}{BEGIN}\n\n{catalog_markdown(_rows(made))}\n\n{END}{after}"
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

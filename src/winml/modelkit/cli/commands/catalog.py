@@ -1,0 +1,30 @@
+"""`winml catalog`."""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.command(
+    "catalog",
+    help="Show which families of Hugging Face models are known, for which tasks, and what was proven of them where. A "
+    "family without a proof is known to the exporter only.",
+    epilog=examples("winml catalog", "winml catalog --family bert", "winml catalog --task object-detection --json"),
+    context_settings=HELP,
+)
+@click.option("--family", metavar="FAMILY", help="Only this family: the `model_type` of config.json.")
+@click.option("--task", metavar="TASK", help="Only families with this task.")
+@click.option("--target", metavar="EP[/DEVICE]", help="Only what was tried on this target.")
+@json_option
+def command(family: str | None, task: str | None, target: str | None, as_json: bool) -> None:
+    from winml.modelkit.app.catalog import catalog
+    from winml.modelkit.render.catalog import catalog_text
+
+    result = catalog(family=family, task=task, target=target)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(catalog_text(result))

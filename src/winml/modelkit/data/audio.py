@@ -1,0 +1,117 @@
+"""Recordings as a model takes them: waves read by the standard library, at the rate the model was made for."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.data import processor
+from winml.modelkit.data.arrays import as_input
+from winml.modelkit.data.image_config import CONFIG
+from winml.modelkit.data.samples import Wanted
+from winml.modelkit.graph.inputs import Arrays, Input
+from winml.modelkit.store import digest
+
+VALUES, MASK = "input_values", "attention_mask"
+RATE_HZ = 16_000
+"""Where the config is silent, as in transformers."""
+_EXTRACTORS = ("Wav2Vec2FeatureExtractor",)
+_TINY = 1e-7
+
+
+def _samples(frames: bytes, width: int) -> npt.NDArray[np.float32]:
+    """Samples from -1 to 1; 8-bit ones are stored without a sign, 24-bit ones have no type of their own."""
+    if width == 1:
+        return ((np.frombuffer(frames, np.uint8).astype(np.float64) - 128) / 128).astype(np.float32)
+    raw = np.frombuffer(frames, np.uint8).reshape(-1, width)
+    wide = np.zeros((len(raw), 4), np.uint8)
+    wide[:, 4 - width :] = raw
+    return (wide.view("<i4")[:, 0].astype(np.float64) / 2**31).astype(np.float32)
+
+
+def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:
+    """One channel; several are averaged."""
+    try:
+        with wave.open(io.BytesIO(content)) as stream:
+            given, channels, width = stream.getframerate(), stream.getnchannels(), stream.getsampwidth()
+            frames = stream.readframes(stream.getnframes())
+    except (wave.Error, EOFError) as error:
+        raise DataError(f"{where} is not a wave file that can be read: {error}", hint="known: .wav with PCM") from error
+    if given != rate_hz:
+        raise DataError(
+            f"{where} has {given} samples per second but the model was made for {rate_hz}",
+            hint=f"resample it, for example with `ffmpeg -i IN -ar {rate_hz} OUT.wav`",
+        )
+    if width > 4 or not frames or len(frames) % (width * channels):
+        raise DataError(f"{where} holds no whole samples")
+    mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
+    return mixed
+
+
+@dataclass(frozen=True)
+class SpeechEncoder:
+    """Recordings to the wave input of a model."""
+
+    values: Input
+    mask: Input | None
+    rate_hz: int
+    normalize: bool
+    files: dict[str, str]
+
+    def encode(self, content: bytes, where: str) -> Arrays:
+        """The wave with mean 0 and variance 1 where the model wants that, filled up where its length is fixed."""
+        made = _wave(content, self.rate_hz, where)
+        if self.normalize:
+            made = (made - made.mean()) / np.sqrt(made.var() + _TINY)
+        length = self.values.shape[1]
+        missing = length - len(made) if isinstance(length, int) else 0
+        if missing < 0:
+            raise DataError(
+                f"{where} has {len(made)} samples but the model takes {length}",
+                hint="leave it out, split it, or build the model for longer recordings",
+            )
+        arrays = {VALUES: as_input(np.pad(made, (0, missing)), self.values, where)}
+        if self.mask is not None:
+            heard = np.pad(np.ones(len(made), np.int64), (0, missing))
+            arrays[MASK] = as_input(heard, self.mask, where)
+        return arrays
+
+
+def takes_speech(inputs: Sequence[Input]) -> bool:
+    """Whether a model takes a wave, and nothing else but which part of it is filled up."""
+    return {VALUES} <= {i.name for i in inputs} <= {VALUES, MASK}
+
+
+def _settings(path: Path) -> tuple[int, bool]:
+    config = processor.read_object(path)
+    kind = config.get("feature_extractor_type", _EXTRACTORS[0])
+    if kind not in _EXTRACTORS:
+        raise DataError(f"`{path}` is for `{kind}`, which is not known here", hint=f"known: {', '.join(_EXTRACTORS)}")
+    rate_hz, normalize = config.get("sampling_rate", RATE_HZ), config.get("do_normalize", True)
+    if type(rate_hz) is not int or rate_hz < 1 or not isinstance(normalize, bool):
+        raise DataError(f"`{path}` must have a whole `sampling_rate` and `do_normalize` true or false")
+    return rate_hz, normalize
+
+
+def speech_encoder(wanted: Wanted) -> SpeechEncoder:
+    """The encoder for a model, by the feature extractor beside it."""
+    inputs: dict[str, Any] = {i.name: i for i in wanted.inputs}
+    if not takes_speech(wanted.inputs):
+        words = ", ".join(f"`{name}`" for name in inputs)
+        raise DataError(f"recordings are for a model with the input `{VALUES}`; this one takes {words}")
+    path = processor.find(wanted.folder, CONFIG)
+    if path is None:
+        raise DataError(
+            f"recordings need the model's {CONFIG}, which says how fast and how loud they must be",
+            hint="put it beside the model or name its folder with `--processor DIR`",
+        )
+    rate_hz, normalize = _settings(path)
+    return SpeechEncoder(inputs[VALUES], inputs.get(MASK), rate_hz, normalize, {CONFIG: digest.of_file(path)})

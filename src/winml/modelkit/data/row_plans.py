@@ -1,0 +1,264 @@
+"""How a row of a table becomes a sample: which columns it takes, and the tokenizer or processor between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data.arrays import as_input
+from winml.modelkit.data.audio import speech_encoder, takes_speech
+from winml.modelkit.data.images import decoded, image_encoder, takes_images
+from winml.modelkit.data.prompts import prompt_encoder
+from winml.modelkit.data.samples import Form, Sample, Wanted
+from winml.modelkit.data.text import TextEncoder, text_encoder
+from winml.modelkit.graph.inputs import Input
+
+Row = dict[str, Any]
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "text": ("text", "sentence", "sentence1", "question", "premise"),
+    "text_pair": ("text_pair", "sentence2", "context", "hypothesis"),
+    "words": ("words", "tokens"),
+    "image": ("image", "image_path", "file", "path"),
+    "audio": ("audio", "audio_path", "file", "path"),
+    "label": ("label", "labels", "score", "answers", "answer", "objects"),
+}
+"""Role of a column -> names it is found by when nobody names it."""
+
+LABELS: dict[Form, tuple[str, ...]] = {
+    "words": ("tags", "ner_tags", "pos_tags", "labels", "label"),
+    "speech": ("text", "transcription", "transcript", "sentence", "label"),
+    "mask": ("mask", "annotation", "label"),
+}
+"""Forms whose label has other usual names."""
+
+
+class Columns:
+    """Which column plays which role."""
+
+    def __init__(self, wanted: Wanted, present: list[str]) -> None:
+        self._wanted = wanted
+        self._present = present
+        known = [*ROLES, *(i.name for i in wanted.inputs)]
+        for role in wanted.section.columns:
+            if role not in known:
+                raise DataError(f"a column cannot be for `{role}`", hint=did_you_mean(role, known))
+
+    def find(self, role: str) -> str | None:
+        """The column for a role: the one that was named, or one with a usual name."""
+        given = self._wanted.section.columns.get(role)
+        if given is not None and given not in self._present:
+            raise DataError(f"`{self._wanted.path}` has no column `{given}`", hint=did_you_mean(given, self._present))
+        usual = LABELS.get(self._wanted.form) if role == "label" else None
+        names = (given,) if given else usual or ROLES.get(role, (role,))
+        return next((name for name in names if name in self._present), None)
+
+    def need(self, role: str) -> str:
+        found = self.find(role)
+        if found is None:
+            raise DataError(
+                f"`{self._wanted.path}` has no column for `{role}`",
+                hint=f"it has: {', '.join(self._present) or 'none'}; name it with `--column {role}=NAME`",
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a row becomes a sample, and what that takes."""
+
+    encode: Callable[[Row, str], Sample]
+    columns: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
+    note: str | None = None
+    named: tuple[str, ...] = ()
+    """Columns that name files, which are part of the data."""
+    label: Callable[[Row, str], Any] | None = None
+    """What a label is, when that is not what stands in its column."""
+
+
+def value_of(row: Row, column: str, where: str) -> Any:
+    if row.get(column) is None:
+        raise DataError(f"{where} has no `{column}`")
+    return row[column]
+
+
+def _text(row: Row, column: str, where: str) -> str:
+    value = value_of(row, column, where)
+    if not isinstance(value, str):
+        raise DataError(f"`{column}` of {where} must be text but is {value!r:.80}")
+    return value
+
+
+def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
+    """The file a row names, relative to the table."""
+    path = folder / _text(row, column, where)
+    if not path.is_file():
+        raise DataError(f"the {column} of {where} is not there: `{path}`")
+    return path
+
+
+def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
+    value = value_of(row, column, where)
+    try:
+        array = np.asarray(json.loads(value) if isinstance(value, str) and spec.dtype != "str" else value)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
+    # Text has no way to tell 1 from 1.0.
+    return as_input(
+        array.astype(np.float64) if array.dtype.kind in "iu" and spec.dtype.startswith("float") else array, spec, where
+    )
+
+
+def _by_input(wanted: Wanted, columns: dict[str, str]) -> Plan:
+    """Values that are inputs as they stand."""
+
+    def encode(row: Row, where: str) -> Sample:
+        return Sample({spec.name: _array(row, columns[spec.name], spec, where) for spec in wanted.inputs})
+
+    return Plan(encode, columns)
+
+
+def _by_image(wanted: Wanted, column: str) -> Plan:
+    """Files named in a column."""
+    encoder, folder = image_encoder(wanted), wanted.path.parent
+
+    def encode(row: Row, where: str) -> Sample:
+        path = file_of(folder, row, column, where)
+        return encoder.image(path.read_bytes(), f"`{path}`")
+
+    return Plan(encode, {"image": column}, encoder.files, encoder.note, (column,))
+
+
+def _by_mask(wanted: Wanted, columns: Columns) -> Plan:
+    """Images whose label is an image too: the number of a class in every pixel."""
+    plan, folder = _by_image(wanted, columns.need("image")), wanted.path.parent
+    if not wanted.labels:
+        return plan
+    column = columns.need("label")
+
+    def label(row: Row, where: str) -> npt.NDArray[Any]:
+        path = file_of(folder, row, column, where)
+        values = np.asarray(decoded(path.read_bytes(), None, f"`{path}`"))
+        if values.ndim != 2:
+            raise DataError(
+                f"`{path}` has {values.shape[-1]} channels; a mask has one, with the number of a class in each pixel"
+            )
+        return values
+
+    return replace(plan, named=(*plan.named, column), label=label)
+
+
+def _by_speech(wanted: Wanted, columns: Columns) -> Plan:
+    column, folder = columns.need("audio"), wanted.path.parent
+    encoder = speech_encoder(wanted)
+
+    def encode(row: Row, where: str) -> Sample:
+        path = file_of(folder, row, column, where)
+        return Sample(encoder.encode(path.read_bytes(), f"`{path}`"))
+
+    return Plan(encode, {"audio": column}, encoder.files, None, (column,))
+
+
+def _words(row: Row, column: str, where: str) -> list[str]:
+    value = value_of(row, column, where)
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+        raise DataError(f"`{column}` of {where} must be a list of words but is {value!r:.80}")
+    return value
+
+
+def _by_words(wanted: Wanted, columns: Columns) -> Plan:
+    column = columns.need("words")
+    encoder = text_encoder(wanted, split=True)
+
+    def encode(row: Row, where: str) -> Sample:
+        made, words = encoder.words(_words(row, column, where), where)
+        return Sample(made, words=words)
+
+    plan = Plan(encode, {"words": column}, encoder.files, encoder.note)
+    if not wanted.labels:
+        return plan
+    tags = columns.need("label")
+
+    def label(row: Row, where: str) -> Any:
+        value, count = value_of(row, tags, where), len(_words(row, column, where))
+        if isinstance(value, list) and len(value) != count:
+            raise DataError(f"{where} has {len(value)} tags for {count} words")
+        return value
+
+    return replace(plan, label=label)
+
+
+def _text_sample(encoder: TextEncoder, form: Form, texts: list[str], where: str) -> Sample:
+    if form == "question":
+        runs, spans = encoder.windows(texts[0], texts[1], where)
+        return Sample(runs[0], None, runs[1:], texts[1], spans)
+    if form == "apart":
+        first, second = (encoder.encode([text], where) for text in texts)
+        return Sample(first, None, (second,))
+    return Sample(encoder.encode(texts, where))
+
+
+def _by_text(wanted: Wanted, columns: Columns) -> Plan:
+    used = {"text": columns.need("text")}
+    second = columns.find("text_pair") if wanted.form == "joined" else columns.need("text_pair")
+    if second is not None:
+        used["text_pair"] = second
+    encoder = text_encoder(wanted)
+
+    def encode(row: Row, where: str) -> Sample:
+        return _text_sample(encoder, wanted.form, [_text(row, name, where) for name in used.values()], where)
+
+    return Plan(encode, used, encoder.files, encoder.note)
+
+
+def _by_prompts(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> Plan:
+    """An image or a text, with a prompt for each class that occurs in the data."""
+    encoder = prompt_encoder(wanted, classes())
+    role = "image" if encoder.sees else "text"
+    column, folder = columns.need(role), wanted.path.parent
+
+    def encode(row: Row, where: str) -> Sample:
+        if not encoder.sees:
+            return encoder.text(_text(row, column, where), where)
+        path = file_of(folder, row, column, where)
+        return encoder.image(path.read_bytes(), f"`{path}`")
+
+    return Plan(encode, {role: column}, encoder.files, encoder.note, (column,) if encoder.sees else ())
+
+
+_BY_FORM: dict[Form, Callable[[Wanted, Columns], Plan]] = {
+    "mask": _by_mask,
+    "speech": _by_speech,
+    "words": _by_words,
+    "apart": _by_text,
+    "question": _by_text,
+}
+
+
+def plan_for(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> Plan:
+    """What the form asks for; else ready inputs where every input has its column, else what the model takes."""
+    if wanted.form == "prompts":
+        return _by_prompts(wanted, columns, classes)
+    if wanted.form in _BY_FORM:
+        return _BY_FORM[wanted.form](wanted, columns)
+    ready = {spec.name: columns.find(spec.name) for spec in wanted.inputs}
+    named = {name: column for name, column in ready.items() if column is not None}
+    if len(named) == len(ready):
+        return _by_input(wanted, named)
+    image = columns.find("image")
+    if image is not None and takes_images(wanted.inputs):
+        return _by_image(wanted, image)
+    if takes_speech(wanted.inputs):
+        return _by_speech(wanted, columns)
+    if columns.find("text") is None and columns.find("words") is not None:
+        return _by_words(wanted, columns)
+    return _by_text(wanted, columns)

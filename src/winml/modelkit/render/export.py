@@ -1,0 +1,42 @@
+"""The text of `winml export`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winml.modelkit.render.table import table
+from winml.modelkit.render.units import size
+
+
+def _parity(parity: dict[str, Any]) -> str:
+    if parity["status"] != "passed":
+        return f"not compared with PyTorch: {parity['reason']}"
+    outputs = {row["output"] for row in parity["outputs"]}
+    many = f"{len(outputs)} output{'s'[: len(outputs) > 1]}"
+    return f"{many} within {parity['difference']:.1e} of PyTorch ({parity['tolerance']:g} allowed)"
+
+
+def _part(part: dict[str, Any]) -> tuple[str, ...]:
+    took = "from the cache" if part["cache"] == "hit" else f"{part['seconds']:.1f} s"
+    return (part["part"], took, size(part["bytes"]), f"opset {part['metadata']['opset']}")
+
+
+def _input(entry: dict[str, Any]) -> str:
+    return f"{entry['name']} [{', '.join(map(str, entry['shape']))}]"
+
+
+def export_text(result: dict[str, Any]) -> str:
+    """What was exported, how it compares, and what it takes."""
+    first = result["parts"][0]["metadata"]
+    lines = [f"{first['architecture']} for {result['task']}, exporter {first['exporter']}"]
+    lines.append(table([_part(part) for part in result["parts"]], indent="  ", right=frozenset({1, 2})))
+    for part in result["parts"]:
+        name = f"{part['part']}: " if len(result["parts"]) > 1 else ""
+        metadata = part["metadata"]
+        lines.append(f"  {name}{_parity(metadata['parity'])}")
+        shown = [_input(entry) for entry in metadata["inputs"] if not entry["name"].startswith("past_")]
+        past = len(metadata["inputs"]) - len(shown)
+        more = [f"{past} of the cache"] if past else []
+        lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
+    lines.append(result["folder"])
+    return "\n".join(lines)

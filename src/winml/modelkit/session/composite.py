@@ -1,0 +1,155 @@
+"""The parts of a composite model, run together: greedy decoding with a cache of keys and values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.build_folder import PARTS
+from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.graph.inputs import Arrays
+from winml.modelkit.session.session import WinMLSession
+
+SCHEMA = "winml/parts/1"
+Ids = npt.NDArray[np.int64]
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What the folder of a composite model says of its parts."""
+    try:
+        value = json.loads((folder / PARTS).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` makes one"
+        ) from error
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ModelFileError(f"`{folder / PARTS}` must say {SCHEMA}", hint="build the model again")
+    return value
+
+
+class Composite:
+    """Sessions of all parts; decoding picks the likeliest word each time, and nothing else."""
+
+    def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
+        self.folder = Path(folder)
+        self._parts = read_manifest(self.folder)["parts"]
+        self._stack = ExitStack()
+        self._sessions = {
+            name: self._stack.enter_context(self._open(entry, target, section or SessionSection()))
+            for name, entry in self._parts.items()
+        }
+
+    def _open(self, entry: Mapping[str, str], target: Target, section: SessionSection) -> WinMLSession:
+        return WinMLSession(self.folder / entry["folder"] / entry["file"], target=target, section=section)
+
+    def __enter__(self) -> Composite:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def run(self, part: str, inputs: Arrays) -> Arrays:
+        """The outputs of one part; inputs that its graph does not have are left out."""
+        session = self._sessions[part]
+        names = {spec.name for spec in session.inputs}
+        made: Arrays = session.run({name: array for name, array in inputs.items() if name in names})
+        return made
+
+    def generate(self, inputs: Arrays, *, new_words: int) -> Ids:
+        """The words after those of the input, or for a pair those that answer it; ends early when all are done."""
+        if "decode" not in self._parts:
+            raise RequestError(f"the parts of `{self.folder}` do not generate: {', '.join(self._parts)}")
+        words = _Words(self._config())
+        decode = self._pair if "encoder" in self._parts else self._text
+        return decode(inputs, words, new_words)
+
+    def _config(self) -> dict[str, Any]:
+        """What the model says about its special words."""
+        folder = self.folder / self._parts["decode"]["folder"]
+        found: dict[str, Any] = {}
+        for name in ("config.json", "generation_config.json"):
+            if (folder / name).is_file():
+                value = json.loads((folder / name).read_bytes())
+                found |= {key: item for key, item in value.items() if item is not None}
+        return found
+
+    def _text(self, inputs: Arrays, words: _Words, new_words: int) -> Ids:
+        ids = inputs["input_ids"].astype(np.int64)
+        mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
+        # Padding is on the left, and positions count real words only.
+        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
+        made = self.run("prefill", {"input_ids": ids, "attention_mask": mask, "position_ids": positions})
+        position = positions[:, -1:]
+        for _ in range(new_words):
+            ids = words.next(made["logits"])
+            if words.finished or words.count == new_words:
+                break
+            mask = np.concatenate([mask, np.ones_like(ids)], axis=1)
+            position = position + 1
+            step = {"input_ids": ids, "attention_mask": mask, "position_ids": position, **_past(made)}
+            made = self.run("decode", step)
+        return words.made
+
+    def _pair(self, inputs: Arrays, words: _Words, new_words: int) -> Ids:
+        state = self.run("encoder", inputs)["last_hidden_state"]
+        masks = {"encoder_attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
+        ids = np.full((len(state), 1), words.first, np.int64)
+        made = self.run("prefill", {"input_ids": ids, "encoder_hidden_states": state, **masks})
+        past = _past(made)
+        for _ in range(new_words):
+            ids = words.next(made["logits"])
+            if words.finished or words.count == new_words:
+                break
+            made = self.run("decode", {"input_ids": ids, **masks, **past})
+            past |= _past(made)  # those of the encoder stay as they are
+        return words.made
+
+
+def _past(made: Arrays) -> Arrays:
+    """The cache that a step gives, by the names under which the next takes it."""
+    return {f"past_{name.removeprefix('present_')}": a for name, a in made.items() if name.startswith("present_")}
+
+
+class _Words:
+    """The words so far, and which sequences have ended."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        ends = config.get("eos_token_id")
+        self._ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+        self._padding = config.get("pad_token_id", self._ends[0] if self._ends else 0)
+        self.first = config.get("decoder_start_token_id", config.get("bos_token_id"))
+        self._done: npt.NDArray[np.bool_] | None = None
+        self._columns: list[Ids] = []
+
+    def next(self, logits: npt.NDArray[Any]) -> Ids:
+        """The likeliest word of every sequence; padding for one that has ended."""
+        best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
+        done = np.zeros(len(best), bool) if self._done is None else self._done
+        best = np.where(done, np.int64(self._padding), best)
+        self._done = done | np.isin(best, self._ends)
+        self._columns.append(best)
+        return best[:, None]
+
+    @property
+    def finished(self) -> bool:
+        return self._done is not None and bool(self._done.all())
+
+    @property
+    def count(self) -> int:
+        return len(self._columns)
+
+    @property
+    def made(self) -> Ids:
+        found: Ids = np.stack(self._columns, axis=1)
+        return found

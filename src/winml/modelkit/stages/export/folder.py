@@ -1,0 +1,212 @@
+"""What a model folder says of itself: config.json, headers of safetensors files, the sizes a processor gives.
+
+Read without torch or transformers, whose import alone costs seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import ModelFileError
+from winml.modelkit.core.model_ref import CONFIG
+from winml.modelkit.core.suggest import nearest
+from winml.modelkit.data.processor import read_object
+from winml.modelkit.stages.export import families
+from winml.modelkit.stages.export.families import Family
+
+_SAFETENSORS, _BIN = "*.safetensors", "pytorch_model*.bin"
+_MAX_HEADER_BYTES = 100 * 2**20
+_PROCESSOR_ENDINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
+POOLING = "1_Pooling/config.json"
+"""How sentence-transformers says that tokens become one embedding."""
+_NO_PROCESSOR = ("trainer_state.json", "training_args.json")
+PROVES_A_PROBE = "`winml support probe` shows what a model of this kind would need"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How many numbers the weights are, by type."""
+
+    parameters: int | None
+    """None when the files do not say without being loaded."""
+    types: Mapping[str, int]
+    bytes: int | None
+    """None where they are not on this machine."""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A folder with config.json."""
+
+    path: Path
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        try:
+            return read_object(self.path / CONFIG)
+        except FileNotFoundError as error:
+            raise ModelFileError(
+                f"`{self.path}` has no {CONFIG}", hint="a model folder is what `save_pretrained` writes"
+            ) from error
+
+    @property
+    def model_type(self) -> str | None:
+        found = self.config.get("model_type")
+        return found if isinstance(found, str) else None
+
+    @property
+    def architecture(self) -> str | None:
+        """The class that saved the model."""
+        named = self.config.get("architectures")
+        return str(named[0]) if isinstance(named, list) and named else None
+
+    @property
+    def family(self) -> Family | None:
+        return families.FAMILIES.get(self.model_type or "")
+
+    @property
+    def remote_code(self) -> Mapping[str, Any]:
+        """Classes that come with the model as code; empty when the library has all of them."""
+        code = self.config.get("auto_map")
+        return code if isinstance(code, dict) else {}
+
+    def require_family(self) -> Family:
+        """The family; an error names the nearest that is known."""
+        if self.family is not None:
+            return self.family
+        if self.model_type is None:
+            raise ModelFileError(
+                f"`{self.path / CONFIG}` has no `model_type`", hint="it is not the config of a Hugging Face model"
+            )
+        near = nearest(self.model_type, families.FAMILIES)
+        similar = f"the nearest that is supported is `{near}`; " if near else "no supported one has a similar name; "
+        raise ModelFileError(
+            f"architecture `{self.model_type}` is not supported",
+            hint=f"{similar}name its inputs with `--input-specs` and its task with `--task`, or see what it needs: "
+            f"{PROVES_A_PROBE}",
+        )
+
+    def value(self, *names: str) -> Any:
+        """The first of these keys that the config has, also in the part for text or for the decoder."""
+        places = [self.config, *(self.config.get(part) for part in ("text_config", "decoder", "vision_config"))]
+        for place in places:
+            for name in names:
+                if isinstance(place, dict) and place.get(name) is not None:
+                    return place[name]
+        return None
+
+    def whole(self, *names: str, otherwise: int | None = None) -> int:
+        """A number of the config; without `otherwise` it has to be there."""
+        found = self.value(*names)
+        if isinstance(found, int):
+            return found
+        if otherwise is None:
+            raise ModelFileError(f"`{self.path / CONFIG}` does not say `{names[0]}`")
+        return otherwise
+
+    @cached_property
+    def weight_files(self) -> tuple[Path, ...]:
+        """The files with weights; the format that is safe to open comes first."""
+        for pattern in (_SAFETENSORS, _BIN):
+            found = tuple(sorted(path for path in self.path.glob(pattern) if path.is_file()))
+            if found:
+                return found
+        return ()
+
+    def require_weights(self) -> tuple[Path, ...]:
+        if self.weight_files:
+            return self.weight_files
+        others = sorted(path.name for path in self.path.glob("*") if path.suffix in (".h5", ".msgpack", ".gguf"))
+        also = f"; {', '.join(others)} cannot be read here" if others else ""
+        raise ModelFileError(
+            f"`{self.path}` has no weights{also}",
+            hint="a model folder holds model.safetensors; fetch the whole model, or `git lfs pull` it",
+        )
+
+    def content_files(self, *, code: bool) -> dict[str, Path]:
+        """The files that an export depends on, by name."""
+        named = [CONFIG, "generation_config.json"]
+        found = [self.path / name for name in named if (self.path / name).is_file()]
+        found += [*self.require_weights(), *self.path.glob("*.index.json")]
+        found += sorted(self.path.rglob("*.py")) if code else []
+        return {path.relative_to(self.path).as_posix(): path for path in found}
+
+    def processor_files(self) -> dict[str, Path]:
+        """The small files that say how inputs are made and outputs are named, which go along with every artifact."""
+        found = {
+            path.name: path
+            for path in sorted(self.path.iterdir())
+            if path.is_file()
+            and path.name.endswith(_PROCESSOR_ENDINGS)
+            and path.name not in _NO_PROCESSOR
+            and not path.name.endswith(".index.json")
+        }
+        pooling = self.path / POOLING
+        return {**found, POOLING: pooling} if pooling.is_file() else found
+
+    def weights(self) -> Weights:
+        """What the headers of the weight files say."""
+        files = self.require_weights()
+        size = sum(path.stat().st_size for path in files)
+        if files[0].suffix != ".safetensors":
+            return Weights(None, {}, size)
+        types: dict[str, int] = {}
+        for path in files:
+            for kind, count in _header(path):
+                types[kind] = types.get(kind, 0) + count
+        return Weights(sum(types.values()), types, size)
+
+    def image_size(self) -> tuple[int, int]:
+        """Height and width that the processor gives, or that the config names."""
+        for name in ("preprocessor_config.json", "processor_config.json"):
+            if (self.path / name).is_file():
+                value = read_object(self.path / name)
+                value = value.get("image_processor", value)
+                found = _size(value.get("crop_size") if value.get("do_center_crop") else None) or _size(
+                    value.get("size")
+                )
+                if found:
+                    return found
+        vision = self.config.get("vision_config") or self.config.get("encoder") or self.config
+        return _size(vision.get("image_size")) or (224, 224)
+
+
+def _size(value: Any) -> tuple[int, int] | None:
+    """A size as processors and configs write it; None for one that depends on the image."""
+    if isinstance(value, int):
+        return value, value
+    if isinstance(value, list) and len(value) == 2:
+        return int(value[0]), int(value[1])
+    if isinstance(value, dict) and {"height", "width"} <= set(value):
+        return int(value["height"]), int(value["width"])
+    return _size(value["shortest_edge"]) if isinstance(value, dict) and set(value) == {"shortest_edge"} else None
+
+
+def _header(path: Path) -> list[tuple[str, int]]:
+    """Type and number of elements of every tensor in a safetensors file."""
+    try:
+        with path.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > _MAX_HEADER_BYTES:
+                raise ValueError("its header would be larger than any")
+            header = json.loads(stream.read(length))
+        return [
+            (str(tensor["dtype"]), _count(tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"
+        ]
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(
+            f"`{path}` is not a safetensors file: {error}", hint="fetch it again; it may be a Git LFS pointer"
+        ) from error
+
+
+def _count(shape: list[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count

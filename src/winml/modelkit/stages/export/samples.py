@@ -1,0 +1,48 @@
+"""Sample inputs of an export: seeded, of the shapes and values that the section names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.config import ExportSection, InputSection
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def made(section: ExportSection, sizes: Mapping[str, int], *, seed: int) -> Arrays:
+    """An array for every input with open axes at these sizes."""
+    rng = np.random.default_rng(seed)
+    return {entry.name: _array(entry, sizes, rng) for entry in section.inputs}
+
+
+def other_sizes(section: ExportSection) -> dict[str, int]:
+    """Sizes that differ from those of the traced sample on every open axis, and stay consistent with one another."""
+    found = {axis: max(1, size - 1) for axis, size in section.sizes.items()}
+    if "total" in found:
+        found["total"] = found["past"] + found["decoder_sequence"]
+    return found
+
+
+def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generator) -> npt.NDArray[Any]:
+    shape = tuple(axis if isinstance(axis, int) else sizes[axis] for axis in entry.shape)
+    dtype = np.dtype(entry.dtype)
+    if entry.values == "padding":
+        return _padded(shape, dtype)
+    if entry.values == "positions":
+        return np.broadcast_to(np.arange(shape[-1], dtype=dtype), shape).copy()
+    if dtype.kind == "f":
+        return rng.uniform(entry.low, entry.high, shape).astype(dtype)
+    return rng.integers(int(entry.low), int(entry.high), shape, endpoint=True).astype(dtype)
+
+
+def _padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """A mask whose last sample is a third padding; a mask of ones alone would not show that it is used."""
+    mask = np.ones(shape, dtype)
+    padding = shape[-1] // 3
+    if padding:
+        mask[-1, -padding:] = 0
+    return mask

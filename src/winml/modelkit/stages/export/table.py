@@ -1,0 +1,10 @@
+"""What the cache has to know about the export stage."""
+
+from __future__ import annotations
+
+STAGE_VERSION = 1
+LIBRARIES: tuple[str, ...] = ("torch", "transformers", "onnxscript", "onnx", "onnx-ir")
+OPSETS = (17, 24)
+DEFAULT_OPSET = 20
+NPU_OPSET = 22
+"""The newest for an NPU: from 23 on there are operators, such as Attention, that QNN leaves on the CPU."""

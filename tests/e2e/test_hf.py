@@ -1,0 +1,174 @@
+"""Hugging Face folders where `-m` takes a model: inspected, exported once, built for every target."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_build import Builds
+from test_commands import QUICK, failed, valid
+
+pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """One cache for all tests, as one user has."""
+    return Builds(tmp_path_factory.mktemp("builds"))
+
+
+@pytest.fixture(scope="module")
+def bert(builds: Builds, hf_folders: Path) -> dict[str, Any]:
+    """A text classifier built for the CPU."""
+    return builds.build("-m", hf_folders / "bert", "--target", "cpu", "-o", "bert")
+
+
+def test_a_build_starts_from_a_folder(bert: dict[str, Any], builds: Builds) -> None:
+    assert [stage["stage"] for stage in bert["stages"]] == ["export", "optimize"]
+    folder = builds.folder / "bert"
+    metadata = valid((folder / "export_metadata.json").read_text())
+    assert metadata["parity"]["status"] == "passed"
+    assert {row["output"] for row in metadata["parity"]["outputs"]} == {"logits"}
+    assert {tuple(row["sizes"].values()) for row in metadata["parity"]["outputs"]} == {(2, 16), (1, 15)}
+    manifest = builds.manifest("bert")
+    assert manifest["skipped"] == ["quantize", "compile"]
+    assert {"torch", "transformers", "onnxscript"} <= set(manifest["stages"][0]["libraries"])
+    assert json.loads((folder / "config.json").read_text())["model_type"] == "bert", "the names of classes go along"
+
+
+def test_a_config_of_a_folder_builds_the_same(bert: dict[str, Any], builds: Builds, hf_folders: Path) -> None:
+    done = builds.winml("config", "-m", hf_folders / "bert", "--target", "cpu", "-o", "bert.json", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    config = valid((builds.folder / "bert.json").read_text())
+    assert config["export"]["task"] == "text-classification"
+    again = builds.build("-c", "bert.json", "-o", "again")
+    assert again["artifact"]["digest"] == bert["artifact"]["digest"]
+    assert {stage["cache"] for stage in again["stages"]} == {"hit"}
+
+
+@pytest.mark.qnn
+def test_one_export_serves_the_npu_which_takes_all_of_it(
+    bert: dict[str, Any], builds: Builds, hf_folders: Path
+) -> None:
+    result = builds.build("-m", hf_folders / "bert", "--target", "qnn/npu", "--no-quant", "-o", "npu")
+    assert result["stages"][0]["cache"] == "hit"
+    counts = result["analysis"]
+    assert counts["supported"] > 10
+    assert (counts["partial"], counts["unsupported"], counts["unknown"]) == (0, 0, 0)
+    assert "dimension sequence is fixed at 64 for qnn/npu" in " ".join(result["notes"])
+    placement = builds.manifest("npu")["placement"]
+    assert (placement["on_cpu"], placement["partitions"]) == (0, 1), "no GatherND splits the model in two"
+
+
+@pytest.mark.qnn
+def test_a_model_that_only_the_npu_computes_wrongly_is_caught(builds: Builds, hf_folders: Path) -> None:
+    words = ("--target", "qnn/npu", "--calibration", "random", "--samples", "4", "--no-analyze")
+    builds.build("-m", hf_folders / "swin", *words, "-o", "swin")
+    data = ("--data", "random", "--samples", "4")
+    held = ("--reference", hf_folders / "swin", "--reference-target", "cpu", "--min-agreement", "0.9")
+    on_cpu = builds.winml("eval", "-m", "swin", *data, "--target", "cpu", *held, "--json")
+    assert valid(on_cpu.stdout)["checks"][0]["answer"] == "within", on_cpu.stderr
+    on_npu = builds.winml("eval", "-m", "swin", *data, "--target", "qnn/npu", *held, "--json")
+    assert (on_npu.returncode, valid(on_npu.stdout)["checks"][0]["answer"]) == (5, "exceeded"), on_npu.stderr
+
+
+def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, hf_folders: Path) -> None:
+    model = hf_folders / "bert"
+    dims = ("--dim", "batch=2", "--dim", "sequence=8")
+    measured = builds.winml("perf", "-m", model, "--target", "cpu", *QUICK, *dims, "--json")
+    assert valid(measured.stdout)["inputs"]["tensors"]["input_ids"]["shape"] == [2, 8]
+    analyzed = builds.winml("analyze", "-m", model, "--target", "cpu", "--no-fusions", "--json")
+    assert valid(analyzed.stdout)["supported"] is True
+
+
+def test_a_composite_model_is_built_part_by_part(builds: Builds, hf_folders: Path) -> None:
+    words = ("-m", hf_folders / "gpt2", "--target", "cpu", "--no-analyze")
+    result = builds.build(*words, "-o", "gpt2")
+    assert [part["part"] for part in result["parts"]] == ["prefill", "decode"]
+    parts = valid((builds.folder / "gpt2" / "parts.json").read_text())
+    assert set(parts["parts"]) == {"prefill", "decode"}
+    assert (builds.folder / "gpt2" / "decode" / "model.onnx").is_file()
+    assert "holds another build" in failed(builds.winml("build", *words, "-o", "gpt2"), 2)
+
+
+def test_inspect_reads_a_folder_without_torch(hf_folders: Path, tmp_path: Path) -> None:
+    builds = Builds(tmp_path)
+    for name in ("torch", "transformers", "numpy", "onnx"):
+        (tmp_path / "poison" / name).mkdir(parents=True)
+        (tmp_path / "poison" / name / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "poison"), os.environ.get("PYTHONPATH", "")]))
+    builds.env = {**builds.env, "PYTHONPATH": path}
+    value = valid(builds.winml("inspect", "-m", hf_folders / "t5", "--json").stdout)
+    assert (value["architecture"], value["task"]) == ("T5ForConditionalGeneration", "text2text-generation")
+    assert [part["part"] for part in value["parts"]] == ["encoder", "prefill", "decode"]
+    assert value["parameters"] == 41_216
+    text = builds.winml("inspect", "-m", hf_folders / "t5").stdout
+    assert "part decode" in text
+
+
+def broken(source: Path, folder: Path, **config: Any) -> Path:
+    """A copy of a model folder with another config."""
+    shutil.copytree(source, folder)
+    value = json.loads((source / "config.json").read_text()) | config
+    (folder / "config.json").write_text(json.dumps(value))
+    return folder
+
+
+def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_path: Path) -> None:
+    builds, source = Builds(tmp_path), hf_folders / "bert"
+
+    def refused(model: Path | str, *words: str, exit_code: int = 2) -> str:
+        return failed(builds.winml("export", "-m", model, "-o", "out", *words), exit_code)
+
+    code = broken(source, tmp_path / "code", auto_map={"AutoModel": "modeling.Mine"})
+    text = refused(code)
+    assert "needs code that comes with it (`modeling.Mine`)" in text
+    assert "--trust-remote-code" in text
+    text = refused(broken(source, tmp_path / "berd", model_type="berd"))
+    assert "architecture `berd` is not supported" in text
+    assert "nearest that is supported is `bert`" in text
+    assert "winml support probe" in text
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shutil.copy(source / "config.json", empty)
+    assert f"`{empty}` has no weights" in refused(empty)
+    (empty / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert "is not a safetensors file" in failed(builds.winml("inspect", "-m", empty), 2)
+    assert "17<=x<=24" in refused(source, "--opset", "16")
+    assert "has no axis or input `sequenze`" in refused(source, "--shape", "sequenze=8")
+    assert "unknown task `fill-masks`" in refused(source, "--task", "fill-masks")
+    assert "has no part `encoder` for text-classification" in refused(source, "--part", "encoder")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_extra_names_what_to_install(hf_folders: Path, tmp_path: Path) -> None:
+    script = (  # what the program sees where torch is not installed
+        "import importlib.metadata as m, sys\n"
+        "original = m.version\n"
+        "def version(name):\n"
+        "    if name == 'torch': raise m.PackageNotFoundError(name)\n"
+        "    return original(name)\n"
+        "m.version = version\n"
+        "from winml.modelkit.cli.main import run\n"
+        "sys.exit(run(sys.argv[1:]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "export", "-m", hf_folders / "bert", "-o", tmp_path / "out"],
+        capture_output=True, text=True, timeout=120, env={**os.environ, "WINML_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    text = failed(done, 3)
+    assert "needs the Python package `torch`" in text
+    assert "pip install 'winml-modelkit[hf]'" in text
+
+
+def test_a_hub_model_that_is_not_cached_says_so_offline(tmp_path: Path) -> None:
+    builds = Builds(tmp_path)
+    builds.env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    text = failed(builds.winml("perf", "-m", "some-org/some-model", "--revision", "v1"), 3)
+    assert "`some-org/some-model` at `v1` is not in the hub's cache on this machine" in text

@@ -1,0 +1,153 @@
+"""From a config.json to an export section; nothing of torch is needed."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.stages.export import families, resolve
+from winml.modelkit.stages.export.describe import describe
+from winml.modelkit.stages.export.folder import ModelFolder
+from winml.modelkit.stages.export.resolve import ExportOptions
+
+BERT = {
+    "model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 100, "type_vocab_size": 2,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+def folder(path: Path, config: dict[str, Any], **files: Any) -> ModelFolder:
+    """A model folder with two tensors and these JSON files."""
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(config))
+    header = json.dumps({"a": {"dtype": "F32", "shape": [3, 4]}, "b": {"dtype": "F16", "shape": [5]}}).encode()
+    (path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    for name, value in files.items():
+        (path / f"{name}.json").write_text(json.dumps(value))
+    return ModelFolder(path)
+
+
+def test_inputs_come_from_task_and_config(tmp_path: Path) -> None:
+    section = resolve.resolve(folder(tmp_path / "m", BERT), ExportOptions())
+    assert section.task == "text-classification"
+    assert [(entry.name, entry.shape) for entry in section.inputs] == [
+        ("input_ids", ("batch", "sequence")),
+        ("attention_mask", ("batch", "sequence")),
+        ("token_type_ids", ("batch", "sequence")),
+    ]
+    assert section.sizes == {"batch": 2, "sequence": 16}
+    assert section.inputs[0].high == 99
+    assert sections.read(ExportSection, sections.plain(section), "export") == section
+
+
+@pytest.mark.parametrize(
+    ("architecture", "model_type", "task"),
+    [
+        ("RobertaForTokenClassification", "roberta", "token-classification"),
+        ("GPT2LMHeadModel", "gpt2", "text-generation"),
+        ("MarianMTModel", "marian", "text2text-generation"),
+        ("WhisperForConditionalGeneration", "whisper", "automatic-speech-recognition"),
+        ("Wav2Vec2ForSequenceClassification", "wav2vec2", "audio-classification"),
+        ("CLIPModel", "clip", "zero-shot-image-classification"),
+        ("BertModel", "bert", "feature-extraction"),
+        ("VisionEncoderDecoderModel", "vision-encoder-decoder", "image-to-text"),
+    ],
+)
+def test_the_class_that_saved_a_model_says_its_task(architecture: str, model_type: str, task: str) -> None:
+    assert families.task_of(architecture, families.FAMILIES[model_type]) == task
+
+
+def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_path: Path) -> None:
+    bart = folder(tmp_path / "m", {**BERT, "model_type": "bart", "architectures": ["BartForConditionalGeneration"]})
+    assert resolve.parts_of(bart, ExportOptions()) == ("encoder", "prefill", "decode")
+    assert resolve.parts_of(bart, ExportOptions(task="text-classification")) == ("model",)
+    assert resolve.parts_of(bart, ExportOptions(part="encoder")) == ("encoder",)
+
+
+def test_shapes_and_axes_are_what_was_asked_for(tmp_path: Path) -> None:
+    model = folder(tmp_path / "m", BERT)
+    fixed = resolve.resolve(model, ExportOptions(shapes={"sequence": (8,)}))
+    assert (fixed.inputs[0].shape, fixed.sizes) == (("batch", 8), {"batch": 2})
+    closed = resolve.resolve(model, ExportOptions(dynamic_axes=()))
+    assert (closed.inputs[0].shape, closed.sizes) == ((1, 128), {})
+    whole = resolve.resolve(model, ExportOptions(shapes={"token_type_ids": (1, 9)}))
+    assert whole.inputs[2].shape == (1, 9)
+    specs = {"input_ids": {"low": 5, "high": 6}, "extra": {"shape": ["batch", 3], "dtype": "int64"}}
+    found = resolve.resolve(model, ExportOptions(input_specs=specs))
+    assert (found.inputs[0].low, found.inputs[0].high, found.inputs[-1].name) == (5.0, 6.0, "extra")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (ExportOptions(shapes={"sequence": (8, 9)}), "axis `sequence` has one size but got 8, 9"),
+        (ExportOptions(shapes={"input_ids": (8,)}), "input `input_ids` has 2 axes but got 1 sizes"),
+        (ExportOptions(dynamic_axes=("height",)), "the model has no open axis `height`"),
+        (ExportOptions(opset=16), "opset 16 cannot be exported"),
+        (ExportOptions(input_specs={"x": {"shap": [1]}}), "unknown key `inputs.x.shap`"),
+        (ExportOptions(part="decode"), "the model has no part `decode`"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options: ExportOptions, message: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as caught:
+        resolve.resolve(folder(tmp_path / "m", BERT), options, options.part or "model")
+    assert message in caught.value.message
+
+
+def test_an_npu_gets_usual_sizes_that_the_model_can_take(tmp_path: Path) -> None:
+    model = folder(tmp_path / "m", BERT)
+    assert resolve.npu_sizes(model, resolve.resolve(model, ExportOptions())) == {"batch": 1, "sequence": 64}
+    longer = folder(tmp_path / "n", {**BERT, "max_position_embeddings": 512})
+    assert resolve.npu_sizes(longer, resolve.resolve(longer, ExportOptions()))["sequence"] == 128
+
+
+@pytest.mark.parametrize(
+    ("processor", "size"),
+    [
+        ({"size": {"height": 96, "width": 64}}, (96, 64)),
+        (
+            {"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}, "do_center_crop": True},
+            (224, 224),
+        ),
+        ({"size": 48}, (48, 48)),
+        ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, (32, 32)),
+    ],
+)
+def test_the_processor_says_how_large_images_are(
+    processor: dict[str, Any], size: tuple[int, int], tmp_path: Path
+) -> None:
+    config = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": 32}
+    model = folder(tmp_path / "m", config, preprocessor_config=processor)
+    assert resolve.resolve(model, ExportOptions()).inputs[0].shape == ("batch", 3, *size)
+    opened = {"pixel_values": {"shape": ["batch", 3, "height", size[1]]}}
+    assert resolve.resolve(model, ExportOptions(input_specs=opened)).sizes == {"batch": 2, "height": size[0]}
+
+
+def test_an_unknown_family_names_the_nearest_and_takes_input_specs(tmp_path: Path) -> None:
+    model = folder(tmp_path / "m", {"model_type": "distil_bert", "architectures": ["XModel"]})
+    with pytest.raises(ModelFileError, match="architecture `distil_bert` is not supported") as caught:
+        resolve.resolve(model, ExportOptions())
+    assert "nearest that is supported is `distilbert`" in (caught.value.hint or "")
+    specs = {"input_ids": {"shape": ["batch", "sequence"], "dtype": "int64", "low": 0, "high": 9}}
+    assert resolve.resolve(model, ExportOptions(input_specs=specs)).sizes == {"batch": 2, "sequence": 16}
+    assert describe(model)["reason"] == "architecture `distil_bert` is not supported"
+
+
+def test_code_of_a_model_runs_only_when_trusted(tmp_path: Path) -> None:
+    model = folder(tmp_path / "m", {**BERT, "auto_map": {"AutoModel": "x.Mine"}})
+    with pytest.raises(RequestError, match=r"needs code that comes with it \(`x.Mine`\)"):
+        resolve.resolve(model, ExportOptions())
+    assert resolve.resolve(model, ExportOptions(trust_remote_code=True)).task == "text-classification"
+
+
+def test_parameters_are_counted_from_headers(tmp_path: Path) -> None:
+    value = describe(folder(tmp_path / "m", BERT))
+    assert (value["parameters"], value["weight_types"]) == (17, {"F32": 12, "F16": 5})
+    assert value["tasks"][0] == "text-classification"
