@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +146,7 @@ async def _served(cluster: Cluster, on_event: OnEvent) -> None:
         await scheduler.close()
 
 
-def _run_until_stopped(main: Any) -> None:
+def _run_until_stopped(main: Coroutine[Any, Any, None]) -> None:
     """Run until it ends, Ctrl-C or a polite kill; what runs is ended in order either way."""
 
     def stop(*_: object) -> None:
@@ -155,7 +155,9 @@ def _run_until_stopped(main: Any) -> None:
     # SIGINT alone would not do: a shell starts background processes with SIGINT ignored.
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        asyncio.run(main)
+        # As Dask's own programs do: its connections need a selector, which is not what Windows has by default.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(main)
     except KeyboardInterrupt:
         return
     finally:
