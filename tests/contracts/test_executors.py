@@ -20,7 +20,7 @@ from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.local import LocalPool
 
 
-@pytest.fixture(params=["local", pytest.param("dask", marks=pytest.mark.dask)])
+@pytest.fixture(params=["local", pytest.param("dask", marks=(pytest.mark.dask, pytest.mark.xdist_group("cluster")))])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     with closing(_dask(request) if request.param == "dask" else LocalPool(2, has={"npu": 1})) as made:
         yield made

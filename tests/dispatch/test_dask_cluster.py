@@ -15,7 +15,7 @@ from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.dispatch.base import PYTHON, Job, Result
 from winml.modelkit.dispatch.dask_cluster import DaskCluster
 
-pytestmark = pytest.mark.dask
+pytestmark = [pytest.mark.dask, pytest.mark.xdist_group("cluster")]
 
 
 def waited(executor: DaskCluster) -> Result:

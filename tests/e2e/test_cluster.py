@@ -19,9 +19,10 @@ import pytest
 from test_commands import failed, valid, winml
 
 from cluster_zoo import ClusterHere
+from winml.modelkit import __version__
 from winml.modelkit.feed.table import open_feed
 
-pytestmark = pytest.mark.dask
+pytestmark = [pytest.mark.dask, pytest.mark.xdist_group("cluster")]
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +166,8 @@ def test_models_are_searched_on_nodes_that_run_nothing_else(cluster: ClusterHere
     found, broken = valid_models(result.stdout)
     assert found["node"] == "build-box"
     assert (Path(found["champion"]["folder"]) / "model.onnx").is_file()
-    assert json.loads((tmp_path / "out" / "relu" / "autoconfig.json").read_text())["node"] == "build-box"
+    kept = valid((tmp_path / "out" / "relu" / "autoconfig.json").read_text())
+    assert (kept["node"], kept["node_environment"]["winml"]) == ("build-box", __version__)
     assert broken["error"]["code"] == "invalid-model"
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.app.staging import Inputs, Staging, staged_argv
-from winml.modelkit.core.errors import ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch.base import Job, Result
@@ -147,14 +147,13 @@ def _ended(search: Search, result: Result, staging: Staging) -> dict[str, Any]:
         said = json.loads(result.output)
         value: dict[str, Any] = json.loads(said["output"])
     except ValueError:
-        return failed(search, RunFailedError(_last_words(result)), result.node)
+        value = {}
     if not value.get("ok"):
-        error = value.get("error") or RunFailedError(_last_words(result)).to_json()
-        return {**failed(search, RunFailedError(""), result.node), "error": error}
+        return failed(search, value.get("error") or RunFailedError(_last_words(result)).to_json(), result.node)
     try:
         _bring(said["digest"], search, staging, result)
     except (RunFailedError, RequestError) as error:
-        return failed(search, error, result.node)
+        return failed(search, error.to_json(), result.node)
     return row(search, value, result.node)
 
 
@@ -194,12 +193,12 @@ def row(search: Search, result: dict[str, Any], node: str | None) -> dict[str, A
     }
 
 
-def failed(search: Search, error: ModelkitError, node: str | None) -> dict[str, Any]:
+def failed(search: Search, error: dict[str, Any], node: str | None) -> dict[str, Any]:
     """A model whose search came to nothing."""
     return {
         "model": str(search.model),
         "folder": str(search.folder),
-        "error": error.to_json(),
+        "error": error,
         "champion": None,
         "trials": 0,
         "node": node,

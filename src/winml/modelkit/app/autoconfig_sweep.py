@@ -145,7 +145,7 @@ def _row(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> dict[str
         raise
     except ModelkitError as error:
         # One model that does not work must not take the others with it.
-        return autoconfig_cluster.failed(search, error, None)
+        return autoconfig_cluster.failed(search, error.to_json(), None)
 
 
 def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int, notes: list[str]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import dask_link, dask_node
 from winml.modelkit.dispatch.cluster import Cluster, Node, shared_machines
+from winml.modelkit.store import atomic
 
 SCHEMA = "winml/node/1"
 _FOLDER = "node"
@@ -88,13 +89,15 @@ def _own_folder(held: ExitStack) -> Path:
     from filelock import FileLock, Timeout
 
     folder = cache_root() / _FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         held.enter_context(FileLock(folder / "lock", timeout=0))
     except Timeout as error:
         raise UnavailableError(
             f"another node uses the cache `{folder.parent}`", hint="set `WINML_CACHE` to a folder of its own"
         ) from error
+    except OSError as error:
+        raise atomic.refused(error, folder) from error
     return folder / "running"
 
 

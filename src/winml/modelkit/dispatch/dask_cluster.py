@@ -8,6 +8,7 @@ free again.
 from __future__ import annotations
 
 import itertools
+import math
 import queue
 import secrets
 import time
@@ -41,6 +42,7 @@ class DaskCluster:
         self._running: dict[str, tuple[Job, Future, float]] = {}
         self._names = (f"winml-{secrets.token_hex(6)}-{number}" for number in itertools.count())
         self._client = dask_link.connected(cluster)
+        self._looked = -math.inf
         self._here: dict[str, Node] = {}
         self._seen: dict[str, Node] = {}
         self._missing: dict[tuple[tuple[str, int], ...], float] = {}
@@ -92,14 +94,17 @@ class DaskCluster:
     def wait(self, timeout_s: float) -> Result | None:
         deadline = time.monotonic() + timeout_s
         while True:
+            if time.monotonic() - self._looked > LOOK_S:
+                self._look()
+                lost = self._without_node()
+                if lost is not None:
+                    return lost
             left = deadline - time.monotonic()
             try:
                 name, future = self._done.get(timeout=max(0.0, min(left, LOOK_S)))
             except queue.Empty:
-                self._look()
-                lost = self._without_node()
-                if lost is not None or left <= LOOK_S:
-                    return lost
+                if left <= LOOK_S:
+                    return None
                 continue
             if name in self._running and self._running[name][1] is future:
                 return self._ended(name, future)
@@ -142,6 +147,7 @@ class DaskCluster:
         left = {node.name for node in self._here.values()} - {node.name for node in here.values()}
         self.gone += sorted(left)
         self._here = here
+        self._looked = time.monotonic()
         self._seen |= {node.name: node for node in here.values()}
 
     def _without_node(self) -> Result | None:
