@@ -158,7 +158,7 @@ def test_wrong_names_are_wrong_requests(folder: Path, sessions: Path) -> None:
     assert "unknown rung" in failed(kb(folder, "promote", "npu-006", "L9"), 2)
     assert "unknown status" in failed(kb(folder, "list", "--status", "sure"), 2)
     assert "no model" in failed(kb(folder, "judge", sessions, "--model", "resnet"), 2)
-    assert "has no experiment" in failed(kb(folder, "replay", "npu-106"), 2)
+    assert "has no experiment" in failed(kb(folder, "replay", "npu-001"), 2)
     assert "file not found" in failed(kb(folder, "judge", "none.json"), 2)
     assert "folder not found" in failed(kb(folder, "list", "--knowledge", "nowhere"), 2)
     assert not folder.exists()
@@ -200,7 +200,7 @@ def test_a_replay_that_does_not_hold_is_a_check_answered_with_no(folder: Path) -
 
 
 @pytest.mark.qnn
-@pytest.mark.parametrize("name", ["npu-103", "npu-105"])
+@pytest.mark.parametrize("name", ["npu-103", "npu-105", "npu-106"])
 def test_failures_and_distances_are_replayed(folder: Path, name: str) -> None:
     value = valid(kb(folder, "replay", name, "--json").stdout)
     assert value["outcome"]["answer"] == "holds", value["outcome"]["reason"]

@@ -5,16 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
-from referencing import Registry, Resource
 
+from published import validator
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.ladder import finding_from_json
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import SHIPPED, Knowledge, Outcome, experiment_digest
-
-SCHEMAS = SHIPPED.parent / "schemas"
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +19,12 @@ def knowledge() -> Knowledge:
     return Knowledge()
 
 
-def _validator(name: str) -> jsonschema.Draft202012Validator:
-    stored = [json.loads(p.read_text(encoding="utf-8")) for p in SCHEMAS.glob("*.json")]
-    registry = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in stored)
-    return jsonschema.Draft202012Validator(registry.contents(f"urn:winml:{name}:1"), registry=registry)
-
-
 @pytest.mark.parametrize(("folder", "schema"), [("findings", "finding"), ("gaps", "gap"), ("presets", "preset")])
 def test_every_shipped_file_fits_its_published_schema(folder: str, schema: str) -> None:
-    validator = _validator(schema)
     found = list(files.json_files(SHIPPED / folder))
     assert found
     for path in found:
-        validator.validate(json.loads(path.read_text(encoding="utf-8")))
+        validator(schema).validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_no_finding_or_gap_refers_to_one_that_is_not_there(knowledge: Knowledge) -> None:

@@ -16,7 +16,7 @@ import pytest
 import hf_zoo
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import PARTS
-from winml.modelkit.core.errors import CheckFailed, ModelFileError, RequestError
+from winml.modelkit.core.errors import CheckFailed, ModelFileError, RequestError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.composite import SCHEMA, Composite
 from winml.modelkit.stages.export import resolve
@@ -176,3 +176,16 @@ def test_a_difference_from_pytorch_is_a_failed_check(exports: Exports) -> None:
             parity.checked(path, reference, section)
     assert caught.value.details["parity"]["status"] == "failed"
     assert report["parity"]["difference"] < 1e-5
+
+
+def test_a_model_that_refuses_its_sample_inputs_is_told_what_would_help(exports: Exports) -> None:
+    from winml.modelkit.stages.export import parity
+
+    def stubborn(**inputs: Any) -> Any:
+        raise ValueError("All examples must have the same number of <eos> tokens.")
+
+    path, _ = exports.export("resnet")
+    section = resolve.resolve(ModelFolder(exports.models / "resnet"), ExportOptions())
+    with pytest.raises(RunFailedError, match="refuses its sample inputs: All examples must") as caught:
+        parity.checked(path, stubborn, section)
+    assert "--input-specs" in (caught.value.hint or "")

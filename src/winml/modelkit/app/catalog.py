@@ -7,9 +7,11 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.ep import targets
 from winml.modelkit.knowledge import catalog as catalogs
+from winml.modelkit.knowledge import recipes
 
 SCHEMA = "winml/catalog/1"
 
@@ -31,6 +33,12 @@ def _on(target: str, asked: targets.TargetRequest | None) -> bool:
     return (asked.ep is None or asked.ep.name == ep) and asked.device in (None, device or ep)
 
 
+def _recipe(recipe: Recipe, asked: targets.TargetRequest | None) -> dict[str, Any]:
+    """A recipe with the rungs it was proven on."""
+    proven = [sections.plain(proof) for proof in recipe.proven if _on(proof.target, asked)]
+    return {"name": recipe.name, "tasks": list(recipe.tasks), "proven": proven}
+
+
 def catalog(*, family: str | None = None, task: str | None = None, target: str | None = None) -> dict[str, Any]:
     """The JSON object of the contract: families that fit, each with the proofs that fit."""
     whole = catalogs.load()
@@ -45,5 +53,6 @@ def catalog(*, family: str | None = None, task: str | None = None, target: str |
             for p in whole.proofs
             if p.family == found.name and task in (None, p.task) and _on(p.target, asked)
         ]
-        rows.append({**sections.plain(found), "proofs": proofs})
+        made = [_recipe(r, asked) for r in recipes.for_family(found.name) if task is None or task in r.tasks]
+        rows.append({**sections.plain(found), "proofs": proofs, "recipes": made})
     return {"schema": SCHEMA, "ok": True, "families": rows}

@@ -29,7 +29,7 @@ def _result(action: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"schema": SCHEMA, "ok": True, "action": action, **values}
 
 
-def _folder(given: str | None) -> Path:
+def knowledge_folder(given: str | None) -> Path:
     """Where the user's knowledge is written; it need not be there yet."""
     folder = knowledge_root() if given is None else Path(given).absolute()
     if folder.exists() and not folder.is_dir():
@@ -39,7 +39,7 @@ def _folder(given: str | None) -> Path:
 
 def _knowledge(given: str | None) -> Knowledge:
     """Everything that is known; a folder that was named has to be there to be read."""
-    folder = _folder(given)
+    folder = knowledge_folder(given)
     if given is not None and not folder.is_dir():
         raise RequestError(f"folder not found: `{given}`")
     return Knowledge(folder)
@@ -170,7 +170,7 @@ def judge(
 
 def replay(knowledge: str | None, name: str, on_event: OnEvent) -> dict[str, Any]:
     """Run the experiment of a finding here."""
-    folder = _folder(knowledge)
+    folder = knowledge_folder(knowledge)
     return _result("replay", kb_replay.replay(Knowledge(folder), name, folder, on_event))
 
 
@@ -178,7 +178,7 @@ def promote(knowledge: str | None, name: str, rung: str) -> dict[str, Any]:
     """Put a finding on a rung, with the evidence of its replays; refused when evidence is missing."""
     if rung not in RUNGS:
         raise RequestError(f"unknown rung `{rung}`", hint=did_you_mean(rung, RUNGS))
-    folder = _folder(knowledge)
+    folder = knowledge_folder(knowledge)
     entry = Knowledge(folder).entry(name)
     if entry.effective.status in ("contested", "retracted") and rung in STATUSES:
         raise CheckFailed(
@@ -192,7 +192,7 @@ def promote(knowledge: str | None, name: str, rung: str) -> dict[str, Any]:
 
 def draft(knowledge: str | None, run: str) -> dict[str, Any]:
     """Draft findings from the kept gains of a run."""
-    folder = _folder(knowledge)
+    folder = knowledge_folder(knowledge)
     known = {e.finding.id for e in Knowledge(folder)}
     made, passed_over = kb_draft.drafts(Path(run))
     fresh = [finding for finding in made if finding.id not in known]

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
     "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
+    "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review the support of a model."),
+    "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against what the program does."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
     "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or be where machines meet."),

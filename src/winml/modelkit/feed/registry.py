@@ -52,6 +52,8 @@ class Answer:
 class _Busy(UnavailableError):
     """The registry did not answer, or answered that it cannot now; asking again may help."""
 
+    code = "feed-busy"
+
 
 def _require_httpx() -> None:
     if find_spec("httpx") is None:

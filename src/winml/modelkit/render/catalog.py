@@ -22,15 +22,30 @@ def _rows(families: Iterable[dict[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
+def _recipe(recipe: dict[str, Any]) -> str:
+    """A recipe with the highest rung that was proven on each target."""
+    best: dict[str, str] = {}
+    for proof in recipe["proven"]:
+        best[_target(proof)] = max(best.get(_target(proof), ""), proof["goal"])
+    return " ".join([recipe["name"], *(f"{goal} on {target}" for target, goal in best.items())])
+
+
 def catalog_text(result: dict[str, Any]) -> str:
     """Families with their tasks, then every proof."""
     families = result["families"]
-    listed = [("family", "modality", "parts", "tasks", "proven", "failed")]
+    listed = [("family", "modality", "parts", "tasks", "proven", "failed", "recipes")]
     for family in families:
         outcomes = [proof["outcome"] for proof in family["proofs"]]
         counts = [str(outcomes.count(word) or "") for word in ("proven", "failed")]
         listed.append(
-            (family["name"], family["modality"], ", ".join(family["parts"]), ", ".join(family["tasks"]), *counts)
+            (
+                family["name"],
+                family["modality"],
+                ", ".join(family["parts"]),
+                ", ".join(family["tasks"]),
+                *counts,
+                "; ".join(map(_recipe, family["recipes"])),
+            )
         )
     proofs = _rows(families)
     return "\n".join([table(listed), *(("", table([HEAD, *proofs])) if proofs else ())])

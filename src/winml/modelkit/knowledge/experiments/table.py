@@ -7,4 +7,5 @@ BUILDERS: dict[str, str] = {
     "quantized_conv_net": "winml.modelkit.knowledge.experiments.convolutions:quantized_conv_net",
     "attention": "winml.modelkit.knowledge.experiments.attention:attention",
     "masked_attention": "winml.modelkit.knowledge.experiments.attention:masked_attention",
+    "recorded": "winml.modelkit.knowledge.experiments.recorded:recorded",
 }

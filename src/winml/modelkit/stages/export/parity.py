@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.config import ExportSection
-from winml.modelkit.core.errors import CheckFailed
+from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.session import WinMLSession
@@ -47,9 +47,21 @@ def _compared(model: Path, reference: Part, section: ExportSection) -> Iterator[
     with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
         for seed, sizes in zip(SEEDS, shapes, strict=False):
             inputs = samples.made(section, sizes, seed=section.seed + seed)
-            wanted, made = evaluated(reference, inputs), session.run(_taken(inputs, session))
+            wanted, made = _answer(reference, inputs), session.run(_taken(inputs, session))
             for name, value in wanted.items():
                 yield {"output": name, "sizes": dict(sizes), **_difference(name, value, made)}
+
+
+def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
+    """What PyTorch says; a model may want more of its inputs than shapes and ranges, as one end token in every text."""
+    try:
+        return evaluated(reference, inputs)
+    except Exception as error:  # whatever the code of a model raises
+        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise RunFailedError(
+            f"the model refuses its sample inputs: {reason[0][:300]}",
+            hint="say which values it takes with `--input-specs FILE`; `winml support probe` looks for them",
+        ) from error
 
 
 def _taken(inputs: samples.Arrays, session: WinMLSession) -> samples.Arrays:

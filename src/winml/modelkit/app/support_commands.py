@@ -1,0 +1,119 @@
+"""Runs commands of this program as a user would, each in a process of its own, so that evidence is what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
+from winml.modelkit.core.location import VARIABLE
+from winml.modelkit.review.evidence import MODEL, CommandRun, error_of
+from winml.modelkit.worker.process_tree import ProcessTree
+
+DEFAULT_TIMEOUT_S = 3600.0
+_STOP_WAIT_S = 20.0
+_PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
+_SOURCE = str(Path(__file__).parents[3])
+
+
+def now() -> str:
+    """This moment in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def environment() -> dict[str, str]:
+    """What results depend on besides the model; a package that is not here is not named."""
+    found = {
+        "winml": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def failure(result: dict[str, Any] | None, message: str) -> ModelkitError:
+    """The error that a command ended with; one that it gave no words for has the message."""
+    error = error_of(result)
+    if error.get("code") in BY_CODE:
+        return from_json(error)
+    return RunFailedError(f"{message}: {error['message']}" if error.get("message") else message)
+
+
+class Commands:
+    """Runs commands on one model in one folder, which gets a place for what they build."""
+
+    def __init__(self, model: str, folder: Path, *, timeout_s: float | None, cache: Path | None = None) -> None:
+        self._model = str(Path(model).absolute()) if Path(model).exists() else model
+        self._folder = folder
+        (folder / "artifacts").mkdir(exist_ok=True)
+        self._timeout_s = timeout_s or DEFAULT_TIMEOUT_S
+        search = os.pathsep.join(filter(None, (_SOURCE, os.environ.get("PYTHONPATH"))))
+        self._env = {**os.environ, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}
+        if cache is not None:
+            self._env[VARIABLE] = str(cache)
+
+    def __call__(self, words: tuple[str, ...]) -> CommandRun:
+        """Run the command behind the words; one that takes too long is ended with everything it started."""
+        argv = [sys.executable, "-m", "winml.modelkit", *(self._model if w == MODEL else w for w in words)]
+        started, begin = now(), time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
+            code = _waited(tree, self._timeout_s)
+            texts = [_content(stream) for stream in (out, err)]
+        return CommandRun(words, code, _result(texts[0]), texts[1], started, time.monotonic() - begin)
+
+
+def _waited(tree: ProcessTree, timeout_s: float) -> int | None:
+    """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
+    try:
+        return tree.process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        _interrupt(tree)
+        return None
+    except KeyboardInterrupt:
+        _interrupt(tree)
+        raise
+    finally:
+        tree.end()
+
+
+def _interrupt(tree: ProcessTree) -> None:
+    """Let a command end what it started, which has process groups of its own; a job of Windows holds all of them."""
+    if sys.platform == "win32":
+        return
+    tree.process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        tree.process.wait(_STOP_WAIT_S)
+
+
+def _content(stream: Any) -> str:
+    stream.seek(0)
+    return str(stream.read().decode(errors="replace"))
+
+
+def _result(text: str) -> dict[str, Any] | None:
+    """The one JSON object of a command; None when it was cut off or never came."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

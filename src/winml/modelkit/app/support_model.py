@@ -1,0 +1,53 @@
+"""The model that support is about: its content, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app import exported
+from winml.modelkit.app.models import model_argument
+from winml.modelkit.core import model_ref
+from winml.modelkit.pipeline.artifact import named_source, read_source
+from winml.modelkit.worker.client import Worker
+
+
+@dataclass(frozen=True)
+class SupportModel:
+    """A model by content."""
+
+    reference: str
+    exported: bool
+    digest: str
+    config: dict[str, Any]
+    """Its config.json; empty for an ONNX model."""
+
+    @property
+    def family(self) -> str | None:
+        found = self.config.get("model_type")
+        return found if isinstance(found, str) else None
+
+    @property
+    def name(self) -> str:
+        """What recipes and folders may be called after."""
+        plain = self.reference.partition("@")[0].rstrip("/\\").replace("\\", "/")
+        word = Path(plain).stem if not self.exported else plain.rpartition("/")[2]
+        kept = "".join(c if c.isalnum() else "-" for c in word.casefold())
+        return "-".join(filter(None, kept.split("-"))) or "model"
+
+
+def read_model(word: str) -> SupportModel:
+    """The model behind a word, hashed as builds hash it."""
+    ref = model_ref.parse(word)
+    if ref.is_exported:
+        located = exported.locate(ref)
+        files = located.folder.content_files(code=bool(located.folder.remote_code))
+        config = json.loads((located.folder.path / model_ref.CONFIG).read_text(encoding="utf-8"))
+        return SupportModel(word, True, named_source(files, main=model_ref.CONFIG).artifact.digest, config)
+    path = model_argument(word).path
+    with Worker(preload=("winml.modelkit.graph.source",)) as worker:
+        answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
+    source = read_source(path, tuple(Path(file) for file in answer["files"]))
+    return SupportModel(word, False, source.artifact.digest, {})

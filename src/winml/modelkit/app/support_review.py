@@ -1,0 +1,182 @@
+"""`winml support review`: whether a contribution holds, by reading it against itself and running it again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app.kb import knowledge_folder
+from winml.modelkit.app.support_commands import Commands, environment
+from winml.modelkit.app.support_model import read_model
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
+from winml.modelkit.knowledge.models import ModelKnowledge
+from winml.modelkit.render.contribution import contribution_markdown
+from winml.modelkit.review import checklist
+from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
+from winml.modelkit.review.contribution import REPORT
+from winml.modelkit.review.evidence import CommandRun
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step
+from winml.modelkit.review.rerun import contradictions
+from winml.modelkit.store import digest
+
+SCHEMA = "winml/support/1"
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class ReviewRequest:
+    """Everything the user decided."""
+
+    folder: str
+    model: str | None = None
+    """Where the model lies; None takes what the contribution names."""
+    knowledge: str | None = None
+    timeout_s: float | None = None
+
+
+def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Approve a contribution, or say what speaks against it."""
+    folder = Path(request.folder)
+    try:
+        dossier = Dossier(folder)
+    except NotAContribution as error:
+        raise RequestError(f"not a contribution: {error}", details=_rejected(request.folder, str(error))) from error
+    items = read_against_itself(dossier, request)
+    again: list[dict[str, Any]] = []
+    if not any(item.severity == "reject" for item in items):
+        items += _rerun(dossier, request, again, on_event)
+    result = _result(request.folder, dossier, items, again)
+    if items:
+        first = next((i for i in items if i.severity == "reject"), items[0])
+        raise CheckFailed(f"{result['verdict']}: {first.check}: {first.reason}", details=result)
+    return result
+
+
+def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
+    """Everything that can be said without running anything."""
+    return [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+
+
+def _result(folder: str, dossier: Dossier, items: list[Item], again: list[dict[str, Any]]) -> dict[str, Any]:
+    verdict = "APPROVE"
+    if items:
+        verdict = "REJECT" if any(item.severity == "reject" for item in items) else "REQUEST_CHANGES"
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "action": "review",
+        "folder": folder,
+        "verdict": verdict,
+        "items": [item.to_json() for item in items],
+        "rerun": again,
+        "contribution": {
+            "model": dossier.contribution.model.reference,
+            "digest": dossier.contribution.model.digest,
+            "tiers": vars(dossier.contribution.tiers),
+            "reached": dossier.contribution.reached,
+        },
+    }
+
+
+def _rejected(folder: str, reason: str) -> dict[str, Any]:
+    """What is said of a folder that holds no contribution."""
+    item = reject("contribution", reason)
+    return {"action": "review", "folder": folder, "verdict": "REJECT", "items": [item.to_json()], "rerun": []}
+
+
+def _report(dossier: Dossier) -> Iterator[Item]:
+    path = dossier.folder / REPORT
+    if not path.is_file():
+        yield reject("report", f"`{REPORT}` is missing")
+    elif path.read_text(encoding="utf-8") != contribution_markdown(dossier.contribution.to_json()):
+        yield changes("report", f"`{REPORT}` does not say what the contribution says")
+
+
+def _here(dossier: Dossier) -> Iterator[Item]:
+    """Numbers of other versions of the tools say nothing about these."""
+    here, stated = environment(), dossier.contribution.environment
+    skipped = ("system", "architecture", "cores", "python")
+    differs = [k for k in sorted({*here, *stated}) if k not in skipped and here.get(k) != stated.get(k)]
+    if differs:
+        words = ", ".join(f"{k} {stated.get(k)} (here {here.get(k)})" for k in differs)
+        yield changes("environment", f"made with {words}; make it again with what is here")
+
+
+def _known(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
+    """Findings are added, so that none may be known already."""
+    known = {finding.id for finding in ModelKnowledge(knowledge_folder(request.knowledge)).findings}
+    for name in dossier.contribution.findings:
+        if name in known:
+            yield changes("findings", f"`{name}` is known; findings are added, never changed")
+
+
+def _rerun(dossier: Dossier, request: ReviewRequest, again: list[dict[str, Any]], on_event: OnEvent) -> Iterator[Item]:
+    """Every command once more, in an empty folder with an empty cache."""
+    word = request.model or dossier.contribution.model.reference
+    try:
+        model = read_model(word)
+    except ModelkitError as error:
+        yield reject("rerun", f"the model cannot be read, so nothing can be run again: {error.message}")
+        return
+    if model.digest != dossier.contribution.model.digest:
+        yield reject("rerun", f"`{word}` is another model than the one of the contribution")
+        return
+    with tempfile.TemporaryDirectory(prefix="winml-review-") as name:
+        folder = Path(name) / "again"
+        folder.mkdir()
+        _given(dossier, folder)
+        run = Commands(word, folder, timeout_s=request.timeout_s, cache=Path(name) / "cache")
+        for step in (s for s in dossier.plan if s.id in dossier.records):
+            on_event({"event": "command", "what": f"{step.id} again"})
+            yield from _again(dossier, step, run, folder, again)
+
+
+def _given(dossier: Dossier, folder: Path) -> None:
+    """What commands are given that none of them made."""
+    for path in (RECIPE_FILE, SPECS_FILE, "data"):
+        source = dossier.folder / path
+        if source.is_dir():
+            shutil.copytree(source, folder / path)
+        elif source.is_file():
+            shutil.copyfile(source, folder / path)
+
+
+def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
+    record = dossier.records[step.id]
+    done = run(step.words)
+    found = []
+    if done.exit_code != record.exit_code:
+        found.append(f"it ends with exit {done.exit_code}, not {record.exit_code}")
+    else:
+        found += _contradictions(dossier, step, done)
+        found += _other_inputs(dossier, step, folder)
+    again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
+    yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
+
+
+def _contradictions(dossier: Dossier, step: Step, done: CommandRun) -> list[str]:
+    """What is said now and was not said then; a result without what it needs contradicts too."""
+    try:
+        same = _same_machine(dossier, done)
+        return list(contradictions(step, dossier.results[step.id], done.result, same_machine=same))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return [f"the evidence does not fit: {type(error).__name__}: {error}"]
+
+
+def _same_machine(dossier: Dossier, done: CommandRun) -> bool:
+    """Whether times may be compared: the same machine, as results describe it."""
+    told = ((done.result or {}).get("environment") or {}).get("machine")
+    claimed = [(r or {}).get("environment") for r in dossier.results.values()]
+    return told is not None and all(c["machine"] == told for c in claimed if c)
+
+
+def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
+    if step.purpose != "inputs":
+        return
+    path = step.words[step.words.index("-o") + 1]
+    if not (folder / path).is_file() or digest.of_file(folder / path) != dossier.contribution.files.get(path):
+        yield f"`{path}` is not what the command makes"

@@ -1,0 +1,52 @@
+"""Whether words are a command of the program, by the options it really has, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+import click
+
+from winml.modelkit.cli.main import COMMANDS
+from winml.modelkit.core.suggest import nearest
+
+_HELP = ("-h", "--help")
+_LEFT_OUT = ("...", "…")
+
+
+def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
+    """What is wrong with the words behind `winml`; None when they parse. A name alone needs no arguments."""
+    if words[0] in (*_HELP, "--version"):
+        return None
+    if words[0] not in COMMANDS:
+        return f"unknown command `winml {words[0]}`{_nearest(words[0], COMMANDS)}"
+    command: click.Command = import_module(COMMANDS[words[0]][0]).command
+    name, rest = f"winml {words[0]}", list(words[1:])
+    while isinstance(command, click.Group):
+        if not rest or rest[0] in (*_HELP, *_LEFT_OUT):
+            return f"`{name}` needs one of: {', '.join(command.commands)}" if complete and not rest else None
+        inner = command.commands.get(rest[0])
+        if inner is None:
+            return f"unknown command `{name} {rest[0]}`{_nearest(rest[0], command.commands)}"
+        command, name, rest = inner, f"{name} {rest[0]}", rest[1:]
+    return _wrong_options(command, name, rest, complete)
+
+
+def _wrong_options(command: click.Command, name: str, words: list[str], complete: bool) -> str | None:
+    plain = [word for word in words if word not in (*_HELP, *_LEFT_OUT)]
+    whole = complete and plain == words
+    try:
+        command.make_context(name, plain)
+    except click.NoSuchOption as error:
+        options = [opt for parameter in command.params for opt in (*parameter.opts, *parameter.secondary_opts)]
+        return f"`{name}` has no option `{error.option_name}`{_nearest(error.option_name, options)}"
+    except click.MissingParameter as error:
+        return f"`{name}`: {error.format_message()}" if whole else None
+    except click.UsageError as error:
+        return f"`{name}`: {error.format_message()}"
+    return None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = nearest(name, known)
+    return f"; nearest is `{near}`" if near else ""

@@ -1,0 +1,45 @@
+"""`winml skill`."""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.group(
+    "skill",
+    help="Skills for agents: whether they keep to the format and say what the program does.",
+    epilog=examples("winml skill check", "winml skill check skills/use-winml-cli --json"),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+@command.command(
+    "check",
+    help="Check the skills in PATH: their format, every command they show and every JSON field they name; exit 5 when "
+    "one is wrong.",
+    epilog=examples("winml skill check", "winml skill check skills/use-winml-cli"),
+    context_settings=HELP,
+)
+@click.argument("path", default="skills")
+@json_option
+def check(path: str, as_json: bool) -> None:
+    from winml.modelkit.app import skill
+    from winml.modelkit.cli.command_words import wrong_command
+    from winml.modelkit.core.errors import CheckFailed
+    from winml.modelkit.render.skill import problems_text, skills_text
+
+    try:
+        result = skill.check(path, wrong_command)
+    except CheckFailed as error:
+        if not as_json:
+            console.data(problems_text(error.details))
+        raise
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(skills_text(result))

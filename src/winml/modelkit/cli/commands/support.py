@@ -1,0 +1,232 @@
+"""`winml support`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+
+knowledge_option = click.option(
+    "--knowledge",
+    metavar="DIR",
+    help="Your own findings, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's folder for "
+    "data).",
+)
+
+
+@click.group(
+    "support",
+    help="Model support: probe a model, produce a contribution with its evidence, review one by running it again.",
+    epilog=examples(
+        "winml support probe -m model.onnx",
+        "winml support produce -m model.onnx -p dynamic -o contribution",
+        "winml support review contribution",
+        "winml support knowledge list",
+    ),
+    context_settings=HELP,
+)
+def command() -> None:
+    pass
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    from winml.modelkit.render.support import support_text
+
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(support_text(result))
+
+
+def _tell(event: dict[str, Any]) -> None:
+    """A line per command that is run on the way."""
+    console.say("note", f"{event['what']} ...")
+
+
+_targets_option = click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="EP[/DEVICE]",
+    default=("cpu",),
+    show_default=True,
+    help="Where to build for and run; the first decides, the others are tried too.",
+)
+_timeout_option = click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a command may take."
+)
+
+
+@command.command(
+    "probe",
+    help="Tell what happens to a model without any help: whether the exporter knows it, the default builds and runs, "
+    "which known obstacles apply, and what it needs.",
+    epilog=examples("winml support probe -m model.onnx", "winml support probe -m ./my-bart --target cpu --json"),
+    context_settings=HELP,
+)
+@model_options
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="EP[/DEVICE]",
+    help="Where to build for and run (default: every device that is ready here, the CPU first).",
+)
+@_timeout_option
+@json_option
+def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+    from winml.modelkit.app.support_probe import ProbeRequest
+    from winml.modelkit.app.support_probe import probe as run_probe
+
+    result = run_probe(ProbeRequest(chosen_model(model, sample), targets, timeout), _tell)
+    _show(result, as_json)
+    if not as_json and result["answer"] == "recipe":
+        console.say("next", f"winml support produce -m {console.quoted(result['model']['reference'])} -o DIR")
+
+
+@command.command(
+    "produce",
+    help="March up the ladder to the goal without asking and write a contribution: recipe, evidence of every command, "
+    "report. Several models give a folder each and a table. Nothing is shipped.",
+    epilog=examples(
+        "winml support produce -m ./my-bart -o contribution",
+        "winml support produce -m model.onnx -p dynamic --goal L2 -o contribution",
+        "winml support produce -m ./a -m ./b -m ./c -o contributions",
+    ),
+    context_settings=HELP,
+)
+@click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
+@_targets_option
+@click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Ceiling.")
+@click.option("--recipe", metavar="FILE", help="A recipe, instead of the one the probe finds.")
+@click.option("-p", "--precision", metavar="P", help="Make a recipe of this precision.")
+@click.option("--level", metavar="L", help="Make a recipe of this optimization level.")
+@click.option("--data", metavar="FILE", help="Labelled data for L3.")
+@click.option("--task", metavar="TASK", help="Task of the data.")
+@click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric for a PASS of L3.")
+@click.option("-o", "--output", metavar="DIR", required=True, help="A new folder.")
+@knowledge_option
+@_timeout_option
+@json_option
+def produce(models: tuple[str, ...], precision: str | None, level: str | None, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app.support_batch import produce_all
+    from winml.modelkit.app.support_produce import ProduceRequest
+    from winml.modelkit.core.recipe import BuildPart
+
+    given["timeout_s"] = given.pop("timeout")
+    request = ProduceRequest(model=models[0], build=BuildPart(precision=precision, level=level), **given)
+    _show(produce_all(request, models, _tell), as_json)
+    if not as_json:
+        console.say("next", f"winml support review {console.quoted(request.output)}")
+
+
+@command.command(
+    "review",
+    help="Read a contribution against itself and run every command of it again in an empty folder: APPROVE (exit 0), "
+    "REQUEST_CHANGES or REJECT (exit 5), not a contribution (exit 2).",
+    epilog=examples("winml support review contribution", "winml support review contribution -m ./my-bart --json"),
+    context_settings=HELP,
+)
+@click.argument("folder")
+@click.option("-m", "--model", metavar="MODEL", help="Where the model lies (default: where the contribution says).")
+@knowledge_option
+@_timeout_option
+@json_option
+def review(folder: str, model: str | None, knowledge: str | None, timeout: float | None, as_json: bool) -> None:
+    from winml.modelkit.app.support_review import ReviewRequest
+    from winml.modelkit.app.support_review import review as run_review
+    from winml.modelkit.core.errors import ModelkitError
+    from winml.modelkit.render.support import review_text
+
+    try:
+        result = run_review(ReviewRequest(folder, model, knowledge, timeout), _tell)
+    except ModelkitError as error:
+        if not as_json and "verdict" in error.details:
+            console.data(review_text(error.details))
+        raise
+    _show(result, as_json)
+
+
+@command.command(
+    "inputs",
+    help="Make inputs of a built model: one set for `winml perf --input-data`, or rows for `winml eval --data`.",
+    epilog=examples("winml support inputs -m model.onnx -o inputs.npz"),
+    context_settings=HELP,
+)
+@model_options
+@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Rows of N samples instead of one set.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension (default 1).")
+@click.option(
+    "--int-range",
+    "int_ranges",
+    multiple=True,
+    metavar="[INPUT=]LOW:HIGH",
+    help="Values of integer inputs, both ends included (default 0:1).",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the values.")
+@click.option("-o", "--output", metavar="FILE.npz", required=True, help="The file.")
+@json_option
+def inputs(
+    model: str | None, sample: bool, dims: tuple[str, ...], int_ranges: tuple[str, ...], as_json: bool, **given: Any
+) -> None:
+    from winml.modelkit.app.support_inputs import InputsRequest
+    from winml.modelkit.app.support_inputs import inputs as make_inputs
+    from winml.modelkit.cli import words
+
+    request = InputsRequest(
+        model=chosen_model(model, sample), dims=words.dimensions(dims), int_ranges=words.int_ranges(int_ranges), **given
+    )
+    _show(make_inputs(request), as_json)
+
+
+@command.group("knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP)
+def knowledge() -> None:
+    pass
+
+
+@knowledge.command("list", help="List findings about families and about the work.", context_settings=HELP)
+@click.option("--family", metavar="FAMILY", help="Only this family, or `methodology`.")
+@click.option("--status", metavar="STATUS", help="Only reported, observed or refuted ones.")
+@knowledge_option
+@json_option
+def listing(family: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import model_knowledge
+
+    _show(model_knowledge.listing(knowledge, family=family, status=status), as_json)
+
+
+@knowledge.command("show", help="Show a finding.", context_settings=HELP)
+@click.argument("finding")
+@knowledge_option
+@json_option
+def show(finding: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import model_knowledge
+
+    _show(model_knowledge.show(knowledge, finding), as_json)
+
+
+@knowledge.command(
+    "add",
+    help="Append the one finding in FILE to your own; nothing that is known is changed.",
+    epilog=examples("winml support knowledge add finding.json"),
+    context_settings=HELP,
+)
+@click.argument("file")
+@knowledge_option
+@json_option
+def add(file: str, knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import model_knowledge
+
+    _show(model_knowledge.add(knowledge, file), as_json)
+
+
+@knowledge.command("check", help="Read everything strictly; exit 5 when a name leads nowhere.", context_settings=HELP)
+@knowledge_option
+@json_option
+def check(knowledge: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import model_knowledge
+
+    _show(model_knowledge.check(knowledge), as_json)

@@ -1,0 +1,31 @@
+"""Recipes that ship with the program: one file each, named by the recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.recipe import Recipe, recipe_from_json
+from winml.modelkit.knowledge import files
+from winml.modelkit.knowledge.findings import SHIPPED
+
+FOLDER = SHIPPED / "recipes"
+
+
+def read(path: Path) -> Recipe:
+    return files.read(path, recipe_from_json)
+
+
+def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
+    """Every recipe of a folder by its name."""
+    found: dict[str, Recipe] = {}
+    for path in files.json_files(folder):
+        recipe = read(path)
+        if recipe.name != path.stem:
+            raise DataError(f"`{path}`: `name` must be the file's name but is `{recipe.name}`")
+        found[recipe.name] = recipe
+    return found
+
+
+def for_family(family: str | None) -> tuple[Recipe, ...]:
+    return tuple(recipe for recipe in recipes().values() if family in recipe.families)

@@ -1,0 +1,165 @@
+"""The commands of a contribution: a function of what it is about, so that a reviewer knows what must have been run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.support import GOALS, Goal
+from winml.modelkit.review.evidence import MODEL
+
+WHOLE = "model"
+"""The part of a model that is not taken apart."""
+RECIPE_FILE = "recipe.json"
+SPECS_FILE = "input-specs.json"
+DEFAULT = "artifacts/default"
+BUILT = "artifacts/recipe"
+EXPORTED = "artifacts/export"
+SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Labelled data that a model is judged by."""
+
+    file: str
+    """Path in the contribution."""
+    task: str | None
+    min_metric: float | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a contribution is about."""
+
+    exported: bool
+    """Whether the model comes from PyTorch."""
+    parts: tuple[str, ...]
+    """Parts that are built apart; empty: the whole model."""
+    recipe: Recipe | None
+    targets: tuple[str, ...]
+    goal: Goal
+    metric: Metric | None = None
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return self.parts or (WHOLE,)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command."""
+
+    id: str
+    purpose: str
+    rung: Goal | None
+    """None: a gate before the ladder."""
+    part: str
+    target: str
+    words: tuple[str, ...]
+
+
+def _folder(root: str, subject: Subject, part: str) -> str:
+    return f"{root}/{part}" if subject.parts else root
+
+
+def _named(*words: str) -> str:
+    return "-".join(word.replace("/", "_") for word in words if word != WHOLE)
+
+
+def _recipe_words(recipe: Recipe | None) -> tuple[str, ...]:
+    return () if recipe is None else (*recipe.export.words(SPECS_FILE), *recipe.build.words())
+
+
+def plan(subject: Subject) -> tuple[Step, ...]:
+    """Every command up to the goal, in order."""
+    rungs = GOALS[: GOALS.index(subject.goal) + 1]
+    found = [*_gates(subject), *_built(subject)]
+    makers = {"L1": _measured, "L2": _parity, "L3": _metric}
+    for rung in rungs[1:]:
+        found += makers[rung](subject)
+    return tuple(found)
+
+
+def _gates(subject: Subject) -> Iterator[Step]:
+    """What happens without the recipe."""
+    first = subject.targets[0]
+    targets = tuple(word for target in subject.targets for word in ("--target", target))
+    yield Step("probe", "probe", None, WHOLE, first, ("support", "probe", "-m", MODEL, *targets, "--json"))
+    yield from _configs(subject, "default", ())
+    words = ("build", "-m", MODEL, "--target", first, "-o", DEFAULT, "--json")
+    yield Step("build-default", "build", None, WHOLE, first, words)
+    yield from _inspected(subject, "default", DEFAULT, None)
+    if subject.recipe is not None:
+        yield from _configs(subject, "recipe", _recipe_words(subject.recipe))
+
+
+def _configs(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[Step]:
+    for part in subject.part_names:
+        of_part = ("--part", part) if subject.parts else ()
+        words = ("config", "-m", MODEL, "--target", subject.targets[0], *of_part, *given, "--json")
+        yield Step(_named("config", name, part), "config", None, part, subject.targets[0], words)
+
+
+def _inspected(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
+    for part in subject.part_names:
+        words = ("inspect", "-m", _folder(root, subject, part), "--json")
+        yield Step(_named("inspect", name, part), "inspect", rung, part, subject.targets[0], words)
+
+
+def _built(subject: Subject) -> Iterator[Step]:
+    first = subject.targets[0]
+    words = ("build", "-m", MODEL, "--target", first, *_recipe_words(subject.recipe), "-o", BUILT, "--json")
+    yield Step("build-recipe", "build", "L0", WHOLE, first, words)
+    yield from _inspected(subject, "recipe", BUILT, "L0")
+
+
+def _inputs(subject: Subject, part: str, rung: Goal, samples: int | None) -> Step:
+    given = () if subject.recipe is None else tuple(subject.recipe.inputs.words())
+    name, kind = ("input", ()) if samples is None else ("inputs", ("--samples", str(samples)))
+    folder = _folder(BUILT, subject, part)
+    words = ("support", "inputs", "-m", folder, *given, *kind, "-o", input_file(part, samples), "--json")
+    return Step(_named(name, part), "inputs", rung, part, subject.targets[0], words)
+
+
+def input_file(part: str, samples: int | None) -> str:
+    """Where the inputs of a part lie: one, or several as rows."""
+    return f"inputs/{part}.npz" if samples is None else f"inputs/{part}-samples.npz"
+
+
+def _measured(subject: Subject) -> Iterator[Step]:
+    for part in subject.part_names:
+        yield _inputs(subject, part, "L1", None)
+        for target in subject.targets:
+            how = ("--sessions", str(SESSIONS), "--iterations", str(ITERATIONS))
+            given = ("--input-data", input_file(part, None), "--json")
+            words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
+            yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
+
+
+def _parity(subject: Subject) -> Iterator[Step]:
+    """The export against PyTorch, then what was built against the export; an ONNX model is its own reference."""
+    first = subject.targets[0]
+    if subject.exported:
+        given = () if subject.recipe is None else tuple(subject.recipe.export.words(SPECS_FILE))
+        words: tuple[str, ...] = ("export", "-m", MODEL, *given, "-o", EXPORTED, "--json")
+        yield Step("export", "export", "L2", WHOLE, first, words)
+    for part in subject.part_names:
+        yield _inputs(subject, part, "L2", SAMPLES)
+        folder = _folder(BUILT, subject, part)
+        reference = f"{folder}/export.onnx" if subject.exported else MODEL
+        against = ("--reference", reference, "--reference-target", "cpu")
+        given = ("--data", input_file(part, SAMPLES), "--target", first, "--json")
+        words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
+        yield Step(_named("parity", part), "parity", "L2", part, first, words)
+
+
+def _metric(subject: Subject) -> Iterator[Step]:
+    metric = subject.metric
+    if metric is None or subject.parts:
+        return
+    task = () if metric.task is None else ("--task", metric.task)
+    limit = () if metric.min_metric is None else ("--min-metric", str(metric.min_metric))
+    words = ("eval", "-m", BUILT, "--data", metric.file, *task, *limit, "--target", subject.targets[0], "--json")
+    yield Step("metric", "metric", "L3", WHOLE, subject.targets[0], words)

@@ -1,0 +1,201 @@
+"""What a probe says: which known obstacles apply, and what a model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from winml.modelkit.core.recipe import ExportPart
+from winml.modelkit.core.support import RungVerdict
+
+LARGE = 2 * 2**30
+"""A protobuf file ends there; more needs external data."""
+TEXT_LENGTH = 16
+"""Tokens of a text where a size has to be named."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A command of the probe, in short."""
+
+    what: str
+    verdict: RungVerdict
+    message: str | None
+    """Why not; None when it went well."""
+    target: str | None = None
+    simulated: bool = False
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """Where nodes ran, by execution provider."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "verdict": self.verdict,
+            "message": self.message,
+            "target": self.target,
+            "simulated": self.simulated,
+            "nodes": dict(self.nodes),
+        }
+
+
+@dataclass(frozen=True)
+class Help:
+    """A change that is known to help, as part of a recipe."""
+
+    name: str
+    because: str
+    export: ExportPart
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was found out about a model without any help."""
+
+    exported: bool
+    described: Mapping[str, Any]
+    """What `winml inspect` says of it."""
+    build: Tried
+    runs: Sequence[Tried] = ()
+    helped: Help | None = None
+    """The first known help that made it build."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(part["part"] for part in self.described.get("parts", ()))
+
+    @property
+    def task(self) -> str | None:
+        return self.described.get("task")
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether the exporter knows the class and its task; None for a model that is not exported."""
+        return self.task is not None if self.exported else None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A known obstacle; `applies` is None when nobody could tell."""
+
+    name: str
+    applies: bool | None
+    because: str
+
+
+def obstacles(seen: Seen) -> list[Obstacle]:
+    """Every known obstacle with whether it applies."""
+    return [
+        _composite(seen),
+        _encoder_decoder(seen),
+        _value_ranges(seen),
+        _external_data(seen),
+        _renamed_class(seen),
+        _dynamic_axes(seen),
+    ]
+
+
+def _composite(seen: Seen) -> Obstacle:
+    if seen.exported and seen.task is None:
+        return Obstacle("composite", None, "the exporter does not know its parts")
+    because = f"it is built as {', '.join(seen.parts)}" if seen.parts else "it is one graph"
+    return Obstacle("composite", bool(seen.parts), because)
+
+
+def _encoder_decoder(seen: Seen) -> Obstacle:
+    if seen.exported and seen.task is None:
+        return Obstacle("encoder-decoder", None, "the exporter does not know its parts")
+    apart = "encoder" in seen.parts
+    return Obstacle(
+        "encoder-decoder", apart, "its decoder reads what its encoder made" if apart else "it has no such pair"
+    )
+
+
+def _value_ranges(seen: Seen) -> Obstacle:
+    if seen.helped is not None and seen.helped.export.input_specs:
+        return Obstacle("value-ranges", True, seen.helped.because)
+    if seen.build.verdict == "PASS" and all(run.verdict != "FAIL" for run in seen.runs):
+        return Obstacle("value-ranges", False, "it takes the values that inputs are made of")
+    return Obstacle("value-ranges", None, "it did not run, so that no values were tried")
+
+
+def _external_data(seen: Seen) -> Obstacle:
+    size = seen.described.get("weight_bytes") if seen.exported else sum(
+        file["bytes"] for file in seen.described.get("files", ())
+    )  # fmt: skip
+    if size is None:
+        return Obstacle("external-data", None, "its weights tell no size")
+    return Obstacle("external-data", size > LARGE, f"{size} bytes of weights")
+
+
+def _renamed_class(seen: Seen) -> Obstacle:
+    named = seen.described.get("architecture")
+    if not seen.exported:
+        return Obstacle("renamed-class", False, "an ONNX model names no class")
+    if named is None:
+        return Obstacle("renamed-class", None, "its config names no class")
+    if seen.task is None:
+        return Obstacle("renamed-class", None, f"`{named}` is not a class we know; it may be new or renamed")
+    return Obstacle("renamed-class", False, f"`{named}` is known")
+
+
+def _dynamic_axes(seen: Seen) -> Obstacle:
+    if seen.helped is not None and seen.helped.export.dynamic_axes == ():
+        return Obstacle("dynamic-axes", True, seen.helped.because)
+    if seen.exported and seen.described.get("inputs") is None:
+        return Obstacle("dynamic-axes", None, "the exporter does not know its inputs")
+    axes = sorted(set(_open_axes(seen)))
+    npu = [t.target for t in seen.runs if (t.target or "").endswith("/npu")]
+    if axes and npu:
+        return Obstacle("dynamic-axes", True, f"{', '.join(axes)} are fixed for {npu[0]}")
+    return Obstacle("dynamic-axes", False, f"open: {', '.join(axes)}" if axes else "every size is fixed")
+
+
+def _open_axes(seen: Seen) -> Iterator[str]:
+    if not seen.exported:
+        yield from seen.described.get("facts", {}).get("dynamic_axes", {})
+        return
+    for spec in seen.described.get("inputs") or ():
+        yield from (axis for axis in spec["shape"] if isinstance(axis, str))
+
+
+def answer(seen: Seen) -> tuple[str, str]:
+    """What the model needs, in a word and in a sentence."""
+    if seen.helped is not None:
+        return "recipe", f"needs a recipe: {seen.helped.because}"
+    build = seen.build
+    if build.verdict == "PASS":
+        return _of_runs(seen)
+    if build.verdict in ("HOST-BLOCKED", "TIMEOUT"):
+        return "blocked", f"blocked because {build.message}"
+    if seen.exported and seen.task is None and seen.described.get("files"):
+        reason = seen.described.get("reason")
+        return "code", f"needs code, or a recipe that names its task and inputs: {reason}"
+    if build.verdict == "CLI-BLOCKED":
+        return "blocked", f"blocked because {build.message}"
+    return "code", f"needs code: no known help makes it build: {build.message}"
+
+
+def _of_runs(seen: Seen) -> tuple[str, str]:
+    ran = [str(t.target) for t in seen.runs if t.verdict == "PASS"]
+    if ran:
+        return "nothing", f"needs nothing: the default builds and runs on {', '.join(dict.fromkeys(ran))}"
+    failed = next(iter(seen.runs), None)
+    why = "no target was asked" if failed is None else f"{failed.message}"
+    return "blocked", f"blocked because it builds and runs nowhere here: {why}"
+
+
+def helps(described: Mapping[str, Any], config: Mapping[str, Any]) -> list[Help]:
+    """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
+    texts = any(spec["name"] == "input_ids" for spec in described.get("inputs") or ())
+    sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
+    fixed = ExportPart(shapes=sizes, dynamic_axes=())
+    end = config.get("eos_token_id")
+    found = []
+    if type(end) is int and texts:
+        because = f"every input needs its end token, so that ids are drawn from {end} to {end + 1}"
+        specs = {"input_ids": {"low": end, "high": end + 1}}
+        found.append(Help("end-token", because, replace(fixed, input_specs=specs)))
+    found.append(Help("fixed-shapes", "it builds only with every size fixed", fixed))
+    found.append(Help("legacy-exporter", "only the legacy exporter traces it", ExportPart(exporter="legacy")))
+    return found

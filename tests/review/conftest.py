@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from winml.modelkit import sample
+from winml.modelkit.app.support_produce import ProduceRequest, produce
+from winml.modelkit.core.recipe import BuildPart
+
+
+@pytest.fixture(scope="session")
+def contribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A contribution that is right: the digits sample as fp16, up to its accuracy, made by the real commands."""
+    folder = tmp_path_factory.mktemp("support") / "contribution"
+    request = ProduceRequest(
+        str(sample.MODEL),
+        str(folder),
+        goal="L3",
+        build=BuildPart(precision="fp16"),
+        data=str(sample.TEST),
+        task="image-classification",
+        min_metric=0.9,
+    )
+    produce(request, lambda event: None)
+    return folder
