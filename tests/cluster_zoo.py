@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from winml.modelkit import __version__
 from winml.modelkit.dispatch.cluster import Cluster, Node
 
@@ -28,6 +30,19 @@ def tell(event):
 
 join(Cluster.parse(sys.argv[1]), Node.from_json(json.loads(sys.argv[2])), Path(sys.argv[3]), tell)
 """
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ended, or is a zombie that only waits for its parent."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def free_port() -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cluster_zoo import gone
 from winml.modelkit.core.errors import DiskFull, UnavailableError
 from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.local import LocalPool
@@ -56,19 +57,6 @@ def wait_for(path: Path) -> str:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return path.read_text()
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ended, or is a zombie that only waits for its parent."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_job_that_ends_well_brings_its_output_and_its_log(executor: Executor) -> None:

@@ -6,10 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from cluster_zoo import ClusterHere
+from cluster_zoo import ClusterHere, gone
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.dispatch.base import PYTHON, Job, Result
@@ -68,4 +67,4 @@ def test_a_job_whose_node_stays_away_is_lost_and_the_others_go_on(
         with pytest.raises(UnavailableError, match="no node has that"):
             executor.check(Job("again", (), {"tpu": 1}))
     passing.start()  # a node ends what one that was killed has left running
-    assert not psutil.pid_exists(int(started.read_text()))
+    assert gone(int(started.read_text()))

@@ -83,7 +83,7 @@ def searched(
                 if result is not None:
                     yield _ended(waiting.pop(result.job), result, staging)
             notes += [f"node {name} went away; what it was at began again elsewhere" for name in executor.gone]
-        staging.clear()
+        notes += staging.clear()
 
 
 def _needs(targets: Iterable[str | None]) -> dict[str, int]:

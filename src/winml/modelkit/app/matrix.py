@@ -260,7 +260,7 @@ class Run:
         self._disk = Disk(self._cache, folder.path, limit=request.max_disk, guess=_guess(cells))
         self._in_use = Paced(self._disk.in_use)
         self._results = Paced(lambda: folder.write_results(cells, self._states, self._address))
-        self._slots = request.jobs
+        self._place: Place | None = None
         self.notes = _plan_notes(cells, request.plan)
 
     def place(self, remote: Remote | None) -> AbstractContextManager[Place]:
@@ -277,6 +277,7 @@ class Run:
     def carry_out(self, there: Mapping[str, There], opened: AbstractContextManager[Place]) -> dict[str, Any]:
         """Everything between an open journal and the result."""
         with opened as place:
+            self._place = place
             self._folder.prepare()
             self._folder.write_environment(self._nodes)
             self._clear_published()
@@ -342,7 +343,6 @@ class Run:
             return place.accept(cell, result)
 
         tools = Tools(place.executor, place.job, accept, publisher, self._ended_cell, self._disk, self._tell)
-        self._slots = place.executor.slots
         try:
             Loop(tools, Waiting(pending)).run(publish)
         except UnavailableError as error:
@@ -350,7 +350,6 @@ class Run:
         except KeyboardInterrupt:
             raise Interrupted("interrupted", hint=self._again(), details=self._result()) from None
         finally:
-            self.notes += place.notes
             self._results.now()
 
     def _ran_on(self, result: Result) -> None:
@@ -404,7 +403,8 @@ class Run:
         return row(cell.to_json(), self._state(cell), self._address)
 
     def _progress(self) -> dict[str, Any]:
-        return self._tally.progress(self._slots).to_json()
+        slots = self._request.jobs if self._place is None else self._place.executor.slots
+        return self._tally.progress(slots).to_json()
 
     def _used(self) -> dict[str, Any]:
         return {"in_use_bytes": self._in_use(), "limit_bytes": self._disk.limit}
@@ -424,7 +424,7 @@ class Run:
             "nodes": self._nodes,
             "sent_bytes": None if None in self._sent else sum(n for n in self._sent if n is not None),
             "seconds": time.monotonic() - self._started,
-            "notes": [*self.notes, *self._copy_note()],
+            "notes": [*self.notes, *(() if self._place is None else self._place.notes), *self._copy_note()],
         }
 
     def _copy_note(self) -> list[str]:

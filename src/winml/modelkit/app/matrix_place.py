@@ -116,11 +116,12 @@ class ClusterPlace:
         self._builder = builder
         self._staging = remote.staging
         self._inputs = Inputs(remote.staging)
+        self._left: list[str] = []
 
     @property
     def notes(self) -> list[str]:
         gone = [f"node {name} went away; what it was at was started elsewhere" for name in self.executor.gone]
-        return [*clusters.shared_machines(self.executor.nodes), *gone]
+        return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
 
     def job(self, cell: Cell) -> Job:
         argv = staged_argv(self._staging, self._inputs.words(self._builder.words(cell)))
@@ -149,7 +150,7 @@ class ClusterPlace:
         return found
 
     def finished(self) -> None:
-        self._staging.clear()
+        self._left = self._staging.clear()
 
 
 def _answer(result: Result) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,13 +74,16 @@ class Staging:
             raise FeedDamaged(f"`{self.feed.address}` has other files than those of {name}")
         self.feed.fetch(stored, into, only=stored.content, overwrite=True, on_event=_silent)
 
-    def clear(self) -> None:
-        """Take away all that this run has put there."""
-        listed = self.feed.versions(PACKAGE) or ()
-        mine = [item.version for item in listed if item.version.startswith(f"0.0.0-{self.stamp}-")]
-        if mine:
-            with suppress(NotPublished):  # another process of this run was faster
+    def clear(self) -> list[str]:
+        """Take away all that this run has put there; a note when that does not work, for the work itself is done."""
+        try:
+            listed = self.feed.versions(PACKAGE) or ()
+            mine = [item.version for item in listed if item.version.startswith(f"0.0.0-{self.stamp}-")]
+            if mine:
                 self.feed.delete(PACKAGE, *mine)
+        except (UnavailableError, RequestError, RunFailedError) as error:
+            return [f"what was staged stays as versions of `{PACKAGE}`: {error.message}"]
+        return []
 
 
 @dataclass
