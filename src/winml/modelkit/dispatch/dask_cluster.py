@@ -76,6 +76,8 @@ class DaskCluster:
     def submit(self, job: Job) -> None:
         # A node that has just gone away may come back, so all that were seen count.
         clusters.check(job, self._seen.values())
+        if self._client.status in ("closing", "closed"):
+            raise self._went_away()
         from winml.modelkit.dispatch.dask_node import run_here
 
         future = self._client.submit(
@@ -142,7 +144,7 @@ class DaskCluster:
         """Ask who is there."""
         try:
             here = dask_link.nodes(self._client)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, UnavailableError) as error:
             raise self._went_away() from error
         left = {node.name for node in self._here.values()} - {node.name for node in here.values()}
         self.gone += sorted(left)

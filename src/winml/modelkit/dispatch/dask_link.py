@@ -69,6 +69,8 @@ def _innermost(error: BaseException) -> str:
 
 
 def nodes(client: Client) -> dict[str, Node]:
-    """The nodes of a cluster by the address that Dask gives them."""
-    workers: dict[str, dict[str, Any]] = client.scheduler_info(n_workers=-1)["workers"]
+    """The nodes of a cluster by the address that Dask gives them; raises when the scheduler cannot be asked."""
+    workers: dict[str, dict[str, Any]] | None = client.scheduler_info(n_workers=-1).get("workers")
+    if workers is None:  # Dask's answer while there is no connection
+        raise UnavailableError("the scheduler went away while it was asked who is there")
     return {address: Node.from_json(value[ANNOUNCED]) for address, value in workers.items() if ANNOUNCED in value}
