@@ -68,3 +68,4 @@ def test_a_job_whose_node_stays_away_is_lost_and_the_others_go_on(
             executor.check(Job("again", (), {"tpu": 1}))
     passing.start()  # a node ends what one that was killed has left running
     assert gone(int(started.read_text()))
+    passing.stop()  # the cluster is that of other tests too
