@@ -10,6 +10,7 @@ The first word of the file `mood` changes it:
   tool N          ArtifactTool ends with return code N
   hang            the publish never ends, and has a child that does not either
   hang-after      the same, after the version was made
+  mute            the same as `hang`, and `az rest` never answers either
   cut             pages of two items, whatever was asked for
   conflict        `az rest` is answered with 409
   garbled         `az rest` answers with something else than JSON
@@ -80,6 +81,8 @@ def rest() -> None:
     if MOOD in ("logged-out", "invalid-grant"):
         fail(1, "ERROR: AADSTS70043: invalid_grant: the refresh token has expired" if MOOD == "invalid-grant"
              else "ERROR: Please run 'az login' to setup account.")  # fmt: skip
+    if MOOD == "mute":
+        time.sleep(600)
     if MOOD == "conflict":
         fail(1, 'ERROR: Conflict({"message": "the feed is being changed"})')
     if MOOD == "garbled":
@@ -140,7 +143,7 @@ def publish() -> None:
     version = option("--version") or ""
     if version != version.lower() or "+" in version or len(version) > 127:
         tool_failed(20, BAD_VERSION)
-    if MOOD == "hang":
+    if MOOD in ("hang", "mute"):
         hang()
     place = ROOT / "feed" / (option("--name") or "") / version
     place.parent.mkdir(exist_ok=True)

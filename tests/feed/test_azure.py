@@ -148,9 +148,10 @@ def test_a_publish_that_came_through_before_it_was_ended_counts(az: StandInAz, t
 
 
 def test_a_feed_that_cannot_be_asked_after_a_timeout_is_unavailable(az: StandInAz, tree: Tree) -> None:
-    az.mood("hang")
-    outcome = _hasty(transfer_timeout_s=1.5, ask_timeout_s=0.01).publish("m", VERSION, tree, quiet)
+    az.mood("mute")
+    outcome = _hasty(transfer_timeout_s=1.5, ask_timeout_s=1.5).publish("m", VERSION, tree, quiet)
     assert isinstance(outcome, Unavailable)
+    assert [call.split()[0] for call in az.calls] == ["artifacts", "rest"]
 
 
 INTERRUPTED = """

@@ -108,6 +108,16 @@ def test_an_npu_gets_usual_sizes_that_the_model_can_take(tmp_path: Path) -> None
     assert resolve.npu_sizes(longer, resolve.resolve(longer, ExportOptions()))["sequence"] == 128
 
 
+def test_what_a_decoder_remembers_leaves_room_for_the_next_word(tmp_path: Path) -> None:
+    config = {
+        "model_type": "bart", "architectures": ["BartForConditionalGeneration"], "vocab_size": 120, "d_model": 16,
+        "decoder_layers": 1, "decoder_attention_heads": 2, "max_position_embeddings": 64,
+    }  # fmt: skip
+    model = folder(tmp_path / "m", config)
+    sizes = resolve.npu_sizes(model, resolve.resolve(model, ExportOptions(), "decode"))
+    assert (sizes["past"], sizes["decoder_sequence"]) == (63, 1)
+
+
 @pytest.mark.parametrize(
     ("processor", "size"),
     [

@@ -162,6 +162,6 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
         for axis in ("sequence", "total"):
             if axis in found:
                 found[axis] = min(found[axis], longest)
-        if "total" in found and "past" in found:
-            found["past"] = found["total"] - found.get("decoder_sequence", 1)
+        if "past" in found:  # with the new words it is the total, which not every part has an axis for
+            found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
     return found
