@@ -240,3 +240,23 @@ class MatrixProgress(LineProgress):
         upload = "" if row["upload_status"] == "n/a" else f", {row['upload_status']}"
         error = f": {row['error']}" if row["error"] else ""
         say("note", f"{row['hf_id']} {row['combo']}: {build}{upload}{error}")
+
+
+class NodeProgress:
+    """What happens to a node or a scheduler, line by line."""
+
+    def on_event(self, event: dict[str, Any]) -> None:
+        say("note", self._text(event))
+
+    @staticmethod
+    def _text(event: dict[str, Any]) -> str:
+        kind = event["event"]
+        if kind == "listening":
+            return f"listening at {event['cluster']}; Ctrl-C ends it"
+        if kind == "joined":
+            return f"joined {event['cluster']} as {event['node']}; Ctrl-C leaves"
+        if kind == "waiting":
+            return f"the scheduler at {event['cluster']} is away; joining again when it is back"
+        if kind == "ended":
+            return f"{event['job']}: {event['status']} after {event['seconds']:.1f} s"
+        return f"{event['job']}: running"
