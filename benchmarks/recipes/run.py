@@ -1,6 +1,6 @@
 """Makes a contribution of every shipped recipe for tiny models of its families, and keeps a line per model and target.
 
-The models are those of the tests, with random weights. Every line comes of `winml support produce`, some of `winml
+The models are tiny and have random weights (`models.py`). Every line comes of `winml support produce`, some of `winml
 support review` besides; parts that are built apart are run together as well. Goes on where it stopped: what is in the
 results is not made again. `proofs.py` writes what recipes say of themselves from the results.
 
@@ -29,7 +29,6 @@ from winml.modelkit.session.composite import Composite
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.jsonl"
-ZOO = HERE.parents[1] / "tests" / "support_zoo.py"
 MODELS: dict[str, tuple[str, ...]] = {
     "image-encoder-w8a16": (
         "vit", "resnet", "convnext_wide", "mobilevit_wide", "dinov2", "swin_wide", "segformer_wide", "detr_wide",
@@ -196,7 +195,7 @@ def main() -> None:
     for model in dict.fromkeys(case.model for case in wanted):
         with tempfile.TemporaryDirectory(prefix="winml-recipes-") as temporary:
             folder = Path(temporary)
-            subprocess.run([sys.executable, ZOO, folder, model], check=True, capture_output=True)
+            subprocess.run([sys.executable, HERE / "models.py", folder, model], check=True, capture_output=True)
             for case in (case for case in wanted if case.model == model):
                 line = row(case, folder / model, folder)
                 with asked.results.open("a", encoding="utf-8") as stream:

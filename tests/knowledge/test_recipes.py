@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import hf_zoo
-import support_zoo
 from published import validator
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.recipe import BuildPart
@@ -16,7 +14,6 @@ from winml.modelkit.stages.export import families
 
 SHIPPED = recipes.recipes()
 MADE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "recipes" / "proofs.py"))
-TINY = {f"tiny {name} with random weights" for name in (*hf_zoo.FAMILIES, "vit_gpt2", *support_zoo.MODELS)}
 
 
 @pytest.mark.parametrize("path", list(files.json_files(recipes.FOLDER)), ids=lambda path: path.stem)
@@ -29,7 +26,6 @@ def test_a_recipe_says_what_the_results_say_and_is_for_the_families_they_prove(n
     recipe = SHIPPED[name]
     assert recipe == MADE["proven"](recipe, SHIPPED, MADE["rows"]())
     assert recipe.families
-    assert {proof.model for proof in recipe.proven} <= TINY
 
 
 def test_every_family_that_tests_export_has_a_recipe_or_a_failure() -> None:
