@@ -65,6 +65,7 @@ def catalog(*, family: str | None = None, task: str | None = None, target: str |
         ]
         known = recipes.tried_on(found.name)
         made = [_recipe(r, found.name, asked) for r in known if task is None or task in r.tasks]
+        made = [recipe for recipe in made if recipe["proven"] or asked is None]
         levels = _levels(proof for recipe in made for proof in recipe["proven"])
         rows.append({**sections.plain(found), "levels": levels, "proofs": proofs, "recipes": made})
     return {"schema": SCHEMA, "ok": True, "families": rows}

@@ -71,7 +71,26 @@ def catalog_text(result: dict[str, Any]) -> str:
     return "\n\n".join(table(rows) for rows in listed if len(rows) > 1)
 
 
-def catalog_markdown(families: Iterable[dict[str, Any]]) -> str:
-    """The proofs as a table of the docs."""
-    lines = [HEAD, tuple("---" for _ in HEAD), *_rows(families)]
+def catalog_markdown(families: Sequence[dict[str, Any]]) -> str:
+    """What was tried of recipes, and the proofs, as tables of the docs."""
+    tried = sorted(
+        (
+            recipe["name"],
+            proof["family"],
+            proof["model"],
+            _target(proof),
+            _level(proof),
+            proof["review"] or "",
+            proof["shows"],
+        )
+        for family in families
+        for recipe in family["recipes"]
+        for proof in recipe["proven"]
+    )
+    head = ("recipe", "family", "model", "target", "rung", "review", "shows")
+    return f"{_markdown(head, tried)}\n\n{_markdown(HEAD, _rows(families))}"
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
