@@ -73,12 +73,12 @@ def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_p
     assert resolve.parts_of(bart, ExportOptions(part="encoder")) == ("encoder",)
 
 
-def test_made_up_inputs_have_the_values_of_the_traced_sample_and_no_padding(tmp_path: Path) -> None:
+def test_made_up_inputs_have_the_values_of_the_traced_sample(tmp_path: Path) -> None:
     gpt2 = folder(tmp_path / "m", {**BERT, "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1})
     section = resolve.resolve(gpt2, ExportOptions(), "prefill")
     ranges = resolve.value_ranges(section)
     assert ranges["input_ids"] == (section.inputs[0].low, 99)
-    assert ranges["attention_mask"] == (1, 1)
+    assert ranges["attention_mask"] == (0, 1)
     assert ranges["position_ids"] == (0, section.sizes["sequence"] - 1)
     assert resolve.sample_sizes(section) == {**section.sizes, "batch": 1}
 

@@ -155,13 +155,14 @@ def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[I
 
 
 def value_ranges(section: ExportSection) -> dict[str, tuple[float, float]]:
-    """Least and greatest value of every input: those of the sample that is traced, without its padding."""
+    """Least and greatest value of every input: those of the sample that is traced.
+
+    Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off.
+    """
     return {entry.name: _values(entry, section.sizes) for entry in section.inputs}
 
 
 def _values(entry: InputSection, sizes: Mapping[str, int]) -> tuple[float, float]:
-    if entry.values == "padding":
-        return (1, 1)
     if entry.values == "positions":
         last = entry.shape[-1]
         return (0, (sizes[last] if isinstance(last, str) else last) - 1)
