@@ -38,12 +38,14 @@ RANDOM = "random"
 
 def _ranges(value: Any, where: str) -> dict[str, tuple[float, float]]:
     """Least and greatest value by name."""
-    limit = number(-1e9, 1e9)
-    found = mapping(value, where)
-    for name, pair in found.items():
-        if not isinstance(pair, list | tuple) or len(pair) != 2 or limit(pair[0], where) > limit(pair[1], where):
-            raise RequestError(f"`{where}.{name}` must be the least and the greatest value but got {pair!r}")
-    return {name: (pair[0], pair[1]) for name, pair in found.items()}
+    return {name: _range(pair, f"{where}.{name}") for name, pair in mapping(value, where).items()}
+
+
+def _range(value: Any, where: str) -> tuple[float, float]:
+    ends = each(number(-1e9, 1e9))(value, where)
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise RequestError(f"`{where}` must be the least and the greatest value but got {value!r}")
+    return (ends[0], ends[1])
 
 
 @dataclass(frozen=True)

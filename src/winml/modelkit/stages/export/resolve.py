@@ -165,8 +165,8 @@ def value_ranges(section: ExportSection) -> dict[str, tuple[float, float]]:
 def _values(entry: InputSection, sizes: Mapping[str, int]) -> tuple[float, float]:
     if entry.values == "positions":
         last = entry.shape[-1]
-        return (0, (sizes[last] if isinstance(last, str) else last) - 1)
-    return (entry.low, entry.high)
+        return (0.0, float(sizes[last] if isinstance(last, str) else last) - 1)
+    return (float(entry.low), float(entry.high))
 
 
 def sample_sizes(section: ExportSection) -> dict[str, int]:
