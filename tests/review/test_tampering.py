@@ -287,9 +287,94 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
 """What is done, whether all digests are mended afterwards, and the check that catches it."""
 
 
+def _candidate(change: Callable[[Json], Any]) -> Callable[[Forger], Any]:
+    return lambda f: f.result("compare", lambda r: change(r["candidates"][0]))
+
+
+def _rounds_of(change: Callable[[list[Json]], Any]) -> Callable[[Forger], Any]:
+    return _candidate(lambda c: change(c["measurement"]["rounds"]))
+
+
+def _quicker_rounds(rounds: list[Json]) -> None:
+    for taken in (r for r in rounds if r["arm"] == 1):
+        taken.update({clock: [ns // 2 for ns in taken[clock]] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _equal_rounds(rounds: list[Json]) -> None:
+    """Both arms take the same, but for a nanosecond, so that nothing is copied."""
+    for base, taken in zip(rounds[::2], rounds[1::2], strict=True):
+        taken.update({clock: [ns + 1 for ns in base[clock]] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _best_round_again(rounds: list[Json]) -> None:
+    for taken in rounds[2:]:
+        taken.update({clock: rounds[taken["arm"]][clock] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _without_compare(forger: Forger) -> None:
+    for ending in ("json", "result.json", "log"):
+        (forger.folder / f"evidence/compare.{ending}").unlink()
+    forger.claim(lambda c: c["steps"].remove("compare"))
+    forger.claim(lambda c: c["numbers"].pop("compare"))
+
+
+def _far_slower(candidate: Json) -> None:
+    candidate.update(measurement=None)
+    candidate["verdict"].update(interval_pct=None)
+
+
+CAUGHT_TIMES: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
+    "an edited gain": (_candidate(lambda c: c["verdict"].update(gain_pct=99.9)), True, "times"),
+    "edited rounds": (_rounds_of(_quicker_rounds), True, "numbers"),
+    "edited rounds, gain and number": (
+        lambda f: _rounds_of(_quicker_rounds)(f) or f.claim(lambda c: c.update(numbers=Dossier(f.folder).numbers)),
+        True,
+        "times",
+    ),
+    "a latency effect over a verdict of no gain": (_rounds_of(_equal_rounds), True, "recipe"),
+    "one round many times over": (_rounds_of(_best_round_again), True, "evidence"),
+    "rounds left out": (_rounds_of(lambda rounds: rounds.__delitem__(slice(2, None))), True, "times"),
+    "a round without its other arm": (_rounds_of(lambda rounds: rounds.pop(3)), True, "times"),
+    "rounds of few samples": (
+        _rounds_of(lambda rounds: [r.update(wall_ns=r["wall_ns"][:2], cpu_ns=r["cpu_ns"][:2]) for r in rounds]),
+        True,
+        "times",
+    ),
+    "a kinder protocol": (
+        _candidate(lambda c: c["measurement"]["protocol"].update(boundary_p_alone=0.4)), True, "times",
+    ),
+    "a verdict without rounds": (_candidate(_far_slower), True, "times"),
+    "rounds of another artifact": (_candidate(lambda c: c.update(fingerprint="sha256:" + "0" * 64)), True, "times"),
+    "rounds against another default": (
+        lambda f: f.result("compare", lambda r: r["base"].update(fingerprint="sha256:" + "0" * 64)), True, "times",
+    ),
+    "rounds on another target": (_candidate(lambda c: c.update(target="openvino/cpu")), True, "times"),
+    "rounds on a simulator": (
+        _candidate(lambda c: [arm.update(simulated=True) for arm in c["measurement"]["arms"]]), True, "times",
+    ),
+    "A/A rounds that nothing asked for": (
+        lambda f: f.result("compare", lambda r: r.update(calibrations={"a": {"values": {"cpu": [], "wall": []}}})),
+        True,
+        "times",
+    ),
+    "a comparison left out": (_without_compare, True, "complete"),
+    "a comparison of another command": (
+        lambda f: f.record("compare", lambda r: r["words"].remove("--no-calibration")), True, "evidence",
+    ),
+    "a larger effect": (lambda f: f.claim(lambda c: c["effect"].update(gain_pct=99.9)), True, "recipe"),
+    "time called size": (lambda f: f.claim(lambda c: c["effect"].update(kind="size")), True, "recipe"),
+}  # fmt: skip
+"""The same for a contribution whose effect is time."""
+
+
 @pytest.fixture
 def forger(contribution: Path, tmp_path: Path) -> Forger:
     return Forger(shutil.copytree(contribution, tmp_path / "forged", symlinks=True))
+
+
+@pytest.fixture
+def racer(quicker: Path, tmp_path: Path) -> Forger:
+    return Forger(shutil.copytree(quicker, tmp_path / "forged", symlinks=True))
 
 
 def _items(folder: Path) -> list[tuple[str, str]]:
@@ -302,13 +387,22 @@ def test_a_contribution_that_nobody_touched_has_no_item(forger: Forger) -> None:
     assert _items(forger.folder) == []
 
 
-@pytest.mark.parametrize("how", CAUGHT)
-def test_tampering_is_caught(how: str, forger: Forger) -> None:
-    tamper, mended, check = CAUGHT[how]
+def _caught(forger: Forger, case: tuple[Callable[[Forger], Any], bool, str]) -> None:
+    tamper, mended, check = case
     tamper(forger)
     if mended:
         forger.mend()
     assert check in [name for name, _ in _items(forger.folder)]
+
+
+@pytest.mark.parametrize("how", CAUGHT)
+def test_tampering_is_caught(how: str, forger: Forger) -> None:
+    _caught(forger, CAUGHT[how])
+
+
+@pytest.mark.parametrize("how", CAUGHT_TIMES)
+def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
+    _caught(racer, CAUGHT_TIMES[how])
 
 
 @pytest.mark.parametrize(
@@ -371,11 +465,15 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     found = caught.value.details
     assert found["verdict"] == "REJECT"
     told = " ".join(item["reason"] for item in found["items"])
+    honest = [row["contradictions"] for row in found["rerun"] if row["step"] in ("probe", "build-recipe", "metric")]
+    assert honest == [[], [], []]
     for what in ("another fingerprint", "nodes run on", "of CPU time", "`inputs/model.npz` is not what"):
         assert what in told
 
 
-def test_an_honest_contribution_is_approved_after_running_it_again(contribution: Path) -> None:
-    result = review(ReviewRequest(str(contribution)), lambda event: None)
+def test_a_recipe_that_saves_time_is_approved_after_running_it_again(quicker: Path) -> None:
+    claimed = json.loads((quicker / "contribution.json").read_text(encoding="utf-8"))
+    assert claimed["effect"]["kind"] == "latency"
+    result = review(ReviewRequest(str(quicker)), lambda event: None)
     assert result["verdict"] == "APPROVE"
-    assert {"build-recipe", "perf-cpu", "parity", "probe"} <= {row["step"] for row in result["rerun"]}
+    assert {"build-recipe", "perf-cpu", "compare", "parity", "probe"} <= {row["step"] for row in result["rerun"]}

@@ -77,14 +77,14 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     staged = atomic.temporary_name(output.parent)
     staged.mkdir()
     try:
-        made = _Production(request, model, staged, on_event).contribution()
+        made, silence = _Production(request, model, staged, on_event).contribution()
         staged.replace(output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "contribution": made.to_json()}
     if made.recipe is not None and made.effect is None and made.reached is not None:
         raise CheckFailed(
-            f"no contribution: recipe `{made.recipe}` has no measured effect against the default",
+            f"no contribution: recipe `{made.recipe}` has no measured effect against the default: {silence}",
             hint=f"the evidence is in `{output}`",
             details=result,
         )
@@ -112,12 +112,12 @@ class _Production:
         self._results: dict[str, dict[str, Any] | None] = {}
         self._exits: dict[str, int | None] = {}
 
-    def contribution(self) -> Contribution:
-        """March, then write down what it came to."""
+    def contribution(self) -> tuple[Contribution, str]:
+        """March, then write down what it came to; and what to say where the recipe shows no effect."""
         probed = self._probe()
         subject = self._subject(probed)
         self._march(subject)
-        return self._written(subject, probed)
+        return self._written(subject, probed), effect.silence(subject, self._results)
 
     def _probe(self) -> dict[str, Any]:
         step = plan(Subject(self._model.exported, (), None, self._request.targets, "L0"))[0]
@@ -184,6 +184,8 @@ class _Production:
     def _may_run(self, step: Step, steps: tuple[Step, ...], subject: Subject) -> bool:
         if step.id.startswith("inspect-default"):
             return self._exits["build-default"] == 0
+        if step.purpose == "compare":
+            return effect.wanted(step, subject, self._exits, self._results)
         if step.rung is None or step.id == "build-recipe":
             return True
         before = [s for s in steps if s.id in self._exits and s.rung is not None and s.rung < step.rung]
@@ -268,7 +270,7 @@ class _Production:
                 tuple(o["name"] for o in probed["obstacles"] if o["applies"]),
                 probed["covered"],
             ),
-            effect=None if subject.recipe is None else effect.measured(subject, self._exits, numbers),
+            effect=None if subject.recipe is None else effect.measured(subject, self._exits, self._results),
             ladder=rungs,
             levels={part: tuple(found) for part, found in ladder.levels(done).items()},
             numbers=numbers,

@@ -14,7 +14,7 @@ from winml.modelkit.core.errors import DataError, ModelkitError
 from winml.modelkit.core.recipe import Recipe, recipe_from_json
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
-from winml.modelkit.review import derive, effect, ladder, scope
+from winml.modelkit.review import derive, effect, ladder, scope, times
 from winml.modelkit.review.contribution import FILE, REPORT, Contribution, contribution_from_json
 from winml.modelkit.review.evidence import (
     Record,
@@ -29,7 +29,7 @@ from winml.modelkit.review.evidence import (
     verdict_of,
 )
 from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, inspect_step, plan
 from winml.modelkit.store import digest
 
 Severity = Literal["reject", "changes"]
@@ -236,29 +236,42 @@ def _stray(dossier: Dossier) -> Iterator[Item]:
 
 
 def _copied(dossier: Dossier) -> Iterator[Item]:
-    """Samples that two measurements share were measured once."""
+    """Samples that two rounds share were measured once."""
     seen: dict[str, str] = {}
     for name, result in dossier.results.items():
-        rounds = ((result or {}).get("measurement") or {}).get("rounds")
-        if not rounds:
-            continue
-        mark = digest.of_json([r["wall_ns"] for r in rounds])
-        if mark in seen:
-            yield reject("evidence", f"`{name}` has the samples of `{seen[mark]}`")
-        seen[mark] = name
+        for taken in _rounds(result or {}):
+            mark = digest.of_json(taken["wall_ns"])
+            if mark in seen:
+                yield reject("evidence", f"`{name}` has samples of `{seen[mark]}` once more")
+            seen[mark] = name
+
+
+def _rounds(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Every round of a measurement or of a comparison."""
+    candidates = result.get("candidates") or ()
+    for measured in (result, *candidates, *((c.get("confirmation") or {}) for c in candidates)):
+        yield from (measured.get("measurement") or {}).get("rounds") or ()
 
 
 def _complete(dossier: Dossier) -> Iterator[Item]:
-    """Every command up to the first rung that failed was run."""
-    ran = set(dossier.contribution.steps)
+    """Every command up to the first rung that failed was run, and none that nothing asked for."""
     failed = next((rung.rung for rung in dossier.contribution.ladder if rung.verdict == "FAIL"), None)
-    built = dossier.exits.get("build-recipe") == 0
     for step in dossier.plan:
-        above = failed is not None and step.rung is not None and step.rung > failed
-        needs_build = step.rung is not None and step.id != "build-recipe"
-        unbuilt = step.id.startswith("inspect-default") and dossier.exits.get("build-default") != 0
-        if step.id not in ran and not above and not unbuilt and (built or not needs_build):
+        ran, asked = step.id in dossier.records, _asked(dossier, step, failed)
+        if asked and not ran:
             yield reject("complete", f"`{step.id}` was not run")
+        if ran and not asked and step.purpose == "compare":
+            yield reject("complete", f"`{step.id}` was run, and nothing asked for it")
+
+
+def _asked(dossier: Dossier, step: Step, failed: str | None) -> bool:
+    if step.purpose == "compare":
+        return effect.wanted(step, dossier.subject, dossier.exits, dossier.results)
+    if step.id.startswith("inspect-default"):
+        return dossier.exits.get("build-default") == 0
+    if step.rung is None or step.id == "build-recipe":
+        return True
+    return dossier.exits.get("build-recipe") == 0 and (failed is None or step.rung <= failed)
 
 
 def _artifacts(dossier: Dossier) -> Iterator[Item]:
@@ -320,6 +333,19 @@ def _numbers(dossier: Dossier) -> Iterator[Item]:
         result = dossier.results.get(step.id)
         if step.purpose == "perf" and result and result.get("ok"):
             yield from _summaries(step, result)
+
+
+def _times(dossier: Dossier) -> Iterator[Item]:
+    """Comparisons are of the artifacts here, on the target, and say what their rounds give."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "compare" or not result or not result.get("ok"):
+            continue
+        inspected = [dossier.results.get(inspect_step(name, step.part)) or {} for name in ("default", "recipe")]
+        base, candidate = (found.get("fingerprint") for found in inspected)
+        yield from (
+            reject("times", f"{step.id}: {what}") for what in times.wrong(result, step.target, (base, candidate))
+        )
 
 
 def _scores(dossier: Dossier) -> Iterator[Item]:
@@ -433,7 +459,7 @@ def _recipe(dossier: Dossier) -> Iterator[Item]:
     }
     if recipe.changes_nothing or not effect.differs(configs["default"], configs["recipe"]):
         yield reject("recipe", "it is the default: a recipe that changes nothing is no contribution")
-    found = effect.measured(dossier.subject, dossier.exits, dossier.numbers)
+    found = effect.measured(dossier.subject, dossier.exits, dossier.results)
     if dossier.exits.get("build-recipe") == 0 and found is None:
         yield reject("recipe", "its difference from the default has no measured effect")
     if found != stated.effect:
@@ -503,6 +529,7 @@ CHECKS: tuple[Check, ...] = (
     _artifacts,
     _inspected,
     _numbers,
+    _times,
     _scores,
     _thresholds,
     _precision,

@@ -60,6 +60,21 @@ class Step:
     words: tuple[str, ...]
 
 
+def inspect_step(name: str, part: str) -> str:
+    """The command that inspects the default's or the recipe's artifact of a part."""
+    return _named("inspect", name, part)
+
+
+def input_step(part: str) -> str:
+    """The command that makes what a part is measured with."""
+    return _named("input", part)
+
+
+def compare_step(part: str) -> str:
+    """The command that compares the time of a part with the default's."""
+    return _named("compare", part)
+
+
 def _folder(root: str, subject: Subject, part: str) -> str:
     return f"{root}/{part}" if subject.parts else root
 
@@ -105,7 +120,7 @@ def _configs(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[St
 def _inspected(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
     for part in subject.part_names:
         words = ("inspect", "-m", _folder(root, subject, part), "--json")
-        yield Step(_named("inspect", name, part), "inspect", rung, part, subject.targets[0], words)
+        yield Step(inspect_step(name, part), "inspect", rung, part, subject.targets[0], words)
 
 
 def _built(subject: Subject) -> Iterator[Step]:
@@ -136,6 +151,20 @@ def _measured(subject: Subject) -> Iterator[Step]:
             given = ("--input-data", input_file(part, None), "--json")
             words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
             yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
+    if subject.recipe is not None:
+        yield from _compared(subject)
+
+
+def _compared(subject: Subject) -> Iterator[Step]:
+    """The time of the recipe's artifacts beside the default's; made only where nothing else shows an effect.
+
+    Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is asked by L2.
+    """
+    first = subject.targets[0]
+    for part in subject.part_names:
+        arms = (_folder(DEFAULT, subject, part), _folder(BUILT, subject, part))
+        how = ("--no-calibration", "--allow-different", "--input-data", input_file(part, None), "--json")
+        yield Step(compare_step(part), "compare", None, part, first, ("compare", *arms, "--target", first, *how))
 
 
 def _parity(subject: Subject) -> Iterator[Step]:
