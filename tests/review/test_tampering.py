@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from winml.modelkit.app.support_review import ReviewRequest, read_against_itself, review
@@ -180,6 +182,34 @@ def _rung(index: int, **values: Any) -> Callable[[Forger], None]:
     return lambda f: f.claim(lambda c: c["ladder"][index].update(values))
 
 
+def _array(forger: Forger, name: str, change: Callable[[Any], Any]) -> None:
+    """Another value in the kept outputs, with every digest mended."""
+    with np.load(forger.folder / "outputs/model.npz") as found:
+        arrays = {key: found[key] for key in found.files}
+    arrays[name] = change(arrays[name])
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    forger.replace("outputs/model.npz", stream.getvalue())
+    of_value, of_file = (digest.of_bytes(b) for b in (arrays[name].tobytes(), stream.getvalue()))
+
+    def mend(kept: Json) -> None:
+        kept.update(digest=of_file)
+        kept["arrays"][name].update(digest=of_value)
+
+    forger.result("parity", lambda r: mend(r["outputs"]))
+
+
+def _one_output_less(forger: Forger) -> None:
+    """An output that nobody compared, as if the artifact had one more."""
+    more = {"name": "other", "dtype": "float32", "shape": [1, 10]}
+    for step in ("inspect-default", "inspect-recipe"):
+        forger.result(step, lambda r: r["facts"]["outputs"].append(more))
+
+
+def _kept(change: Callable[[Json], Any]) -> Callable[[Forger], Any]:
+    return lambda f: f.result("parity", lambda r: change(r["outputs"]))
+
+
 CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "an edited number": (lambda f: f.number("perf-cpu", latency_p50_ms=0.1), True, "numbers"),
     "a number nothing gives": (lambda f: f.number("perf-cpu", joules=1.0), True, "numbers"),
@@ -207,6 +237,29 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "another precision": (lambda f: f.claim(lambda c: c.update(precision="fp32", cosine=0.9999)), True, "artifacts"),
     "an unknown precision": (lambda f: f.claim(lambda c: c.update(precision="fp99")), True, "thresholds"),
     "a threshold too low": (lambda f: f.claim(lambda c: c.update(cosine=0.5)), True, "thresholds"),
+    "outputs of the reference made nearer": (
+        lambda f: _array(f, "reference.0.0", lambda v: v * 0.5), True, "outputs",
+    ),
+    "outputs of the artifact made nearer": (
+        lambda f: _array(f, "candidate.0.1", lambda v: v + np.float32(0.25)), True, "outputs",
+    ),
+    "a distance that its outputs do not give": (
+        lambda f: f.result("parity", lambda r: r["distance"][0]["cosine"].update(median=1.0)), True, "outputs",
+    ),
+    "outputs that are missing": (lambda f: (f.folder / "outputs/model.npz").unlink(), True, "outputs"),
+    "outputs that are no arrays": (
+        lambda f: f.replace("outputs/model.npz", b"PK") or _kept(lambda k: k.update(digest=digest.of_bytes(b"PK")))(f),
+        True,
+        "outputs",
+    ),
+    "outputs of another file": (lambda f: f.copy("inputs/model.npz", "outputs/model.npz"), True, "outputs"),
+    "outputs kept in part": (_kept(lambda k: k["arrays"]["candidate.0.0"].update(whole=False)), True, "outputs"),
+    "outputs that nobody described": (_kept(lambda k: k["arrays"].pop("reference.0.3")), True, "outputs"),
+    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "kept"),
+    "an output that was not compared": (_one_output_less, True, "outputs"),
+    "fewer inputs than the plan has": (
+        lambda f: f.result("parity", lambda r: r["distance"][0].update(runs=1)), True, "outputs",
+    ),
     "an empty log": (lambda f: _log(f, b""), True, "evidence"),
     "the log of another model": (_other_log, True, "evidence"),
     "the log of another command": (

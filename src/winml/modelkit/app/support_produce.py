@@ -34,7 +34,7 @@ from winml.modelkit.review.contribution import (
 from winml.modelkit.review.contribution import SCHEMA as CONTRIBUTION_SCHEMA
 from winml.modelkit.review.evidence import CommandRun, Record, error_of
 from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, WRITING, Metric, Step, Subject, plan
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/support/1"
@@ -334,14 +334,12 @@ def _used(folder: Path, step: Step) -> Iterator[str]:
 
 def _written(folder: Path, step: Step) -> Iterator[str]:
     """Files of the contribution that a command wrote."""
-    if "-o" not in step.words:
-        return
-    place = step.words[step.words.index("-o") + 1]
-    target = folder / place
-    if target.is_file():
-        yield place
-    elif target.is_dir():
-        yield from (f"{place}/{path}" for path in evidences.below(target))
+    for place in (step.words[i + 1] for i, word in enumerate(step.words) if word in WRITING):
+        target = folder / place
+        if target.is_file():
+            yield place
+        elif target.is_dir():
+            yield from (f"{place}/{path}" for path in evidences.below(target))
 
 
 def _row(model: SupportModel, subject: Subject, precision: str, reached: Goal | None) -> str:

@@ -18,10 +18,11 @@ from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.review import checklist
 from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.review.contribution import REPORT
-from winml.modelkit.review.evidence import CommandRun
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step
+from winml.modelkit.review.evidence import UNFIT, CommandRun
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file
 from winml.modelkit.review.rerun import contradictions
 from winml.modelkit.store import digest
+from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/support/1"
 OnEvent = Callable[[dict[str, Any]], None]
@@ -58,7 +59,32 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
 
 def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
     """Everything that can be said without running anything."""
-    return [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    items = [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    if not any(item.severity == "reject" for item in items):  # it starts a process
+        for step in (s for s in dossier.plan if s.id in dossier.records):
+            items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
+    return items
+
+
+def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> list[str]:
+    """What the outputs that were kept say against the claimed distances; `again` is the folder of another run."""
+    result = dossier.results[step.id]
+    if step.purpose != "parity" or not result or not result.get("ok"):
+        return []
+    args = {
+        "file": str((dossier.folder / output_file(step.part)).absolute()),
+        "again": again and str(again / output_file(step.part)),
+        "arrays": result["outputs"]["arrays"],
+        "distance": result["distance"],
+    }
+    try:
+        with Worker() as worker:
+            problems: list[str] = worker.call("review.outputs", args, what="reading the outputs that were kept")[
+                "problems"
+            ]
+    except ModelkitError as error:
+        return [error.message]
+    return problems
 
 
 def _result(folder: str, dossier: Dossier, items: list[Item], again: list[dict[str, Any]]) -> dict[str, Any]:
@@ -154,6 +180,7 @@ def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: lis
     else:
         found += _contradictions(dossier, step, done)
         found += _other_inputs(dossier, step, folder)
+        found += _outputs(dossier, step, folder)
     again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
     yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
 
@@ -163,7 +190,7 @@ def _contradictions(dossier: Dossier, step: Step, done: CommandRun) -> list[str]
     try:
         same = _same_machine(dossier, done)
         return list(contradictions(step, dossier.results[step.id], done.result, same_machine=same))
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    except UNFIT as error:
         return [f"the evidence does not fit: {type(error).__name__}: {error}"]
 
 

@@ -17,6 +17,7 @@ from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
 from winml.modelkit.review import derive, effect, ladder, scope, times
 from winml.modelkit.review.contribution import FILE, REPORT, Contribution, contribution_from_json
 from winml.modelkit.review.evidence import (
+    UNFIT,
     Record,
     below,
     error_of,
@@ -26,10 +27,21 @@ from winml.modelkit.review.evidence import (
     record_from_json,
     record_path,
     result_path,
+    same,
     verdict_of,
 )
 from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, inspect_step, plan
+from winml.modelkit.review.plan import (
+    RECIPE_FILE,
+    SAMPLES,
+    SPECS_FILE,
+    Metric,
+    Step,
+    Subject,
+    inspect_step,
+    output_file,
+    plan,
+)
 from winml.modelkit.store import digest
 
 Severity = Literal["reject", "changes"]
@@ -146,7 +158,7 @@ def checked(dossier: Dossier) -> list[Item]:
             found += list(check(dossier))
         except ModelkitError as error:
             found.append(reject(_name(check), error.message))
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
+        except UNFIT as error:
             found.append(reject(_name(check), f"the evidence does not fit: {type(error).__name__}: {error}"))
         if any(item.severity == "reject" for item in found) and check in (_files, _evidence):
             return found  # what follows reads these files
@@ -348,6 +360,23 @@ def _times(dossier: Dossier) -> Iterator[Item]:
         )
 
 
+def _kept(dossier: Dossier) -> Iterator[Item]:
+    """Every output was compared on every input, and what was kept of them lies here."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "parity" or not result or not result.get("ok"):
+            continue
+        file, kept = output_file(step.part), result["outputs"]
+        if kept["file"] != file or kept["digest"] != dossier.contribution.files.get(file):
+            yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
+        facts = (dossier.results.get(inspect_step("recipe", step.part)) or {})["facts"]
+        compared, there = [row["output"] for row in result["distance"]], [value["name"] for value in facts["outputs"]]
+        if sorted(compared) != sorted(there):
+            yield reject("outputs", f"{step.id}: {compared} were compared, the artifact has {there}")
+        if any(row["runs"] != SAMPLES for row in result["distance"]):
+            yield reject("outputs", f"{step.id}: outputs were not compared on {SAMPLES} inputs")
+
+
 def _scores(dossier: Dossier) -> Iterator[Item]:
     """The task metric is the mean of the scores that stand beside it."""
     result = dossier.results.get("metric")
@@ -363,20 +392,12 @@ def _scores(dossier: Dossier) -> Iterator[Item]:
 def _summaries(step: Step, result: Mapping[str, Any]) -> Iterator[Item]:
     made = derive.latency(result)
     for name, values in made.items():
-        if any(not _same(values[key], result[name].get(key)) for key in values):
+        if any(not same(values[key], result[name].get(key)) for key in values):
             yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
     protocol = result["measurement"]["protocol"]
     lengths = {len(r["wall_ns"]) for r in result["measurement"]["rounds"]}
     if len(result["measurement"]["rounds"]) != protocol["sessions"] or lengths != {protocol["iterations"]}:
         yield reject("numbers", f"{step.id}: the samples are not as many as its protocol says")
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
-    if isinstance(first, float) and isinstance(second, int | float):
-        return math.isclose(first, second, rel_tol=1e-9)
-    return bool(first == second)
 
 
 def _thresholds(dossier: Dossier) -> Iterator[Item]:
@@ -530,6 +551,7 @@ CHECKS: tuple[Check, ...] = (
     _inspected,
     _numbers,
     _times,
+    _kept,
     _scores,
     _thresholds,
     _precision,

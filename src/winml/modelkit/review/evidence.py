@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,21 @@ def error_of(result: Mapping[str, Any] | None) -> dict[str, Any]:
     """The error of a result; empty when it has none."""
     found = (result or {}).get("error")
     return found if isinstance(found, dict) else {}
+
+
+UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
+"""What reading evidence raises that has another form than our commands give it."""
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two JSON values are equal but for the last digits of their numbers."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, float) and isinstance(second, int | float):
+        return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(first == second)
 
 
 def _schema(value: Any, where: str) -> str:

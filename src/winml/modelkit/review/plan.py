@@ -16,6 +16,8 @@ SPECS_FILE = "input-specs.json"
 DEFAULT = "artifacts/default"
 BUILT = "artifacts/recipe"
 EXPORTED = "artifacts/export"
+WRITING = ("-o", "--save-outputs")
+"""Options that name what a command writes."""
 SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
 
 
@@ -143,6 +145,11 @@ def input_file(part: str, samples: int | None) -> str:
     return f"inputs/{part}.npz" if samples is None else f"inputs/{part}-samples.npz"
 
 
+def output_file(part: str) -> str:
+    """Where the outputs of a part and of its reference lie."""
+    return f"outputs/{part}.npz"
+
+
 def _measured(subject: Subject) -> Iterator[Step]:
     for part in subject.part_names:
         yield _inputs(subject, part, "L1", None)
@@ -179,7 +186,8 @@ def _parity(subject: Subject) -> Iterator[Step]:
         folder = _folder(BUILT, subject, part)
         reference = f"{folder}/export.onnx" if subject.exported else MODEL
         against = ("--reference", reference, "--reference-target", "cpu")
-        given = ("--data", input_file(part, SAMPLES), "--target", first, "--json")
+        kept = ("--save-outputs", output_file(part))
+        given = ("--data", input_file(part, SAMPLES), "--target", first, *kept, "--json")
         words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
         yield Step(_named("parity", part), "parity", "L2", part, first, words)
 

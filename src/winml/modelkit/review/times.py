@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from winml.modelkit.bench import stored
 from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.ep.targets import parse_target
-from winml.modelkit.review.evidence import error_of
+from winml.modelkit.review.evidence import error_of, same
 
 Pace = Literal["faster", "same", "slower", "unknown"]
 """`same`: neither a gain of 2 % nor a loss was shown. `unknown`: nobody could tell."""
@@ -71,7 +70,7 @@ def wrong(result: Json, target: str, fingerprints: tuple[str | None, str | None]
 
 def _verdict(result: Json, candidate: Json) -> Iterator[str]:
     said, made = candidate["verdict"], verdict(result)
-    if any(not _same(said[key], made[key]) for key in _OUTCOME):
+    if any(not same(said[key], made[key]) for key in _OUTCOME):
         yield f"its rounds give {made['verdict']}, and it says {said['verdict']}, or another gain"
     last = candidate["confirmation"] or candidate
     if last["measurement"] is None:
@@ -98,11 +97,3 @@ def _measurement(taken: Json, target: str) -> Iterator[str]:
         yield "rounds are missing, or not of two arms"
     if any(len(r["wall_ns"]) != len(r["cpu_ns"]) or len(r["wall_ns"]) < expected["few_pairs"] for r in rounds):
         yield "rounds have fewer samples than the protocol asks for"
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, int | float):
-        return math.isclose(first, second, rel_tol=1e-9)
-    return bool(first == second)

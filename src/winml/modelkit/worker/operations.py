@@ -30,6 +30,7 @@ OPERATIONS: dict[str, str] = {
     "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
     "review.inputs": "winml.modelkit.review.inputs:write",
+    "review.outputs": "winml.modelkit.review.outputs:check",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.stages.export.stage:run",
