@@ -15,7 +15,7 @@ from winml.modelkit.app.support_model import read_model
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
-from winml.modelkit.review import checklist
+from winml.modelkit.review import checklist, repository, scope
 from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.review.contribution import REPORT
 from winml.modelkit.review.evidence import UNFIT, CommandRun
@@ -37,6 +37,10 @@ class ReviewRequest:
     """Where the model lies; None takes what the contribution names."""
     knowledge: str | None = None
     timeout_s: float | None = None
+    repo: str | None = None
+    """The repository that it changes; None takes the one that it lies in, if there is one."""
+    base: str | None = None
+    """What the change branched off; None takes main."""
 
 
 def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
@@ -46,11 +50,12 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
         dossier = Dossier(folder)
     except NotAContribution as error:
         raise RequestError(f"not a contribution: {error}", details=_rejected(request.folder, str(error))) from error
-    items = read_against_itself(dossier, request)
+    changed, items = _scope(dossier, request)
+    items += read_against_itself(dossier, request)
     again: list[dict[str, Any]] = []
     if not any(item.severity == "reject" for item in items):
         items += _rerun(dossier, request, again, on_event)
-    result = _result(request.folder, dossier, items, again)
+    result = {**_result(request.folder, dossier, items, again), "scope": changed}
     if items:
         first = next((i for i in items if i.severity == "reject"), items[0])
         raise CheckFailed(f"{result['verdict']}: {first.check}: {first.reason}", details=result)
@@ -64,6 +69,23 @@ def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
         for step in (s for s in dossier.plan if s.id in dossier.records):
             items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
     return items
+
+
+def _scope(dossier: Dossier, request: ReviewRequest) -> tuple[dict[str, Any], list[Item]]:
+    """What the repository says it changes, and what of it the effort does not allow."""
+    folder = dossier.folder.resolve()
+    try:
+        change = repository.change(folder, request.repo, request.base)
+    except repository.NotAsked as error:
+        return repository.not_asked(str(error)), []
+    root = change.repository.resolve()
+    own = folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else None
+    effort = dossier.contribution.tiers.effort
+    wrong = scope.wrong_change(change.files, effort, own=own, code=dossier.code_digests)  # type: ignore[arg-type]
+    items = [reject("scope", reason) for reason in wrong]
+    missing = sorted(set(dossier.code) - set(change.files))
+    items += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
+    return change.to_json(), items
 
 
 def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> list[str]:

@@ -90,7 +90,18 @@ def review_text(result: dict[str, Any]) -> str:
     """The verdict with everything that speaks against the contribution."""
     rows = [(item["check"], item["severity"], item["reason"]) for item in result["items"]]
     again = f"{len(result['rerun'])} commands were run again"
-    return "\n".join(filter(None, (f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "))))
+    lines = [f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "), _scope(result)]
+    return "\n".join(filter(None, lines))
+
+
+def _scope(result: dict[str, Any]) -> str:
+    """What the repository changes; a folder that is no contribution has nothing to hold it against."""
+    found = result.get("scope")
+    if found is None:
+        return ""
+    if not found["asked"]:
+        return f"changed files of a repository: not asked: {found['reason']}"
+    return f"changed files since {found['base']}: {', '.join(found['files']) or 'none'}"
 
 
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {

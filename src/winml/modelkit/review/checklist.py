@@ -144,7 +144,11 @@ class Dossier:
     @property
     def code(self) -> tuple[str, ...]:
         """Files of the repository that it changes."""
-        return tuple(p.removeprefix("code/") for p in self.contribution.files if p.startswith("code/"))
+        return tuple(self.code_digests)
+
+    @property
+    def code_digests(self) -> dict[str, str]:
+        return {p.removeprefix("code/"): d for p, d in self.contribution.files.items() if p.startswith("code/")}
 
 
 Check = Callable[[Dossier], Iterator[Item]]
