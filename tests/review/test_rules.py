@@ -235,6 +235,7 @@ def test_a_probe_ends_with_an_honest_sentence() -> None:
 def test_an_obstacle_nobody_could_look_at_is_unknown() -> None:
     unknown = {"task": None, "inputs": None, "weight_bytes": None}
     applies = {o.name: o.applies for o in probe.obstacles(_seen("CLI-BLOCKED", described=unknown))}
+    assert applies.pop("unknown-inputs") is True
     assert set(applies.values()) == {None}
 
 

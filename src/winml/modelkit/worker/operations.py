@@ -34,6 +34,7 @@ OPERATIONS: dict[str, str] = {
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.stages.export.stage:run",
+    "stages.forward": "winml.modelkit.stages.export.forward:forward",
     "stages.optimize": "winml.modelkit.stages.optimize.stage:run",
     "stages.quantize": "winml.modelkit.stages.quantize.stage:run",
 }
