@@ -15,7 +15,7 @@ import pytest
 from winml.modelkit.app.support_review import ReviewRequest, read_against_itself, review
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.render.contribution import contribution_markdown
-from winml.modelkit.review.checklist import Dossier
+from winml.modelkit.review.dossier import LARGEST_BYTES, Dossier
 from winml.modelkit.review.evidence import below
 from winml.modelkit.store import digest
 
@@ -130,6 +130,7 @@ def _default_inspected(forger: Forger) -> None:
 def _without_parity(forger: Forger) -> None:
     for ending in ("json", "result.json", "log"):
         (forger.folder / f"evidence/parity.{ending}").unlink()
+    (forger.folder / "outputs/model.npz").unlink()
     forger.claim(lambda c: c["steps"].remove("parity"))
 
 
@@ -206,6 +207,41 @@ def _one_output_less(forger: Forger) -> None:
         forger.result(step, lambda r: r["facts"]["outputs"].append(more))
 
 
+def _proof(recipe: Json) -> None:
+    more = {"model": "another", "target": "qnn/npu", "simulated": False, "goal": "L3", "shows": "everything"}
+    recipe.update(proven=[more])
+
+
+def _template(forger: Forger) -> None:
+    """A recipe that owes a template names one that is nowhere."""
+    forger.edit("recipe.json", lambda r: r.update(template="a-good-one"))
+    forger.claim(lambda c: c["tiers"].update(effort="L0"))
+
+
+def _only_words(forger: Forger) -> None:
+    """An effort of code whose code is a page."""
+    _code(forger, "docs/catalog.md")
+    forger.claim(lambda c: c["tiers"].update(effort="L1"))
+
+
+def _other_machine(forger: Forger) -> None:
+    forger.result("perf-cpu", lambda r: r["environment"]["machine"].update(cpu="a faster one"))
+
+
+def _twice(forger: Forger) -> None:
+    """A metric that stands there twice: people read the first, programs the last."""
+    text = (forger.folder / "evidence/metric.result.json").read_text(encoding="utf-8")
+    forger.replace("evidence/metric.result.json", text.replace("{", '{"metric": "accuracy of 100 %", ', 1).encode())
+
+
+def _nested(forger: Forger) -> None:
+    forger.replace("evidence/parity.result.json", b"[" * 100_000)
+
+
+def _slow_samples(forger: Forger) -> None:
+    forger.record("perf-cpu", lambda r: r.update(seconds=1e-6))
+
+
 def _kept(change: Callable[[Json], Any]) -> Callable[[Forger], Any]:
     return lambda f: f.result("parity", lambda r: change(r["outputs"]))
 
@@ -255,10 +291,71 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "outputs of another file": (lambda f: f.copy("inputs/model.npz", "outputs/model.npz"), True, "outputs"),
     "outputs kept in part": (_kept(lambda k: k["arrays"]["candidate.0.0"].update(whole=False)), True, "outputs"),
     "outputs that nobody described": (_kept(lambda k: k["arrays"].pop("reference.0.3")), True, "outputs"),
-    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "kept"),
+    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "outputs"),
     "an output that was not compared": (_one_output_less, True, "outputs"),
     "fewer inputs than the plan has": (
         lambda f: f.result("parity", lambda r: r["distance"][0].update(runs=1)), True, "outputs",
+    ),
+    "a file that belongs to nothing": (lambda f: f.replace("artifacts/extra.bin", b"x"), True, "evidence"),
+    "a file among what a build wrote": (lambda f: f.replace("artifacts/recipe/extra.bin", b"x"), True, "evidence"),
+    "a file beside the recipe": (lambda f: f.replace("setup.py", b"x"), True, "evidence"),
+    "a command that read nothing": (lambda f: f.record("perf-cpu", lambda r: r.update(reads={})), True, "evidence"),
+    "a command that wrote nothing": (lambda f: f.record("parity", lambda r: r.update(writes={})), True, "evidence"),
+    "a command that ran before the one before it": (
+        lambda f: f.record("parity", lambda r: r.update(started="2020-01-01T00:00:00Z")), True, "evidence",
+    ),
+    "a contribution of tomorrow": (
+        lambda f: f.claim(lambda c: c.update(created="2999-01-01T00:00:00Z")), True, "environment",
+    ),
+    "samples longer than their command": (_slow_samples, True, "evidence"),
+    "the result of another command": (
+        lambda f: f.result("parity", lambda r: r.update(schema="winml/perf/1")), True, "evidence",
+    ),
+    "numbers of another target": (
+        lambda f: f.result("perf-cpu", lambda r: r.update(target="openvino/cpu")), True, "numbers",
+    ),
+    "numbers of two machines": (_other_machine, True, "environment"),
+    "another version in the head": (lambda f: f.claim(lambda c: c.update(winml="9.9.9")), True, "environment"),
+    "another task than the probe's": (
+        lambda f: f.claim(lambda c: c["model"].update(task="object-detection")), True, "probe",
+    ),
+    "a line that says more": (
+        lambda f: f.claim(lambda c: c.update(index_row=c["index_row"].replace("cpu", "cpu, qnn/npu"))), True, "row",
+    ),
+    "a line without columns": (lambda f: f.claim(lambda c: c.update(index_row="best model")), True, "row"),
+    "a proof that nothing shows": (lambda f: f.edit("recipe.json", _proof), True, "recipe"),
+    "a template that is nowhere": (_template, True, "tiers"),
+    "an effort of code that is a page": (_only_words, True, "tiers"),
+    "a key that stands there twice": (_twice, True, "evidence"),
+    "JSON that is nested too deeply": (_nested, True, "evidence"),
+    "JSON in another encoding": (
+        lambda f: f.replace("evidence/parity.result.json", '{"ok": "é"}'.encode("latin-1")), True, "evidence",
+    ),
+    "a number that is none": (
+        lambda f: f.replace("evidence/parity.result.json", b'{"ok": true, "metric": NaN}'), True, "evidence",
+    ),
+    "a report in another encoding": (lambda f: f.replace("contribution.md", b"\xff\xfe"), False, "report"),
+    "a report that leads out of the folder": (
+        lambda f: (f.folder / "contribution.md").unlink() or (f.folder / "contribution.md").symlink_to("/etc/hosts"),
+        False,
+        "files",
+    ),
+    "a folder that leads out of the folder": (
+        lambda f: shutil.move(f.folder / "inputs", f.folder.parent / "elsewhere")
+        and (f.folder / "inputs").symlink_to(f.folder.parent / "elsewhere"),
+        False,
+        "files",
+    ),
+    "a path that leads out of the folder": (
+        lambda f: f.claim(lambda c: c["files"].update({"../elsewhere": "sha256:0"})), False, "files",
+    ),
+    "a path of the machine": (
+        lambda f: f.claim(lambda c: c["files"].update({"/etc/hosts": digest.of_file("/etc/hosts")})), False, "files",
+    ),
+    "a path with backslashes": (
+        lambda f: f.claim(lambda c: c["files"].update({"inputs\\model.npz": c["files"]["inputs/model.npz"]})),
+        False,
+        "files",
     ),
     "an empty log": (lambda f: _log(f, b""), True, "evidence"),
     "the log of another model": (_other_log, True, "evidence"),
@@ -376,6 +473,14 @@ def _far_slower(candidate: Json) -> None:
     candidate["verdict"].update(interval_pct=None)
 
 
+def _confirmed_failure(candidate: Json) -> None:
+    """Rounds that decide nothing, because what they are said to confirm failed."""
+    first = {"verdict": "FAILED", "seconds": 1.0}
+    candidate.update(
+        confirmation={"first": first, "verdict": candidate["verdict"], "measurement": None, "calibration": None}
+    )
+
+
 CAUGHT_TIMES: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "an edited gain": (_candidate(lambda c: c["verdict"].update(gain_pct=99.9)), True, "times"),
     "edited rounds": (_rounds_of(_quicker_rounds), True, "numbers"),
@@ -397,6 +502,8 @@ CAUGHT_TIMES: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
         _candidate(lambda c: c["measurement"]["protocol"].update(boundary_p_alone=0.4)), True, "times",
     ),
     "a verdict without rounds": (_candidate(_far_slower), True, "times"),
+    "a disturbed machine that decides": (_candidate(lambda c: c["conditions"].update(disturbed=True)), True, "times"),
+    "a failure that was confirmed": (_candidate(_confirmed_failure), True, "times"),
     "rounds of another artifact": (_candidate(lambda c: c.update(fingerprint="sha256:" + "0" * 64)), True, "times"),
     "rounds against another default": (
         lambda f: f.result("compare", lambda r: r["base"].update(fingerprint="sha256:" + "0" * 64)), True, "times",
@@ -468,7 +575,12 @@ def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
         (lambda c: c.update(targets=[]), "at least one target"),
         (lambda c: c["model"].update(parts=["../../out"]), "must be plain names"),
         (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
-        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "must be a number"),
+        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a number"),
+        (lambda c: c.update(numbers={"parity": {"cosine": "1"}}), "must be a number"),
+        (lambda c: c["steps"].append("../../etc/passwd"), "must be names of commands"),
+        (lambda c: c["steps"].append("..\\..\\secret"), "must be names of commands"),
+        (lambda c: c.update(targets=["cpu", "../cpu"]), "must be targets"),
+        (lambda c: c["metric"].update(file="data/.."), "must be a file in `data`"),
     ],
 )
 def test_what_is_not_a_contribution_is_a_wrong_request(
@@ -484,6 +596,33 @@ def test_what_is_not_a_contribution_is_a_wrong_request(
 def test_an_empty_folder_is_not_a_contribution(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="there is no `contribution.json`"):
         review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"null", b"\xff\xfe{}", b"[" * 100_000, b'{"schema": 1, "schema": 2}', b'{"ok": Infinity}']
+)
+def test_whatever_is_called_a_contribution_gets_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "contribution.json").write_bytes(content)
+    with pytest.raises(RequestError, match="not a contribution"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+def test_a_contribution_that_leads_elsewhere_or_never_ends_is_none(forger: Forger, tmp_path: Path) -> None:
+    (tmp_path / "contribution.json").symlink_to(forger.folder / "contribution.json")
+    with pytest.raises(RequestError, match="leads out of the folder"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+    (tmp_path / "contribution.json").unlink()
+    with (tmp_path / "contribution.json").open("wb") as stream:
+        stream.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(RequestError, match="larger than any"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_what_is_no_folder_is_no_contribution(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(RequestError, match="there is no `contribution.json`"):
+        review(ReviewRequest(str(tmp_path / name)), lambda event: None)
 
 
 def test_a_review_without_the_model_rejects(forger: Forger, tmp_path: Path) -> None:
@@ -506,6 +645,9 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     forger.result("perf-cpu", lambda r: r["placement"]["nodes"].update(CPUExecutionProvider=3))
     forger.result("inspect-recipe", lambda r: r.update(fingerprint="sha256:" + "0" * 64))
     forger.replace("inputs/model.npz", (forger.folder / "inputs/model-samples.npz").read_bytes())
+    forger.edit("artifacts/recipe/analyze_result.json", lambda r: r["facts"].update(nodes=1))
+    forger.replace("artifacts/recipe/extra.bin", b"x")
+    forger.record("build-recipe", lambda r: r["writes"].update({"artifacts/recipe/extra.bin": ""}))
     dossier = Dossier(forger.folder)
     forger.claim(lambda c: c.update(numbers=dossier.numbers))
     forger.claim(
@@ -518,9 +660,16 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     found = caught.value.details
     assert found["verdict"] == "REJECT"
     told = " ".join(item["reason"] for item in found["items"])
-    honest = [row["contradictions"] for row in found["rerun"] if row["step"] in ("probe", "build-recipe", "metric")]
+    honest = [row["contradictions"] for row in found["rerun"] if row["step"] in ("probe", "build-default", "metric")]
     assert honest == [[], [], []]
-    for what in ("another fingerprint", "nodes run on", "of CPU time", "`inputs/model.npz` is not what"):
+    for what in (
+        "another fingerprint",
+        "nodes run on",
+        "of CPU time",
+        "`inputs/model.npz` is not what",
+        "other files: artifacts/recipe/extra.bin",
+        "analyze_result.json` says something else",
+    ):
         assert what in told
 
 

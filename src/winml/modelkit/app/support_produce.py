@@ -30,11 +30,12 @@ from winml.modelkit.review.contribution import (
     Model,
     Probed,
     Tiers,
+    index_row,
 )
 from winml.modelkit.review.contribution import SCHEMA as CONTRIBUTION_SCHEMA
 from winml.modelkit.review.evidence import CommandRun, Record, error_of
 from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, WRITING, Metric, Step, Subject, plan
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan, written
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/support/1"
@@ -232,7 +233,7 @@ class _Production:
             model=self._model.digest,
             environment=self._environment,
             reads=reads,
-            writes={path: digest.of_file(self._folder / path) for path in _written(self._folder, step)},
+            writes={path: digest.of_file(self._folder / path) for path in written(self._folder, step)},
             result=result,
             log=digest.of_bytes(log),
         )
@@ -276,7 +277,13 @@ class _Production:
             numbers=numbers,
             steps=tuple(step.id for step in steps),
             recipe=None if subject.recipe is None else subject.recipe.name,
-            index_row=_row(self._model, subject, precision, reached),
+            index_row=index_row(
+                self._model.family or self._model.name,
+                None if subject.recipe is None else subject.recipe.name,
+                subject.targets,
+                precision,
+                reached,
+            ),
             findings=() if finding is None else (finding.id,),
             methodology=Methodology(NOTHING_LEARNT),
             metric=None if subject.metric is None else MetricClaim(**vars(subject.metric)),
@@ -330,20 +337,3 @@ def _used(folder: Path, step: Step) -> Iterator[str]:
             yield word
         elif word.startswith("artifacts/") and (path / "model.onnx").is_file() and step.purpose != "build":
             yield f"{word}/model.onnx"
-
-
-def _written(folder: Path, step: Step) -> Iterator[str]:
-    """Files of the contribution that a command wrote."""
-    for place in (step.words[i + 1] for i, word in enumerate(step.words) if word in WRITING):
-        target = folder / place
-        if target.is_file():
-            yield place
-        elif target.is_dir():
-            yield from (f"{place}/{path}" for path in evidences.below(target))
-
-
-def _row(model: SupportModel, subject: Subject, precision: str, reached: Goal | None) -> str:
-    name = "none" if subject.recipe is None else subject.recipe.name
-    return (
-        f"| {model.family or model.name} | {name} | {', '.join(subject.targets)} | {precision} | {reached or 'none'} |"
-    )

@@ -6,25 +6,36 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.kb import knowledge_folder
 from winml.modelkit.app.support_commands import Commands, environment
 from winml.modelkit.app.support_model import read_model
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
+from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.review import checklist, repository, scope
-from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.review.contribution import REPORT
+from winml.modelkit.review.dossier import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.review.evidence import UNFIT, CommandRun
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file, written
 from winml.modelkit.review.rerun import contradictions
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/support/1"
+CLOCKS_APART = timedelta(days=1)
+"""How far clocks of two machines may differ."""
+READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
+    ANALYSIS: ("model",),
+    CONFIG: ("model",),
+    EXPORT: ("seconds", "parity", "files"),
+}
+"""Files of a build that a reviewer reads, with the keys that differ from run to run."""
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -140,13 +151,15 @@ def _report(dossier: Dossier) -> Iterator[Item]:
     path = dossier.folder / REPORT
     if not path.is_file():
         yield reject("report", f"`{REPORT}` is missing")
-    elif path.read_text(encoding="utf-8") != contribution_markdown(dossier.contribution.to_json()):
+    elif path.read_bytes() != contribution_markdown(dossier.contribution.to_json()).encode():
         yield changes("report", f"`{REPORT}` does not say what the contribution says")
 
 
 def _here(dossier: Dossier) -> Iterator[Item]:
     """Numbers of other versions of the tools say nothing about these."""
     here, stated = environment(), dossier.contribution.environment
+    if datetime.fromisoformat(dossier.contribution.created) > datetime.now(UTC) + CLOCKS_APART:
+        yield reject("environment", f"it was made at {dossier.contribution.created}, which is not yet")
     skipped = ("system", "architecture", "cores", "python")
     differs = [k for k in sorted({*here, *stated}) if k not in skipped and here.get(k) != stated.get(k)]
     if differs:
@@ -196,22 +209,25 @@ def _given(dossier: Dossier, folder: Path) -> None:
 def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
     record = dossier.records[step.id]
     done = run(step.words)
-    found = []
-    if done.exit_code != record.exit_code:
-        found.append(f"it ends with exit {done.exit_code}, not {record.exit_code}")
-    else:
-        found += _contradictions(dossier, step, done)
-        found += _other_inputs(dossier, step, folder)
-        found += _outputs(dossier, step, folder)
+    found = [f"it ends with exit {done.exit_code}, not {record.exit_code}"]
+    if done.exit_code == record.exit_code:
+        found = _differences(dossier, step, done, folder)
     again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
     yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
 
 
-def _contradictions(dossier: Dossier, step: Step, done: CommandRun) -> list[str]:
-    """What is said now and was not said then; a result without what it needs contradicts too."""
+def _differences(dossier: Dossier, step: Step, done: CommandRun, folder: Path) -> list[str]:
+    """What is so now and was not so then; evidence without what it needs differs too."""
     try:
         same = _same_machine(dossier, done)
-        return list(contradictions(step, dossier.results[step.id], done.result, same_machine=same))
+        return [
+            *contradictions(step, dossier.results[step.id], done.result, same_machine=same),
+            *_other_inputs(dossier, step, folder),
+            *_other_files(dossier, step, folder),
+            *_outputs(dossier, step, folder),
+        ]
+    except ModelkitError as error:
+        return [error.message]
     except UNFIT as error:
         return [f"the evidence does not fit: {type(error).__name__}: {error}"]
 
@@ -229,3 +245,22 @@ def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
     path = step.words[step.words.index("-o") + 1]
     if not (folder / path).is_file() or digest.of_file(folder / path) != dossier.contribution.files.get(path):
         yield f"`{path}` is not what the command makes"
+
+
+def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
+    """Files that a command leaves now and did not leave then, and what people read in them."""
+    claimed = set(dossier.records[step.id].writes)
+    now = set(written(folder, step))
+    if claimed != now:
+        yield f"it writes other files: {', '.join(sorted(claimed ^ now))}"
+    for path in sorted(claimed & now):
+        left_out = READ_BY_PEOPLE.get(path.rpartition("/")[2])
+        if left_out is not None:
+            then, again = (_without(place / path, left_out) for place in (dossier.folder, folder))
+            if then != again:
+                yield f"`{path}` says something else"
+
+
+def _without(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
+    value: dict[str, Any] = files.read(path, lambda found: found)
+    return {name: found for name, found in value.items() if name not in keys}

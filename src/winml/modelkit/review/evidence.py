@@ -54,7 +54,7 @@ def error_of(result: Mapping[str, Any] | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
+UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, RecursionError)
 """What reading evidence raises that has another form than our commands give it."""
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import GOALS, Goal
-from winml.modelkit.review.evidence import MODEL
+from winml.modelkit.review.evidence import MODEL, below
 
 WHOLE = "model"
 """The part of a model that is not taken apart."""
@@ -16,7 +17,7 @@ SPECS_FILE = "input-specs.json"
 DEFAULT = "artifacts/default"
 BUILT = "artifacts/recipe"
 EXPORTED = "artifacts/export"
-WRITING = ("-o", "--save-outputs")
+_WRITING = ("-o", "--save-outputs")
 """Options that name what a command writes."""
 SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
 
@@ -200,3 +201,17 @@ def _metric(subject: Subject) -> Iterator[Step]:
     limit = () if metric.min_metric is None else ("--min-metric", str(metric.min_metric))
     words = ("eval", "-m", BUILT, "--data", metric.file, *task, *limit, "--target", subject.targets[0], "--json")
     yield Step("metric", "metric", "L3", WHOLE, subject.targets[0], words)
+
+
+def places(step: Step) -> list[str]:
+    """Where a command is told to write."""
+    return [step.words[i + 1] for i, word in enumerate(step.words) if word in _WRITING]
+
+
+def written(folder: Path, step: Step) -> Iterator[str]:
+    """Files of a contribution's folder that a command wrote."""
+    for place in places(step):
+        if (folder / place).is_file():
+            yield place
+        elif (folder / place).is_dir():
+            yield from (f"{place}/{path}" for path in below(folder / place))

@@ -107,5 +107,5 @@ def _git(place: Path, *words: str) -> bytes:
         raise NotAsked(f"git gives no answer: {error}") from error
     if done.returncode != 0:
         told = done.stderr.decode(errors="replace").strip().splitlines()
-        raise NotAsked(told[-1] if told else f"git {words[0]} ends with exit {done.returncode}")
+        raise NotAsked(told[-1].removeprefix("fatal: ") if told else f"git {words[0]} ends with exit {done.returncode}")
     return done.stdout

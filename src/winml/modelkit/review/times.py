@@ -18,10 +18,22 @@ _OUTCOME = ("verdict", "gain_pct", "interval_pct", "rounds", "metric")
 
 
 def verdict(result: Json) -> dict[str, Any]:
-    """The verdict of the one candidate, made anew from its rounds."""
+    """The verdict of the one candidate, made anew from its rounds; nothing else that is said of it decides."""
     (candidate,) = result["candidates"]
+    said: dict[str, Any] = candidate["verdict"]
+    if not _decides(candidate):
+        return {**said, "verdict": "INCONCLUSIVE", "gain_pct": None, "interval_pct": None}
     found: dict[str, Any] = stored.candidate_again(result, candidate)["verdict"]
     return found
+
+
+def _decides(candidate: Json) -> bool:
+    """Whether there are rounds to judge, or a verdict of the kind that needs none."""
+    confirmation = candidate["confirmation"]
+    if candidate["measurement"] is None:
+        return confirmation is None and candidate["verdict"]["verdict"] in ("IDENTICAL", "DISCARD")
+    first = candidate["verdict"] if confirmation is None else confirmation["first"]
+    return first["verdict"] != "FAILED" and not (candidate["conditions"] or {}).get("disturbed")
 
 
 def pace(result: Json | None) -> Pace:
@@ -32,8 +44,8 @@ def pace(result: Json | None) -> Pace:
     if found["verdict"] == "KEEP":
         return "faster"
     if found["verdict"] == "DISCARD":
-        high = found["gain_pct"] if found["interval_pct"] is None else found["interval_pct"][1]
-        return "slower" if high < 0 else "same"
+        # Without rounds it is far slower.
+        return "slower" if found["interval_pct"] is None or found["interval_pct"][1] < 0 else "same"
     return "same" if found["verdict"] in ("MARGINAL_KEEP", "IDENTICAL") else "unknown"
 
 
@@ -71,15 +83,17 @@ def wrong(result: Json, target: str, fingerprints: tuple[str | None, str | None]
 def _verdict(result: Json, candidate: Json) -> Iterator[str]:
     said, made = candidate["verdict"], verdict(result)
     if any(not same(said[key], made[key]) for key in _OUTCOME):
-        yield f"its rounds give {made['verdict']}, and it says {said['verdict']}, or another gain"
+        yield f"its rounds give {_words(made)}, and it says {_words(said)}"
     last = candidate["confirmation"] or candidate
     if last["measurement"] is None:
         if said["verdict"] == "IDENTICAL" and result["base"]["fingerprint"] != candidate["fingerprint"]:
             yield "it calls two different artifacts identical"
-        elif said["verdict"] not in ("IDENTICAL", "DISCARD"):
-            yield "it has a verdict and no rounds"
     elif made["rounds"] != len(last["measurement"]["rounds"]) // 2:
         yield "it has rounds that its verdict was not made from"
+
+
+def _words(found: Json) -> str:
+    return f"{found['verdict']} of {found['gain_pct']} % in {found['rounds']} rounds"
 
 
 def _measurement(taken: Json, target: str) -> Iterator[str]:
