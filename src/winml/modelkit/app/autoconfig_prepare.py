@@ -148,7 +148,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = model_argument(request.model)
+    given = model_argument(request.model, on_event)
     model = given.path.absolute()
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
