@@ -22,11 +22,11 @@ def test_a_command_that_has_to_export_its_model_first_says_so(
     kind: type[LineProgress], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with kind() as shown:
-        shown.on_event({"event": "export", "model": "./bert"})
+        shown.on_event({"event": "needs-export", "model": "./bert"})
     assert capsys.readouterr().err == "note: exporting ./bert, which is not in the cache\n"
 
 
 def test_so_does_perf(capsys: pytest.CaptureFixture[str]) -> None:
     with PerfProgress(PerfProtocol()) as shown:
-        shown.on_event({"event": "export", "model": "./bert"})
+        shown.on_event({"event": "needs-export", "model": "./bert"})
     assert "exporting ./bert" in capsys.readouterr().err

@@ -65,6 +65,6 @@ def _file(ref: ModelRef, on_event: OnEvent) -> Path:
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "stage" and not event["hit"]:
-            on_event({"event": "export", "model": str(ref)})
+            on_event({"event": "needs-export", "model": str(ref)})
 
     return exported.exported_model(ref, exported.Exporting(on_event=tell)).path

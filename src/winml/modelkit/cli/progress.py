@@ -61,7 +61,7 @@ class PerfProgress:
         if kind == "target":
             announce(event["target"])
             self._start()
-        elif kind == "export":
+        elif kind == "needs-export":
             announce_export(event["model"])
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
@@ -116,7 +116,7 @@ class LineProgress:
         """Say what any command may tell of; the rest is its own."""
         if event["event"] == "target":
             announce(event["target"])
-        elif event["event"] == "export":
+        elif event["event"] == "needs-export":
             announce_export(event["model"])
         else:
             self.show(event)
