@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import cluster_zoo
 import fake_sdk
 import feed_zoo
 import hf_zoo
@@ -31,6 +32,8 @@ def _reason(item: pytest.Item) -> str | None:
         return "docker-registry is not here and cannot be fetched (apt-get download docker-registry)"
     if item.get_closest_marker("skopeo") and feed_zoo.skopeo() is None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
+    if item.get_closest_marker("dask") and find_spec("distributed") is None:
+        return "the package distributed is not installed (pip install '.[dask]')"
     if item.get_closest_marker("windows") and sys.platform != "win32":
         return "needs Windows"
     return None
@@ -143,6 +146,17 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[feed_zoo.Regi
     server = feed_zoo.RegistryServer(tmp_path_factory.mktemp("registry"))
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def two_jobs_and_an_npu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster_zoo.ClusterHere]:
+    """A cluster of one node that runs two jobs at once and has an NPU."""
+    made = cluster_zoo.ClusterHere(tmp_path_factory.mktemp("cluster"))
+    try:
+        made.join_with("npu-box", 2, {"npu": 1})
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture

@@ -8,24 +8,29 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
 
+from cluster_zoo import gone
 from winml.modelkit.core.errors import DiskFull, UnavailableError
 from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.local import LocalPool
 
-EXECUTORS: dict[str, Callable[[], Executor]] = {"local": lambda: LocalPool(2, has={"npu": 1})}
 
-
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(params=["local", pytest.param("dask", marks=(pytest.mark.dask, pytest.mark.xdist_group("cluster")))])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
-    with closing(EXECUTORS[request.param]()) as made:
+    with closing(_dask(request) if request.param == "dask" else LocalPool(2, has={"npu": 1})) as made:
         yield made
+
+
+def _dask(request: pytest.FixtureRequest) -> Executor:
+    from winml.modelkit.dispatch.dask_cluster import DaskCluster
+
+    return DaskCluster(request.getfixturevalue("two_jobs_and_an_npu").cluster)
 
 
 def job(name: str, code: str, **more: object) -> Job:
@@ -52,19 +57,6 @@ def wait_for(path: Path) -> str:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return path.read_text()
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ended, or is a zombie that only waits for its parent."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_a_job_that_ends_well_brings_its_output_and_its_log(executor: Executor) -> None:

@@ -11,7 +11,7 @@ import pytest
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch.base import Job, Result
-from winml.modelkit.matrix.loop import Loop, Tools, next_cell
+from winml.modelkit.matrix.loop import Loop, Tools, Waiting
 from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import COMBOS, Cell, plan
 from winml.modelkit.matrix.state import Build, Upload
@@ -81,7 +81,7 @@ class World:
             return Job(cell.version, ("x",))
 
         publish = self.publish if feed else None
-        loop = Loop(Tools(self, job, self.accept, publish, self.record, self, lambda _: None), list(pending))
+        loop = Loop(Tools(self, job, self.accept, publish, self.record, self, lambda _: None), Waiting(pending))
         loop.run(first)
         return loop
 
@@ -155,6 +155,16 @@ def test_without_a_feed_a_limit_that_is_reached_stops_the_run() -> None:
 
 def test_a_model_that_somebody_is_at_waits_until_it_is_warm_when_another_one_is_free() -> None:
     first, second, other, _ = cells("a", "b")
-    assert next_cell([second, other], [first], set()) is other
-    assert next_cell([second, other], [first], {"a"}) is second
-    assert next_cell([second], [first], set()) is second
+    assert Waiting([second, other]).take([first], set()) is other
+    assert Waiting([second, other]).take([first], {"a"}) is second
+    assert Waiting([second]).take([first], set()) is second
+
+
+def test_a_cell_whose_device_is_in_use_lets_others_pass_unless_all_have_to_wait() -> None:
+    todo = list(plan([Model(n, n) for n in "abc"], (COMBOS[0], COMBOS[5]), run_stamp="s", compiled=True))
+    on_npu = todo[0]
+    assert on_npu.compile
+    waiting = Waiting(todo[1:])
+    taken = [waiting.take([on_npu], {"a", "b", "c"}) for _ in range(len(waiting))]
+    assert [cell.compile for cell in taken] == [False, False, False, True, True]
+    assert [cell.model.name for cell in taken] == ["a", "b", "c", "b", "c"]

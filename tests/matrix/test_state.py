@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.matrix.progress import progress
+from winml.modelkit.matrix.progress import tally
 from winml.modelkit.matrix.state import Build, CellState, Upload, record, replayed, upload_word
 
 BUILT = Build("ok", "complete", 2.0, "t", digest="sha256:a", objects=("sha256:b",), computed=("optimize",))
@@ -60,8 +60,8 @@ def test_upload_status(state: CellState, feed: str | None, word: str) -> None:
 
 def test_every_cell_is_done_failed_or_pending_and_the_rest_takes_as_long_as_what_was_built() -> None:
     states = {"a": CellState(BUILT, SENT), "b": CellState(FAILED), "c": CellState(BUILT)}
-    found = progress("abcde", states, feed="f", jobs=2)
+    found = tally("abcde", states, feed="f").progress(2)
     assert (found.total, found.done, found.failed, found.pending) == (5, 1, 1, 3)
     assert found.seconds_left == pytest.approx(3 * (2 + 4 + 2) / 3 / 2)
-    assert progress("ab", {}, feed=None, jobs=1).seconds_left is None
-    assert progress("c", states, feed=None, jobs=1).seconds_left == 0.0
+    assert tally("ab", {}, feed=None).progress(1).seconds_left is None
+    assert tally("c", states, feed=None).progress(1).seconds_left == 0.0

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import autoconfig_cluster
 from winml.modelkit.app.autoconfig import autoconfig
+from winml.modelkit.app.autoconfig_cluster import Away, Search
 from winml.modelkit.app.autoconfig_files import JOURNAL
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.core.errors import (
@@ -36,6 +38,8 @@ class SweepRequest:
     models: str
     each: AutoconfigRequest
     """Its model is that of the list, its output the folder of the sweep."""
+    away: Away | None = None
+    """None searches on this machine."""
 
 
 def read_list(path: str) -> list[Path]:
@@ -101,39 +105,50 @@ def _alone(root: Path) -> Iterator[None]:
 
 
 def _swept(request: SweepRequest, models: list[Path], root: Path, on_event: OnEvent) -> dict[str, Any]:
+    searches = [Search(model, root / name) for model, name in zip(models, folders_of(models), strict=True)]
+    order = {str(search.folder): number for number, search in enumerate(searches)}
     rows: list[dict[str, Any]] = []
-    for number, (model, name) in enumerate(zip(models, folders_of(models), strict=True), 1):
-        on_event({"event": "model", "model": str(model), "number": number, "total": len(models)})
-        rows.append(_row(request.each, model, root / name, on_event))
-        _write(root, _summary(request, rows, len(models)))
-    result = _summary(request, rows, len(models))
-    failed = [row["model"] for row in rows if row["error"] is not None]
-    if failed:
-        kind = RunFailedError if len(failed) == len(rows) else PartlyDone
-        raise kind(f"{len(failed)} of {len(rows)} models failed: {', '.join(failed)}", details=result)
+    notes: list[str] = []
+    for row in _rows(request, searches, notes, on_event):
+        rows.append(row)
+        _write(root, _summary(request, rows, len(models), notes))
+    rows.sort(key=lambda row: order[row["folder"]])
+    result = _summary(request, rows, len(models), notes)
+    _write(root, result)
+    failing = [row["model"] for row in rows if row["error"] is not None]
+    if failing:
+        kind = RunFailedError if len(failing) == len(rows) else PartlyDone
+        raise kind(f"{len(failing)} of {len(rows)} models failed: {', '.join(failing)}", details=result)
     return result
 
 
-def _row(each: AutoconfigRequest, model: Path, folder: Path, on_event: OnEvent) -> dict[str, Any]:
+def _rows(
+    request: SweepRequest, searches: list[Search], notes: list[str], on_event: OnEvent
+) -> Iterator[dict[str, Any]]:
+    """The rows of all searches as they end; what a user should know of the machines is noted."""
+    each = request.each
+    if request.away is not None:
+        yield from autoconfig_cluster.searched(request.away, searches, each, notes, on_event)
+        return
+    for number, search in enumerate(searches, 1):
+        on_event({"event": "model", "model": str(search.model), "number": number, "total": len(searches)})
+        yield _row(each, search, on_event)
+
+
+def _row(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> dict[str, Any]:
     """One model; a search of an earlier run goes on, and one with nothing left to do only tells its result again."""
-    started = (folder / JOURNAL).is_file()
+    started = (search.folder / JOURNAL).is_file()
+    one = replace(each, model=str(search.model), output=str(search.folder), resume=started)
     try:
-        result = autoconfig(replace(each, model=str(model), output=str(folder), resume=started), on_event)
+        return autoconfig_cluster.row(search, autoconfig(one, on_event), None)
     except (Interrupted, KeyboardInterrupt):
         raise
     except ModelkitError as error:
         # One model that does not work must not take the others with it.
-        return {"model": str(model), "folder": str(folder), "error": error.to_json(), "champion": None, "trials": 0}
-    return {
-        "model": str(model),
-        "folder": str(folder),
-        "error": None,
-        "champion": result["champion"],
-        "trials": len(result["trials"]),
-    }
+        return autoconfig_cluster.failed(search, error.to_json(), None)
 
 
-def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int) -> dict[str, Any]:
+def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int, notes: list[str]) -> dict[str, Any]:
     root = Path(request.each.output).absolute()
     return {
         "schema": SCHEMA,
@@ -141,7 +156,7 @@ def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int) -> d
         "folder": str(root),
         "models": rows,
         "total": total,
-        "notes": [],
+        "notes": notes,
         "next": f"open {root / 'SUMMARY.md'}",
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from winml.modelkit.app.matrix_cells import Builder, BuildOptions
 from winml.modelkit.app.matrix_disk import Disk, Pins, bytes_in
 from winml.modelkit.app.matrix_feed import NOT_ASKED, Publisher, ask
 from winml.modelkit.app.matrix_folder import MatrixFolder, RunRecord, now, row
+from winml.modelkit.app.matrix_place import ClusterPlace, Place, Remote, local_place
+from winml.modelkit.app.matrix_place import opened as opened_cluster
 from winml.modelkit.core.errors import (
     Interrupted,
     ModelkitError,
@@ -24,16 +26,17 @@ from winml.modelkit.core.errors import (
     UnavailableError,
 )
 from winml.modelkit.core.target import Target
-from winml.modelkit.dispatch.local import LocalPool
+from winml.modelkit.dispatch.base import Result
+from winml.modelkit.dispatch.cluster import Cluster
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed.base import Feed
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.matrix import plan as plans
-from winml.modelkit.matrix.loop import Loop, Tools
+from winml.modelkit.matrix.loop import Loop, Tools, Waiting
 from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import Cell
-from winml.modelkit.matrix.progress import progress
+from winml.modelkit.matrix.progress import Paced, tally
 from winml.modelkit.matrix.resume import Decision, There, decide
 from winml.modelkit.matrix.state import Build, CellState, Upload, record, replayed
 from winml.modelkit.pipeline import folder as folders
@@ -77,6 +80,9 @@ class RunRequest:
     skip_existing: bool = False
     jobs: int = 1
     max_disk: int | None = None
+    cluster: Cluster | None = None
+    staging: str | None = None
+    """The feed through which files travel to nodes and back; None is `feed`."""
 
 
 # Plan
@@ -149,17 +155,29 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
     folder.check(resume=request.resume)
     records = folder.records()
     cells = _cells(request.plan, _stamp(request, folder, records))
-    opened = nullcontext() if request.feed is None else closing(open_feed(request.feed))
-    with opened as feed:
+    with ExitStack() as opened:
+        feed = None if request.feed is None else opened.enter_context(closing(open_feed(request.feed)))
         # Asked before anything is written: a run that cannot begin leaves nothing behind.
         notes, there = _asked(request, feed, cells, replayed(records))
+        remote = _remote(request, feed, cells[0].run_stamp, opened)
         folder.path.mkdir(exist_ok=True)
-        with Journal(folder.journal) as journal:
-            if journal.replay.records != records:
-                raise UnavailableError(f"another process has just written to `{folder.journal}`", hint="run it again")
-            matrix = _Run(request, folder, journal, feed, cells, on_event)
-            matrix.notes += notes
-            return matrix.carry_out(there)
+        journal = opened.enter_context(Journal(folder.journal))
+        if journal.replay.records != records:
+            raise UnavailableError(f"another process has just written to `{folder.journal}`", hint="run it again")
+        matrix = Run(request, folder, journal, feed, cells, on_event)
+        matrix.notes += notes
+        return matrix.carry_out(there, matrix.place(remote))
+
+
+def _remote(request: RunRequest, feed: Feed | None, stamp: str, opened: ExitStack) -> Remote | None:
+    """The cluster of a run, open; None when it builds on this machine."""
+    if request.cluster is None:
+        return None
+    if request.staging is not None:
+        feed = opened.enter_context(closing(open_feed(request.staging)))
+    if feed is None:
+        raise RequestError("`--cluster` needs a feed that all nodes reach", hint="give `--feed` or `--staging`")
+    return opened.enter_context(opened_cluster(request.cluster, feed, stamp))
 
 
 def _stamp(request: RunRequest, folder: MatrixFolder, records: Records) -> str:
@@ -215,7 +233,7 @@ def _refuse_taken_stamp(feed: Feed, stamp: str, found: Mapping[str, There]) -> N
         )
 
 
-class _Run:
+class Run:
     """One run: its collaborators, the state of its cells, and what is written down of it."""
 
     def __init__(
@@ -235,21 +253,33 @@ class _Run:
         self._tell = on_event
         self._cache = Cache()
         self._states = replayed(journal.replay.records)
+        self._tally = tally([cell.version for cell in cells], self._states, feed=self._address)
+        self._nodes = _nodes(journal.replay.records)
         self._started = time.monotonic()
         self._sent: list[int | None] = []
         self._disk = Disk(self._cache, folder.path, limit=request.max_disk, guess=_guess(cells))
+        self._in_use = Paced(self._disk.in_use)
+        self._results = Paced(lambda: folder.write_results(cells, self._states, self._address))
+        self._place: Place | None = None
         self.notes = _plan_notes(cells, request.plan)
+
+    def place(self, remote: Remote | None) -> AbstractContextManager[Place]:
+        """Where the cells are built."""
+        builder = Builder(self._folder, self._cache, self._request.plan.options)
+        if remote is None:
+            return local_place(builder, self._request.jobs, self._cells)
+        return nullcontext(ClusterPlace(builder, remote))
 
     @property
     def _address(self) -> str | None:
         return None if self._feed is None else self._feed.address
 
-    def carry_out(self, there: Mapping[str, There]) -> dict[str, Any]:
+    def carry_out(self, there: Mapping[str, There], opened: AbstractContextManager[Place]) -> dict[str, Any]:
         """Everything between an open journal and the result."""
-        devices = {cell.label: 1 for cell in self._cells}
-        with LocalPool(self._request.jobs, has=devices, notes=self._folder.notes) as pool:
-            self._cache.remove_work(pool.ended)
+        with opened as place:
+            self._place = place
             self._folder.prepare()
+            self._folder.write_environment(self._nodes)
             self._clear_published()
             decisions = {cell.version: self._decide(cell, there[cell.version]) for cell in self._cells}
             pending = [cell for cell in self._cells if decisions[cell.version].step == "build"]
@@ -258,12 +288,13 @@ class _Run:
             self._journal.append(self._run_record().to_json())
             self._pins = Pins(self._cache, self._cells, pending, self._states)
             self._settle(decisions, there)
-            missing = self._missing_compilers(pending)
+            missing = place.missing(pending)
             for cell in pending:
                 if cell.target in missing:
                     self._record(cell, Build("failed", COMPILE.name, 0.0, now(), error=missing[cell.target]))
             publish = [cell for cell in self._cells if decisions[cell.version].step == "publish"]
-            self._loop(pool, [cell for cell in pending if cell.target not in missing], publish)
+            self._loop(place, [cell for cell in pending if cell.target not in missing], publish)
+            place.finished()
         return self._ended()
 
     def _clear_published(self) -> None:
@@ -302,27 +333,31 @@ class _Run:
             elif decision.reason is not None:
                 self.notes.append(f"{cell.version}: {decision.reason}")
 
-    def _missing_compilers(self, pending: list[Cell]) -> dict[Target, str]:
-        """Why some targets cannot be compiled for on this machine; asked once per target."""
-        found = {}
-        for target in dict.fromkeys(cell.target for cell in pending if cell.compile):
-            absent = machine.plan(str(target), None, None).absent
-            if absent is not None:
-                found[target] = absent.message
-        return found
-
-    def _loop(self, pool: LocalPool, pending: list[Cell], publish: list[Cell]) -> None:
+    def _loop(self, place: Place, pending: list[Cell], publish: list[Cell]) -> None:
         publisher = None
         if self._feed is not None:
             publisher = Publisher(self._feed, self._folder, self._request.skip_existing, self._tell).publish
-        builder = Builder(self._folder, self._cache, self._request.plan.options)
-        tools = Tools(pool, builder.job, builder.accept, publisher, self._ended_cell, self._disk, self._tell)
+
+        def accept(cell: Cell, result: Result) -> Build:
+            self._ran_on(result)
+            return place.accept(cell, result)
+
+        tools = Tools(place.executor, place.job, accept, publisher, self._ended_cell, self._disk, self._tell)
         try:
-            Loop(tools, pending).run(publish)
+            Loop(tools, Waiting(pending)).run(publish)
         except UnavailableError as error:
             raise self._stopped(error) from error
         except KeyboardInterrupt:
             raise Interrupted("interrupted", hint=self._again(), details=self._result()) from None
+        finally:
+            self._results.now()
+
+    def _ran_on(self, result: Result) -> None:
+        """Write down the node a job ran on, when it is new or has changed."""
+        if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
+            self._nodes[result.node] = dict(result.environment)
+            self._journal.append({"record": "node", "name": result.node, "environment": self._nodes[result.node]})
+            self._folder.write_environment(self._nodes)
 
     def _ended_cell(self, cell: Cell, happened: Build | Upload) -> None:
         """Write down what happened; only then do the files go that were published a moment ago."""
@@ -340,15 +375,17 @@ class _Run:
     def _record(self, cell: Cell, happened: Build | Upload) -> None:
         """Make something that happened last, and tell."""
         self._journal.append(record(cell.version, happened))
-        self._states[cell.version] = self._state(cell).after(happened)
+        before = self._state(cell)
+        self._states[cell.version] = before.after(happened)
+        self._tally.change(before, self._states[cell.version])
         if isinstance(happened, Build):
             self._disk.built(happened)
             self._pins.built(cell, happened, keep=self._feed is not None)
         elif happened.status == "uploaded":
             self._sent.append(happened.sent_bytes)
             self._pins.published(cell)
-        self._folder.write_results(self._cells, self._states, self._address)
-        self._tell({"event": "recorded", "row": self._row(cell), "progress": self._progress(), "disk": self._in_use()})
+        self._results()
+        self._tell({"event": "recorded", "row": self._row(cell), "progress": self._progress(), "disk": self._used()})
 
     def _run_record(self) -> RunRecord:
         return RunRecord(
@@ -358,6 +395,7 @@ class _Run:
             jobs=self._request.jobs,
             max_disk=self._request.max_disk,
             keep_local=self._request.keep_local,
+            cluster=None if self._request.cluster is None else str(self._request.cluster),
             at=now(),
         )
 
@@ -365,11 +403,11 @@ class _Run:
         return row(cell.to_json(), self._state(cell), self._address)
 
     def _progress(self) -> dict[str, Any]:
-        versions = [cell.version for cell in self._cells]
-        return progress(versions, self._states, feed=self._address, jobs=self._request.jobs).to_json()
+        slots = self._request.jobs if self._place is None else self._place.executor.slots
+        return self._tally.progress(slots).to_json()
 
-    def _in_use(self) -> dict[str, Any]:
-        return {"in_use_bytes": self._disk.in_use(), "limit_bytes": self._disk.limit}
+    def _used(self) -> dict[str, Any]:
+        return {"in_use_bytes": self._in_use(), "limit_bytes": self._disk.limit}
 
     def _result(self) -> dict[str, Any]:
         return {
@@ -381,10 +419,12 @@ class _Run:
             "feed": self._address,
             "cells": [self._row(cell) for cell in self._cells],
             "progress": self._progress(),
-            "disk": self._in_use(),
+            "disk": {"in_use_bytes": self._in_use.now(), "limit_bytes": self._disk.limit},
+            "cluster": None if self._request.cluster is None else str(self._request.cluster),
+            "nodes": self._nodes,
             "sent_bytes": None if None in self._sent else sum(n for n in self._sent if n is not None),
             "seconds": time.monotonic() - self._started,
-            "notes": [*self.notes, *self._copy_note()],
+            "notes": [*self.notes, *(() if self._place is None else self._place.notes), *self._copy_note()],
         }
 
     def _copy_note(self) -> list[str]:
@@ -393,7 +433,6 @@ class _Run:
         return [text] if copied else []
 
     def _ended(self) -> dict[str, Any]:
-        self._folder.write_results(self._cells, self._states, self._address)
         result = self._result()
         counts = result["progress"]
         if counts["done"] == counts["total"]:
@@ -413,6 +452,11 @@ def _guess(cells: tuple[Cell, ...]) -> int:
     return 2 * max((path.stat().st_size for path in files), default=0)
 
 
+def _nodes(records: Records) -> dict[str, dict[str, Any]]:
+    """What the nodes of a run said of themselves last."""
+    return {value["name"]: value["environment"] for value in records if value.get("record") == "node"}
+
+
 # Status
 
 
@@ -426,7 +470,7 @@ def status(output: str) -> dict[str, Any]:
     last, states = runs[-1], replayed(records)
     cells: list[dict[str, Any]] = last["cells"]
     feed: str | None = last["feed"]
-    counted = progress([cell["version"] for cell in cells], states, feed=feed, jobs=last["jobs"])
+    counted = tally([cell["version"] for cell in cells], states, feed=feed).progress(last["jobs"])
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -437,5 +481,7 @@ def status(output: str) -> dict[str, Any]:
         "cells": [row(cell, states.get(cell["version"], CellState()), feed) for cell in cells],
         "progress": counted.to_json(),
         "disk": {"in_use_bytes": bytes_in(Cache().root, folder.path), "limit_bytes": last["max_disk"]},
+        "cluster": last.get("cluster"),
+        "nodes": _nodes(records),
         "notes": [],
     }

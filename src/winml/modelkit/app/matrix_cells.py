@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,26 @@ class Builder:
         staged = self.folder.staged(cell)
         staged.parent.mkdir()
         self._staged[cell.version] = staged
-        argv = (sys.executable, "-m", "winml.modelkit", *build_words(cell, self.options), "-o", str(staged), "--json")
+        argv = (sys.executable, "-m", "winml.modelkit", *self.words(cell), "-o", str(staged), "--json")
+        return replace(self.described(cell), argv=argv)
+
+    def described(self, cell: Cell) -> Job:
+        """What the job of a cell takes; nothing is made ready for it."""
         return Job(
             cell.version,
-            argv,
+            (),
             # A device that compiles is used by one process at a time.
-            needs={cell.label: 1} if cell.compile else {},
+            needs={str(cell.target): 1} if cell.compile else {},
             timeout_s=self.options.timeout_s,
             retries=self.options.retries,
         )
+
+    def words(self, cell: Cell) -> list[str]:
+        return build_words(cell, self.options)
+
+    def staged(self, cell: Cell) -> Path:
+        """Where the job of a cell builds it."""
+        return self._staged[cell.version]
 
     def accept(self, cell: Cell, result: Result) -> Build:
         """Move what a job built to its place; of a job that failed only the log stays."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit import __version__
+from winml.modelkit.app import machine
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.feed.content import Content, FileEntry, scan
@@ -44,6 +41,7 @@ class RunRecord:
     jobs: int
     max_disk: int | None
     keep_local: bool
+    cluster: str | None
     at: str
 
     def to_json(self) -> dict[str, Any]:
@@ -85,17 +83,10 @@ class MatrixFolder:
         shutil.rmtree(self._building, ignore_errors=True)
         for left in [*self.path.glob(f"{atomic.TEMPORARY}*"), *self.path.glob(f"*/{atomic.TEMPORARY}*")]:
             shutil.rmtree(left, ignore_errors=True)
-        value = {
-            "winml": __version__,
-            "python": platform.python_version(),
-            "onnxruntime": version("onnxruntime"),
-            "onnx": version("onnx"),
-            "system": platform.system(),
-            "release": platform.release(),
-            "architecture": platform.machine(),
-            "cores": os.cpu_count(),
-        }
-        folders.write_json(self.path / ENVIRONMENT, value)
+
+    def write_environment(self, nodes: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write down this machine, and the nodes that have built something."""
+        folders.write_json(self.path / ENVIRONMENT, {**machine.environment(), "nodes": dict(nodes)})
 
     def of(self, cell: Cell) -> Path:
         return self.path / cell.folder
@@ -186,4 +177,5 @@ def row(cell: Mapping[str, Any], state: CellState, feed: str | None) -> dict[str
         "sent_bytes": None if upload is None else upload.sent_bytes,
         "files_by": None if build is None or build.status != "ok" else build.files_by,
         "computed": [] if build is None else list(build.computed),
+        "node": None if build is None else build.node,
     }

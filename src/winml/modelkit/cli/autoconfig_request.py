@@ -7,17 +7,24 @@ from typing import Any
 
 import click
 
+from winml.modelkit.app.autoconfig_cluster import Away
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.app.autoconfig_sweep import SweepRequest
+from winml.modelkit.cli.cluster_options import chosen_cluster, given_words
 from winml.modelkit.cli.options import chosen_model
 from winml.modelkit.cli.words import duration_s, gain_pct, input_request
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.ep.options import parse_pairs
 from winml.modelkit.search.strategy import Limits
 
+_OF_THE_SWEEP = ("models", "output", "resume", "as_json", "cluster", "staging", "tls_ca", "tls_cert", "tls_key")
+"""Options that a search of one model on a node is not given."""
+
 
 def autoconfig_request(model: str | None, sample: bool, given: dict[str, Any]) -> AutoconfigRequest:
     """The request for one model; the sample brings its data."""
+    if chosen_cluster(given) is not None:
+        raise click.UsageError("`--cluster` is for `--models`; one search runs on one machine")
     request = _request(chosen_model(model, sample), given)
     if not sample:
         return request
@@ -35,7 +42,19 @@ def sweep_request(models: str, model: str | None, sample: bool, given: dict[str,
     """The request for a list of models."""
     if model is not None or sample:
         raise click.UsageError("`--models` excludes `-m` and `--sample`")
-    return SweepRequest(models, _request("", given))
+    return SweepRequest(models, _request("", given), _away(given))
+
+
+def _away(given: dict[str, Any]) -> Away | None:
+    """The cluster to search on; None for this machine."""
+    cluster = chosen_cluster(given)
+    if cluster is None:
+        return None
+    if given["staging"] is None:
+        raise click.UsageError("`--cluster` needs a feed that all nodes reach: `--staging FEED`")
+    if given["ep"] is not None or given["device"] is not None:
+        raise click.UsageError("`--cluster` needs `--target EP/DEVICE` instead of `--ep` and `--device`")
+    return Away(cluster, given["staging"], given_words(*_OF_THE_SWEEP))
 
 
 def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> DataSection | None:

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against what the program does."),
     "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
     "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
+    "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or be where machines meet."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }

@@ -12,6 +12,7 @@ import click
 from winml.modelkit.app.matrix import PlanRequest, RunRequest
 from winml.modelkit.app.matrix_cells import BuildOptions
 from winml.modelkit.cli.build_options import calibration_data
+from winml.modelkit.cli.cluster_options import chosen_cluster
 from winml.modelkit.cli.words import size_bytes
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.matrix import models
@@ -38,6 +39,9 @@ def run_request(given: dict[str, Any]) -> RunRequest:
     """What is to be built, and how."""
     if given["trust_journal"] and not given["resume"]:
         raise click.UsageError("`--trust-journal` says how to go on and needs `--continue`")
+    cluster = chosen_cluster(given)
+    if cluster is not None and given["jobs"] != 1:
+        raise click.UsageError("`--jobs` is about this machine; a node says itself how many jobs it runs")
     return RunRequest(
         plan=plan_request(given),
         output=given["output"],
@@ -49,6 +53,8 @@ def run_request(given: dict[str, Any]) -> RunRequest:
         skip_existing=given["upload_skip_existing"],
         jobs=given["jobs"],
         max_disk=None if given["max_disk"] is None else size_bytes(given["max_disk"]),
+        cluster=cluster,
+        staging=given["staging"],
     )
 
 

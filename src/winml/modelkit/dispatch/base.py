@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Status = Literal["ok", "failed", "timeout", "lost"]
 """`lost`: the program did not end by itself; it was killed, or the machine that ran it went away."""
+
+PYTHON = "<python>"
+"""As the first word of a job: the Python that winml runs in there, wherever that is."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Result:
     attempts: int = 1
     pids: tuple[int, ...] = ()
     """The processes it ran as, on the machine it ran on."""
+    node: str | None = None
+    """The machine it ran on; None is this one."""
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """What the node said of itself: versions, system, cores."""
 
 
 class Executor(Protocol):

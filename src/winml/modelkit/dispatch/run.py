@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.dispatch.base import PYTHON, Job, Result
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.command import Finished, run_command
 
@@ -64,7 +64,7 @@ def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Ca
     env = {**(os.environ if job.env is None else job.env), **dict.fromkeys(_TEMPORARY_VARIABLES, str(work))}
     try:
         done = run_command(
-            list(job.argv),
+            _argv(job),
             cwd=work,
             log=log,
             out=out,
@@ -78,6 +78,10 @@ def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Ca
     except OSError as error:
         return Result(job.id, "failed", None, "", f"`{job.argv[0]}` cannot be started: {error}", 0.0)
     return _result(job, done, _text(out))
+
+
+def _argv(job: Job) -> list[str]:
+    return [sys.executable, *job.argv[1:]] if job.argv[0] == PYTHON else list(job.argv)
 
 
 def _text(path: Path) -> str:

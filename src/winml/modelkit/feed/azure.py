@@ -251,7 +251,7 @@ class AzureFeed:
 
             yield opened
 
-    def delete(self, package: str, version: str) -> None:
+    def delete(self, package: str, *versions: str) -> None:
         raise cannot_delete(self.address)
 
     def close(self) -> None:

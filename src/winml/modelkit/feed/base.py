@@ -152,8 +152,8 @@ class Feed(Protocol):
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
         """Read every file where the feed keeps it and hash it."""
 
-    def delete(self, package: str, version: str) -> None:
-        """Take a version away; feeds that cannot say so with `can_delete`."""
+    def delete(self, package: str, *versions: str) -> None:
+        """Take versions away; feeds that cannot say so with `can_delete`."""
 
     def close(self) -> None:
         """Let go of connections."""

@@ -43,7 +43,7 @@ class FolderFeed:
 
     def __init__(self, address: str, root: Path) -> None:
         self.address = address
-        self._root = root
+        self.root = root
         self._packages = root / "packages"
         self._objects = Objects(root / "objects")
 
@@ -57,26 +57,26 @@ class FolderFeed:
 
     def check(self) -> None:
         """Make the folder a feed when it is free; one that holds other things never becomes one."""
-        marker = self._root / _MARKER
+        marker = self.root / _MARKER
         # The marker is the first file of a feed, so it is looked for after the others.
         if self._holds_files() and not marker.is_file():
-            raise RequestError(f"`{self._root}` is not a feed", hint="name a new or an empty folder")
+            raise RequestError(f"`{self.root}` is not a feed", hint="name a new or an empty folder")
         try:
             if not marker.is_file():
                 atomic.write_bytes(marker, json.dumps({"schema": SCHEMA}).encode())
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise UnavailableError(f"feed folder `{self._root}` cannot be made: {error.strerror}") from error
+            raise UnavailableError(f"feed folder `{self.root}` cannot be made: {error.strerror}") from error
 
     def _holds_files(self) -> bool:
-        if not self._root.is_dir():
-            return self._root.exists()
-        return any(not path.name.startswith(atomic.TEMPORARY) for path in self._root.iterdir())
+        if not self.root.is_dir():
+            return self.root.exists()
+        return any(not path.name.startswith(atomic.TEMPORARY) for path in self.root.iterdir())
 
     def _ask(self) -> None:
         """Raise when the folder is not there: a share that is not mounted must not look like an empty feed."""
-        if not (self._root / _MARKER).is_file():
+        if not (self.root / _MARKER).is_file():
             raise UnavailableError(
-                f"no feed in folder `{self._root}`", hint="check the path; the first `winml feed push` makes a feed"
+                f"no feed in folder `{self.root}`", hint="check the path; the first `winml feed push` makes a feed"
             )
 
     def _path(self, package: str, version: str) -> Path:
@@ -151,7 +151,7 @@ class FolderFeed:
         try:
             found = self._objects.open_path(entry.digest)
         except ObjectMissing as error:
-            raise FeedDamaged(f"`{path}` is missing or damaged in `{self._root}`", hint="push it again") from error
+            raise FeedDamaged(f"`{path}` is missing or damaged in `{self.root}`", hint="push it again") from error
         yield Delivery(offset, read_chunks(found, offset))
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
@@ -163,12 +163,13 @@ class FolderFeed:
             self._objects.verify(stored.content.files[path].digest)  # sets it aside, so that pushing again heals it
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
 
-    def delete(self, package: str, version: str) -> None:
+    def delete(self, package: str, *versions: str) -> None:
         self._ask()
-        try:
-            self._path(package, version).unlink()
-        except FileNotFoundError as error:
-            raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`") from error
+        for version in versions:
+            try:
+                self._path(package, version).unlink()
+            except FileNotFoundError as error:
+                raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`") from error
         self._sweep()
 
     def close(self) -> None:

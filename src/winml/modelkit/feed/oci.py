@@ -258,7 +258,11 @@ class OCIFeed:
         damaged = hashed(stored.content, self._source(stored), on_event)
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
 
-    def delete(self, package: str, version: str) -> None:
+    def delete(self, package: str, *versions: str) -> None:
+        for version in versions:
+            self._delete(package, version)
+
+    def _delete(self, package: str, version: str) -> None:
         found = self.find(package, version)
         if found is None:
             raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`")

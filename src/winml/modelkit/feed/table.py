@@ -30,3 +30,9 @@ def open_feed(address: str) -> Feed:
     if scheme is not None or not address.strip():
         raise RequestError(f"unknown kind of feed: `{address}`", hint=did_you_mean(address[:12], FEEDS))
     return FEEDS[folder.PREFIX](address)
+
+
+def absolute(address: str) -> str:
+    """The address as it means the same from every working folder."""
+    feed = open_feed(address)
+    return f"{folder.PREFIX}{feed.root}" if isinstance(feed, folder.FolderFeed) else address

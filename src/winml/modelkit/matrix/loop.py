@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.state import Build, Upload
@@ -42,12 +44,53 @@ class Tools:
     tell: Callable[[dict[str, Any]], None]
 
 
+class Waiting:
+    """Cells that are to be built, in their order; choosing one costs the same however many there are."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._lines: dict[Target | None, deque[tuple[int, Cell]]] = {}
+        """Cells with their number, by the device that building them takes; None for those that take none."""
+        for number, cell in enumerate(cells):
+            self._lines.setdefault(_device(cell), deque()).append((number, cell))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lines.values()))
+
+    def take(self, running: Iterable[Cell], warm: set[str]) -> Cell:
+        """Take out the first cell that need not wait for another, or the first of all when every one has to.
+
+        It need not wait when its device is free, and its model has what targets share or nobody is at it yet.
+        """
+        at_work = list(running)
+        held = {_device(cell) for cell in at_work} - {None}
+        cold = {cell.model.folder for cell in at_work} - warm
+        free = [self._first(line, cold) for device, line in self._lines.items() if line and device not in held]
+        number, cell = min((one for one in free if one is not None), key=_number, default=self._head())
+        self._lines[_device(cell)].remove((number, cell))
+        return cell
+
+    @staticmethod
+    def _first(line: deque[tuple[int, Cell]], cold: set[str]) -> tuple[int, Cell] | None:
+        return next((one for one in line if one[1].model.folder not in cold), None)
+
+    def _head(self) -> tuple[int, Cell]:
+        return min((line[0] for line in self._lines.values() if line), key=_number)
+
+
+def _number(one: tuple[int, Cell]) -> int:
+    return one[0]
+
+
+def _device(cell: Cell) -> Target | None:
+    return cell.target if cell.compile else None
+
+
 @dataclass
 class Loop:
     """One run; everything that has to survive it goes through `tools.record`."""
 
     tools: Tools
-    pending: list[Cell]
+    pending: Waiting
     unpublished: list[Cell] = field(default_factory=list)
     """Built, and the feed did not take them; their files stay."""
     running: dict[str, Cell] = field(default_factory=dict)
@@ -70,8 +113,7 @@ class Loop:
                 if self.running:
                     return  # what runs may make room when it is published
                 self._make_room()
-            cell = next_cell(self.pending, self.running.values(), self.warm)
-            self.pending.remove(cell)
+            cell = self.pending.take(self.running.values(), self.warm)
             self.running[cell.version] = cell
             self.tools.tell({"event": "cell", "cell": cell, "pending": len(self.pending)})
             self.tools.executor.submit(self.tools.job(cell))
@@ -112,10 +154,3 @@ def full(unpublished: Sequence[Cell]) -> UnavailableError:
         return UnavailableError("the limit of `--max-disk` is reached, and nothing is left that may go")
     listed = ", ".join(cell.version for cell in unpublished)
     return UnavailableError(f"the limit of `--max-disk` is reached by cells that are not published: {listed}")
-
-
-def next_cell(pending: Sequence[Cell], running: Iterable[Cell], warm: set[str]) -> Cell:
-    """The first cell that need not wait for another: its model has what targets share, or nobody is at it yet."""
-    busy = {cell.model.folder for cell in running}
-    free = (cell for cell in pending if cell.model.folder in warm or cell.model.folder not in busy)
-    return next(free, pending[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from winml.modelkit.core.build_folder import MODEL
@@ -32,7 +33,7 @@ class Model:
     def slug(self) -> str:
         return names.slug(self.name, self.task)
 
-    @property
+    @cached_property
     def folder(self) -> str:
         """Its folder below the output folder; also its package, unless all share one."""
         return names.package(self.name, self.task)

@@ -32,8 +32,11 @@ class Build:
     shared: tuple[str, ...] = ()
     """Those of them that other targets of the model may start from."""
     files_by: str = "link"
+    """How its files came to their place; `feed` when another machine built it."""
     computed: tuple[str, ...] = ()
     """Stages that ran; the others came from the cache."""
+    node: str | None = None
+    """The machine that built it; None is the one that ran the matrix."""
 
 
 @dataclass(frozen=True)

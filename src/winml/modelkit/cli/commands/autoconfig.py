@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.cluster_options import cluster_options
 from winml.modelkit.cli.options import HELP, examples, input_options, json_option, model_options, stacked
 
 _SHARE = click.FloatRange(0, 1)
@@ -19,9 +20,8 @@ data_options = stacked(
     click.option(
         "--min-agreement",
         type=click.FloatRange(-1, 1),
-        default=0.99,
-        show_default=True,
-        help="Without --data: least cosine with the outputs of the given model.",
+        metavar="X",
+        help="Least median cosine with the outputs of the given model (default 0.99 without --data).",
     ),
     click.option(
         "--judge",
@@ -70,6 +70,8 @@ search_options = stacked(
         "winml autoconfig -m model.onnx --preset cpu --only h3,h7 --budget 30m -o preset",
         "winml autoconfig -m model.onnx -o search --resume --budget 1h",
         "winml autoconfig --models list.txt --target cpu -o sweep",
+        "winml autoconfig --models list.txt --target qnn/npu --cluster dask://10.0.0.5:8786 "
+        "--staging oci://10.0.0.5:5000/staging -o sweep",
     ),
     context_settings=HELP,
 )
@@ -86,6 +88,7 @@ search_options = stacked(
 @click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the search.")
 @click.option("--resume", is_flag=True, help="Go on with the search in the folder.")
+@cluster_options
 @json_option
 def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.app.autoconfig import autoconfig

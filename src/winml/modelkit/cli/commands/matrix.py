@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
+from winml.modelkit.cli.cluster_options import cluster_options
 from winml.modelkit.cli.options import HELP, examples, json_option, stacked
 
 
@@ -76,6 +77,7 @@ def plan(as_json: bool, **given: Any) -> None:
         "winml matrix run -m a.onnx -m b.onnx --targets cpu --jobs 2 -o out",
         "winml matrix run --models list.txt --feed oci://registry.example.com/models --max-disk 50G -o out",
         "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o out",
+        "winml matrix run --models list.txt --cluster dask://10.0.0.5:8786 --feed oci://10.0.0.5:5000/models -o out",
     ),
     context_settings=HELP,
 )
@@ -88,6 +90,7 @@ def plan(as_json: bool, **given: Any) -> None:
 @click.option("--upload-skip-existing", is_flag=True, help="A version that is there with other content is no failure.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Builds at once.")
 @click.option("--max-disk", metavar="SIZE", help="Most that the store and the folder may use, for example 50G.")
+@cluster_options
 @json_option
 def run(as_json: bool, **given: Any) -> None:
     from winml.modelkit.app import matrix

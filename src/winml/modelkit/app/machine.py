@@ -1,0 +1,24 @@
+"""What a machine is, as every result that was made on it says."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from typing import Any
+
+from winml.modelkit import __version__
+
+
+def environment() -> dict[str, Any]:
+    """Versions and system of this machine."""
+    return {
+        "winml": __version__,
+        "python": platform.python_version(),
+        "onnxruntime": version("onnxruntime"),
+        "onnx": version("onnx"),
+        "system": platform.system(),
+        "release": platform.release(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+    }

@@ -1,0 +1,162 @@
+"""Where the cells of a matrix are built: on this machine, or on the nodes of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from winml.modelkit.app import targets as machine
+from winml.modelkit.app.matrix_cells import Builder
+from winml.modelkit.app.staging import Inputs, Staging, staged_argv
+from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.target import Target
+from winml.modelkit.dispatch import cluster as clusters
+from winml.modelkit.dispatch.base import Executor, Job, Result
+from winml.modelkit.dispatch.cluster import Cluster
+from winml.modelkit.dispatch.dask_cluster import DaskCluster
+from winml.modelkit.dispatch.local import LocalPool
+from winml.modelkit.feed.base import Feed
+from winml.modelkit.matrix.plan import Cell
+from winml.modelkit.matrix.state import Build
+
+
+class Place(Protocol):
+    """A place where cells are built."""
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the jobs."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the place."""
+
+    def job(self, cell: Cell) -> Job:
+        """The job that builds a cell."""
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        """Take over what a job built, or clean up after it."""
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        """Why some targets of cells cannot be compiled for here."""
+
+    def finished(self) -> None:
+        """Nothing of the run is left to do."""
+
+
+# This machine
+
+
+@dataclass(frozen=True)
+class LocalPlace:
+    """Builds on this machine."""
+
+    builder: Builder
+    executor: LocalPool
+
+    @property
+    def notes(self) -> list[str]:
+        return []
+
+    def job(self, cell: Cell) -> Job:
+        return self.builder.job(cell)
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        return self.builder.accept(cell, result)
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        found = {}
+        for target in dict.fromkeys(cell.target for cell in cells if cell.compile):
+            absent = machine.plan(str(target), None, None).absent
+            if absent is not None:
+                found[target] = absent.message
+        return found
+
+    def finished(self) -> None:
+        """What jobs have left is gone already."""
+
+
+@contextmanager
+def local_place(builder: Builder, jobs: int, cells: Iterable[Cell]) -> Iterator[LocalPlace]:
+    """This machine; what a run that was killed has left behind is ended first."""
+    devices = {str(cell.target): 1 for cell in cells}
+    with LocalPool(jobs, has=devices, notes=builder.folder.notes) as pool:
+        builder.cache.remove_work(pool.ended)
+        yield LocalPlace(builder, pool)
+
+
+# A cluster
+
+
+@dataclass(frozen=True)
+class Remote:
+    """An open cluster, and the way of files there and back."""
+
+    executor: DaskCluster
+    staging: Staging
+
+
+@contextmanager
+def opened(cluster: Cluster, feed: Feed, stamp: str) -> Iterator[Remote]:
+    """Join a cluster as one that gives work; raises when it has no nodes that can be used, or files cannot travel."""
+    staging = Staging(feed, stamp)
+    staging.check()
+    with DaskCluster(cluster) as executor:
+        yield Remote(executor, staging)
+
+
+class ClusterPlace:
+    """Builds on nodes: inputs and build folders travel by digest, and only this machine publishes."""
+
+    def __init__(self, builder: Builder, remote: Remote) -> None:
+        self.executor = remote.executor
+        self._builder = builder
+        self._staging = remote.staging
+        self._inputs = Inputs(remote.staging)
+        self._left: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        gone = [f"node {name} went away; what it was at was started elsewhere" for name in self.executor.gone]
+        return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
+
+    def job(self, cell: Cell) -> Job:
+        argv = staged_argv(self._staging, self._inputs.words(self._builder.words(cell)))
+        return replace(self._builder.job(cell), argv=argv)
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        answer = _answer(result)
+        # The processes and the store it names are those of the node.
+        there = replace(result, output=answer.get("output", ""), pids=())
+        if result.status == "ok":
+            try:
+                self._staging.get(answer["digest"], self._builder.staged(cell))
+            except (RunFailedError, RequestError) as error:
+                there = replace(there, status="failed", log=f"{result.log}\n{error.message}", output="")
+        build = self._builder.accept(cell, there)
+        files_by = "feed" if build.status == "ok" else build.files_by
+        return replace(build, objects=(), shared=(), files_by=files_by, node=result.node)
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        found = {}
+        for target, cell in {cell.target: cell for cell in cells if cell.compile}.items():
+            try:
+                self.executor.check(self._builder.described(cell))
+            except UnavailableError as error:
+                found[target] = error.message
+        return found
+
+    def finished(self) -> None:
+        self._left = self._staging.clear()
+
+
+def _answer(result: Result) -> dict[str, Any]:
+    """What the job on a node said; empty when it was ended before it came to that."""
+    try:
+        value: dict[str, Any] = json.loads(result.output)
+    except ValueError:
+        return {}
+    return value

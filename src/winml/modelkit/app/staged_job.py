@@ -1,0 +1,81 @@
+"""The program of a job on a node: `python -m winml.modelkit.app.staged_job SPEC`.
+
+It brings the inputs of a `winml` command here, runs it and stages the folder it made. What it starts stays in its
+process group, so that whoever ends the job ends all of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app.staging import Staging, Word
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.location import cache_root
+from winml.modelkit.feed.content import scan
+from winml.modelkit.feed.table import open_feed
+from winml.modelkit.store import digest
+
+UNUSED_S = 7 * 24 * 3600.0
+"""So long a node keeps an input that no job asks for."""
+
+
+def fetched(staging: Staging, word: Word) -> str:
+    """A word of the command on this machine; an input is brought here first, unless an earlier job has left it here."""
+    if isinstance(word, str):
+        return word
+    from filelock import FileLock
+
+    folder = cache_root() / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    own = folder / digest.checked(word["input"]).removeprefix(digest.PREFIX)
+    with FileLock(f"{own}.lock"):
+        staging.get(word["input"], own)
+        os.utime(own)
+    forget_unused(folder, time.time())
+    return str(own / word["path"])
+
+
+def forget_unused(folder: Path, now: float) -> None:
+    """Remove inputs that no job has asked for in a long time."""
+    for own in folder.iterdir():
+        if own.is_dir() and now - own.stat().st_mtime > UNUSED_S:
+            shutil.rmtree(own, ignore_errors=True)
+            own.with_name(f"{own.name}.lock").unlink(missing_ok=True)
+
+
+def _winml(words: list[str]) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-m", "winml.modelkit", *words], stdout=subprocess.PIPE, check=False)
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def carried_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
+    """The exit code of the command, what it wrote to stdout, and the digest of the folder it made."""
+    with closing(open_feed(spec["feed"])) as feed:
+        staging = Staging(feed, spec["stamp"])
+        words = [fetched(staging, word) for word in spec["words"]]
+        code, output = _winml([*words, "-o", str(out), "--json"])
+        made = staging.put(scan(out)) if out.is_dir() and any(out.iterdir()) else None
+    return code, {"digest": made, "output": output}
+
+
+def main(spec: str) -> int:
+    try:
+        code, answer = carried_out(json.loads(spec), Path("out").absolute())
+    except ModelkitError as error:
+        code, answer = error.exit_code, {"digest": None, "output": json.dumps({"ok": False, "error": error.to_json()})}
+    if code < 0:
+        os.kill(os.getpid(), -code)  # its command was killed, so this job was
+    sys.stdout.write(json.dumps(answer))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,58 @@
+"""`winml node`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from winml.modelkit.cli import console
+from winml.modelkit.cli.cluster_options import chosen_cluster, tls_options
+from winml.modelkit.cli.options import HELP, examples, json_option
+
+
+@click.command(
+    "node",
+    help="Join this machine to a cluster: it runs jobs of `winml matrix run --cluster` and `winml autoconfig --models "
+    "--cluster` until Ctrl-C. Every device is used by one job at a time. Measurements run only on nodes that run one "
+    "job at a time, so that nothing runs beside them. Needs `winml-modelkit[dask]`.",
+    epilog=examples(
+        "winml node --scheduler --cluster dask://127.0.0.1:8786",
+        "winml node --cluster dask://127.0.0.1:8786",
+        "winml node --cluster dask://10.0.0.5:8786 --device qnn/npu --tls-ca ca.pem --tls-cert me.pem --tls-key me.key",
+        "winml node --cluster dask://127.0.0.1:8786 --list",
+    ),
+    context_settings=HELP,
+)
+@click.option("--cluster", required=True, metavar="dask://HOST:PORT", help="Where the scheduler is, or is to be.")
+@click.option("--scheduler", is_flag=True, help="Be the scheduler that nodes meet at, instead of a node.")
+@click.option("--list", "listed", is_flag=True, help="Show the nodes that are there.")
+@click.option("--name", metavar="NAME", help="Name of this node (default: that of the machine).")
+@click.option(
+    "--device", "devices", multiple=True, metavar="EP[/DEVICE]",
+    help="Announce only these targets (default: all real ones here; a simulated one must be named).",
+)  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Jobs at once.")
+@click.option("--no-tls", is_flag=True, help="Let a scheduler listen to other machines without certificates.")
+@tls_options
+@json_option
+def command(as_json: bool, **given: Any) -> None:
+    from winml.modelkit.app import node
+    from winml.modelkit.cli.progress import NodeProgress
+    from winml.modelkit.render.node import node_text
+
+    cluster = chosen_cluster(given)
+    assert cluster is not None
+    tell = NodeProgress().on_event
+    if given["scheduler"] and given["listed"]:
+        raise click.UsageError("`--scheduler` and `--list` are two things")
+    if given["listed"]:
+        result = node.listing(cluster)
+    elif given["scheduler"]:
+        result = node.serve(cluster, tell, without_tls=given["no_tls"])
+    else:
+        result = node.join(node.NodeRequest(cluster, given["name"], given["devices"], given["jobs"]), tell)
+    if as_json:
+        console.data_json(result)
+    else:
+        console.data(node_text(result))

@@ -1,0 +1,141 @@
+"""A cluster as its users see it: where it is, who is there, and what each machine has."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.dispatch.base import Job
+
+PREFIX = "dask://"
+MEASURING = "measuring"
+"""What a job needs that measures: only a node that runs one job at a time has it, so that nothing runs beside it."""
+_ADDRESS = re.compile(r"dask://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
+
+
+@dataclass(frozen=True)
+class TLS:
+    """Files that say who may join: the authority all certificates are signed by, and one's own."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where the scheduler of a cluster is, and how it is spoken to."""
+
+    host: str
+    port: int
+    tls: TLS | None = None
+
+    @classmethod
+    def parse(cls, text: str, tls: TLS | None = None) -> Cluster:
+        """The cluster behind `dask://HOST:PORT`."""
+        found = _ADDRESS.fullmatch(text.strip())
+        if found is None or not 0 < int(found[2]) < 1 << 16:
+            raise RequestError(f"not a cluster: `{text}`", hint="write `dask://HOST:PORT`, as dask://127.0.0.1:8786")
+        return cls(found[1].strip("[]"), int(found[2]), tls)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it; a name other than `localhost` may lead anywhere."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.casefold() == "localhost"
+
+    @property
+    def url(self) -> str:
+        """The address as Dask writes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'tcp' if self.tls is None else 'tls'}://{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return PREFIX + self.url.partition("://")[2]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of a cluster: how many jobs it runs at once, and what they may need there."""
+
+    name: str
+    machine: str
+    """The computer; two nodes may be on one."""
+    winml: str
+    slots: int
+    has: Mapping[str, int]
+    simulated: tuple[str, ...]
+    """Those of `has` whose device is emulated."""
+    environment: Mapping[str, Any]
+
+    @property
+    def offers(self) -> dict[str, int]:
+        """All that a job may need here."""
+        return {**self.has, **({MEASURING: 1} if self.slots == 1 else {})}
+
+    def can_run(self, job: Job) -> bool:
+        return all(count <= self.offers.get(name, 0) for name, count in job.needs.items())
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "has": dict(self.has), "simulated": list(self.simulated)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Node:
+        return cls(**{**value, "simulated": tuple(value["simulated"])})
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name} (simulated)" if name in self.simulated else name for name in sorted(self.has))
+        jobs = "1 job" if self.slots == 1 else f"{self.slots} jobs"
+        return f"{self.name}: {jobs} at once, has {listed or 'no targets'}"
+
+
+def slot(version: str) -> str:
+    """What every job needs one of: room on a node with the same winml, so that it never runs on another."""
+    return f"winml {version}"
+
+
+def check(job: Job, nodes: Iterable[Node]) -> None:
+    """Raise when no node ever has all that a job needs; the error names the nodes that are there."""
+    there = list(nodes)
+    if any(node.can_run(job) for node in there):
+        return
+    wanted = " and ".join(f"{count} of `{name}`" for name, count in job.needs.items()) or "a node"
+    raise UnavailableError(
+        f"job `{job.id}` needs {wanted}, and no node has that; {described(there)}",
+        hint="a node runs measurements when it runs one job at a time (`winml node --jobs 1`)"
+        if MEASURING in job.needs
+        else "`winml node --cluster dask://HOST:PORT --device EP/DEVICE` joins one that has",
+    )
+
+
+def check_versions(nodes: Iterable[Node], version: str, cluster: Cluster) -> None:
+    """Raise when a node has another winml: what it builds would not be what this one builds."""
+    others = sorted(f"{node.name} ({node.winml})" for node in nodes if node.winml != version)
+    if others:
+        raise UnavailableError(
+            f"this is winml {version}, and {cluster} has nodes of other versions: {', '.join(others)}",
+            hint="install the same version everywhere, or end those nodes",
+        )
+
+
+def described(nodes: Iterable[Node]) -> str:
+    listed = "; ".join(str(node) for node in sorted(nodes, key=lambda node: node.name))
+    return f"nodes: {listed}" if listed else "there are no nodes"
+
+
+def shared_machines(nodes: Iterable[Node]) -> list[str]:
+    """A sentence per machine that several nodes are on: what one measures there is disturbed by the others."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        found.setdefault(node.machine, []).append(node.name)
+    return [
+        f"nodes {' and '.join(sorted(names))} are on one machine; what is measured there may be disturbed"
+        for names in found.values()
+        if len(names) > 1
+    ]

@@ -1,0 +1,76 @@
+"""What the parts that speak to Dask have in common: importing it, its security, who is there."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.dispatch.cluster import Cluster, Node
+
+if TYPE_CHECKING:
+    from distributed import Client, Security
+
+CONNECT_S = 10.0
+ANNOUNCED = "winml"
+"""Under which a node says what it is; other workers of a Dask cluster say nothing there."""
+
+
+def require() -> None:
+    """Raise when Dask is not installed; what it says on its own goes nowhere, for our errors say it."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise UnavailableError(
+            "clusters need the package `distributed`, which is not installed",
+            hint='install it with `pip install "winml-modelkit[dask]"`; on Windows on Arm with Python 3.12 or later',
+        ) from error
+    for name in ("distributed", "distributed.client", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def security(cluster: Cluster) -> Security | None:
+    """Dask's own security options: everybody shows a certificate of the authority, and everything is encrypted."""
+    from distributed import Security
+
+    if cluster.tls is None:
+        return None
+    own = {
+        f"tls_{role}_{what}": value
+        for role in ("client", "worker", "scheduler")
+        for what, value in (("cert", cluster.tls.cert), ("key", cluster.tls.key))
+    }
+    made = Security(require_encryption=True, tls_ca_file=cluster.tls.ca, **own)
+    try:
+        made.get_listen_args("scheduler")
+    except OSError as error:
+        raise RequestError(f"the certificates cannot be used: {error}") from error
+    return made
+
+
+def connected(cluster: Cluster) -> Client:
+    """A connection to the scheduler; raises when there is none that takes us."""
+    from distributed import Client
+
+    try:
+        return Client(cluster.url, security=security(cluster), timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise UnavailableError(
+            f"no scheduler answers at {cluster}: {_innermost(error)}",
+            hint="`winml node --scheduler --cluster dask://HOST:PORT` starts one; with TLS, all need certificates of "
+            "one authority",
+        ) from error
+
+
+def _innermost(error: BaseException) -> str:
+    while error.__cause__ is not None or error.__context__ is not None:
+        error = error.__cause__ or error.__context__ or error
+    return str(error) or type(error).__name__
+
+
+def nodes(client: Client) -> dict[str, Node]:
+    """The nodes of a cluster by the address that Dask gives them; raises when the scheduler cannot be asked."""
+    workers: dict[str, dict[str, Any]] | None = client.scheduler_info(n_workers=-1).get("workers")
+    if workers is None:  # Dask's answer while there is no connection
+        raise UnavailableError("the scheduler went away while it was asked who is there")
+    return {address: Node.from_json(value[ANNOUNCED]) for address, value in workers.items() if ANNOUNCED in value}

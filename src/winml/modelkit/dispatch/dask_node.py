@@ -1,0 +1,164 @@
+"""The machines of a Dask cluster: the scheduler they meet at, and a node that runs jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from winml.modelkit.core.errors import RunFailedError, UnavailableError
+from winml.modelkit.dispatch import cluster as clusters
+from winml.modelkit.dispatch import dask_link
+from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.dispatch.cluster import Cluster, Node
+from winml.modelkit.dispatch.leftovers import Leftovers
+from winml.modelkit.dispatch.run import run_job
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+OnEvent = Callable[[dict[str, Any]], None]
+_AGAIN_S = 2.0
+"""So long a node waits before it tries to join again."""
+_PAGES = "127.0.0.1:0"
+"""Where the status pages of Dask listen: never where others can reach them."""
+
+
+@dataclass
+class _Here:
+    """What jobs find on this node."""
+
+    node: Node
+    leftovers: Leftovers
+    on_event: OnEvent
+    jobs: int = 0
+
+
+_here: _Here | None = None
+"""The node that this process is; a task of Dask is given nothing but its arguments."""
+
+
+def run_here(job: Job) -> Result:
+    """Run a job on this node, until it ends or nobody waits for it any more; the only thing that Dask runs here."""
+    from distributed import get_worker
+
+    if _here is None:
+        raise RunFailedError("this process is not a node of winml")
+    worker: Worker = get_worker()
+    key = worker.get_current_task()
+    here = _here
+
+    def unwanted() -> bool:
+        # Dask cannot stop a thread: when the job is cancelled, or its client or the scheduler is gone, the state of
+        # the task is all that changes. The job is ended here, so that what it holds becomes free.
+        task = worker.state.tasks.get(key)
+        return task is None or task.state != "executing" or worker.status.name != "running"
+
+    here.on_event({"event": "job", "job": job.id})
+    result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note)
+    here.leftovers.forget(result.pids)
+    here.jobs += 1
+    here.on_event({"event": "ended", "job": job.id, "status": result.status, "seconds": result.seconds})
+    return replace(result, node=here.node.name, environment=here.node.environment)
+
+
+def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
+    """Be a node until interrupted; how many jobs it ran. A scheduler that goes away is joined again when it is back."""
+    global _here
+    dask_link.require()
+    _look_around(cluster, node)
+    leftovers = Leftovers(notes)
+    leftovers.end()
+    here = _Here(node, leftovers, on_event)
+    _here = here
+    _run_until_stopped(_joined(cluster, here))
+    return here.jobs
+
+
+def _look_around(cluster: Cluster, node: Node) -> None:
+    """Raise when the cluster cannot be joined: no scheduler, another version, a name that is taken."""
+    with dask_link.connected(cluster) as client:
+        there = tuple(dask_link.nodes(client).values())
+    clusters.check_versions(there, node.winml, cluster)
+    if any(other.name == node.name for other in there):
+        raise UnavailableError(f"{cluster} has a node `{node.name}` already", hint="give this one another `--name`")
+
+
+async def _joined(cluster: Cluster, here: _Here) -> None:
+    from distributed import Worker
+
+    node = here.node
+    while True:
+        with tempfile.TemporaryDirectory(prefix="winml-node-", ignore_cleanup_errors=True) as scratch:
+            worker = Worker(
+                cluster.url,
+                nthreads=node.slots,
+                name=node.name,
+                host="127.0.0.1" if cluster.is_loopback else None,
+                security=dask_link.security(cluster),
+                resources={clusters.slot(node.winml): node.slots, **node.offers},
+                startup_information={dask_link.ANNOUNCED: lambda _: node.to_json()},
+                memory_limit=0,
+                dashboard_address=_PAGES,
+                local_directory=scratch,
+                death_timeout=dask_link.CONNECT_S,
+            )
+            try:
+                await worker
+                here.on_event({"event": "joined", "node": node, "cluster": str(cluster)})
+                await worker.finished()
+            except OSError:
+                pass  # no scheduler there yet: it is tried again
+            finally:
+                await worker.close(timeout=_AGAIN_S)
+        here.on_event({"event": "waiting", "cluster": str(cluster)})
+        await asyncio.sleep(_AGAIN_S)
+
+
+def serve(cluster: Cluster, on_event: OnEvent) -> None:
+    """Be the scheduler of a cluster until interrupted."""
+    dask_link.require()
+    _run_until_stopped(_served(cluster, on_event))
+
+
+async def _served(cluster: Cluster, on_event: OnEvent) -> None:
+    from distributed import Scheduler
+
+    try:
+        scheduler = await Scheduler(
+            host=cluster.host,
+            port=cluster.port,
+            protocol="tcp" if cluster.tls is None else "tls",
+            security=dask_link.security(cluster),
+            dashboard=False,
+            dashboard_address=_PAGES,
+        )
+    except (OSError, RuntimeError) as error:
+        raise UnavailableError(f"cannot listen at {cluster}: {error.__cause__ or error}") from error
+    on_event({"event": "listening", "cluster": str(cluster)})
+    try:
+        await scheduler.finished()
+    finally:
+        await scheduler.close()
+
+
+def _run_until_stopped(main: Coroutine[Any, Any, None]) -> None:
+    """Run until it ends, Ctrl-C or a polite kill; what runs is ended in order either way."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # SIGINT alone would not do: a shell starts background processes with SIGINT ignored.
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        # As Dask's own programs do: its connections need a selector, which is not what Windows has by default.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(main)
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
