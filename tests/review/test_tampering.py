@@ -577,6 +577,7 @@ def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
         (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
         (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a number"),
         (lambda c: c.update(numbers={"parity": {"cosine": "1"}}), "must be a number"),
+        (lambda c: c.update(created="2026-13-45T99:99:99Z"), "must be a moment"),
         (lambda c: c["steps"].append("../../etc/passwd"), "must be names of commands"),
         (lambda c: c["steps"].append("..\\..\\secret"), "must be names of commands"),
         (lambda c: c.update(targets=["cpu", "../cpu"]), "must be targets"),

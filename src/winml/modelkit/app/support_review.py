@@ -112,12 +112,10 @@ def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> list[st
     }
     try:
         with Worker() as worker:
-            problems: list[str] = worker.call("review.outputs", args, what="reading the outputs that were kept")[
-                "problems"
-            ]
+            found = worker.call("review.outputs", args, what="reading the outputs that were kept")
     except ModelkitError as error:
         return [error.message]
-    return problems
+    return list(found["problems"])
 
 
 def _result(folder: str, dossier: Dossier, items: list[Item], again: list[dict[str, Any]]) -> dict[str, Any]:

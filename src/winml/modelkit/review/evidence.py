@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ SCHEMA = "winml/evidence/1"
 FOLDER = "evidence"
 MODEL = "{model}"
 """Stands for the model in the words of a command; where it lies differs from machine to machine."""
+
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+"""A moment in UTC, to the second."""
 
 _EXITS: dict[int, RungVerdict] = {0: "PASS", 1: "FAIL", 2: "CLI-BLOCKED", 3: "HOST-BLOCKED", 5: "FAIL", 6: "FAIL"}
 
@@ -84,7 +87,11 @@ def _word_list(value: Any, where: str) -> tuple[str, ...]:
 def moment(value: Any, where: str) -> str:
     """A moment in UTC, to the second."""
     word = text(value, where)
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", word):
+    try:
+        found = datetime.strptime(word, MOMENT).replace(tzinfo=UTC)
+    except ValueError:
+        found = None
+    if found is None or found.strftime(MOMENT) != word:
         raise RequestError(f"`{where}` must be a moment, as 2026-11-16T04:12:00Z, but got {value!r}")
     return word
 

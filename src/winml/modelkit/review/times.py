@@ -93,7 +93,8 @@ def _verdict(result: Json, candidate: Json) -> Iterator[str]:
 
 
 def _words(found: Json) -> str:
-    return f"{found['verdict']} of {found['gain_pct']} % in {found['rounds']} rounds"
+    gain = "no gain" if found["gain_pct"] is None else f"{found['gain_pct']:.2f} %"
+    return f"{found['verdict']} ({gain}, {found['rounds']} rounds)"
 
 
 def _measurement(taken: Json, target: str) -> Iterator[str]:
