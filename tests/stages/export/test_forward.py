@@ -31,9 +31,10 @@ def test_what_a_class_takes_is_what_is_written_down_about_its_family(worker: Wor
         assert asked["to_fill"] == []
 
 
-def test_a_class_that_the_library_does_not_have_cannot_be_asked(worker: Worker, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "new", "architectures": ["NewForEverything"]}))
-    with pytest.raises(RequestError, match="no class `NewForEverything`"):
+@pytest.mark.parametrize("name", ["NewForEverything", "Trainer", "pipeline"])
+def test_what_is_no_model_of_the_library_cannot_be_asked(worker: Worker, tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "new", "architectures": [name]}))
+    with pytest.raises(RequestError, match=f"no model `{name}`"):
         worker.call("stages.forward", {"folder": str(tmp_path)})
 
 

@@ -13,6 +13,23 @@ from winml.modelkit.stages.export import signature
 from winml.modelkit.stages.export.folder import ModelFolder
 from winml.modelkit.stages.export.loading import library
 
+TO_FILL: dict[str, Any] = {"dtype": "float32", "shape": ["batch"], "low": -1.0, "high": 1.0}
+"""What stands for an input until somebody says more."""
+
+_NO_DATA = (
+    "labels",
+    "label",
+    "start_positions",
+    "end_positions",
+    "head_mask",
+    "embeds",
+    "encoder_outputs",
+    "past_key_values",
+    "cache_position",
+    "position_ids",
+)
+"""Ends of names of what a training, a cache or another part of the model gives."""
+
 
 def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
     """Inputs of the class that saved the model in `args["folder"]`, as far as they can be proposed.
@@ -21,9 +38,7 @@ def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
     Nothing is loaded, and code that comes with a model is not run.
     """
     folder = ModelFolder(Path(args["folder"]))
-    found = getattr(library(), folder.architecture or "", None)
-    if not inspect.isclass(found):
-        raise RequestError(f"the library has no class `{folder.architecture}`, so that nobody can ask what it takes")
+    found = _class(folder.architecture or "")
     inputs: dict[str, Any] = {}
     to_fill, others = [], []
     for parameter in _tensors(found):
@@ -39,8 +54,15 @@ def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
     return {"class": found.__name__, "inputs": inputs, "to_fill": to_fill, "others": others}
 
 
-TO_FILL: dict[str, Any] = {"dtype": "float32", "shape": ["batch"], "low": -1.0, "high": 1.0}
-"""What stands for an input until somebody says more."""
+def _class(name: str) -> type:
+    """The library's class of a model; what a config names may be anything."""
+    try:
+        found = getattr(library(), name, None)
+    except (ImportError, RuntimeError) as error:  # a class that needs another package is imported when it is named
+        raise RequestError(f"the library cannot give its class `{name}`: {error}") from error
+    if not inspect.isclass(found) or not hasattr(found, "forward"):
+        raise RequestError(f"the library has no model `{name}`, so that nobody can ask what it takes")
+    return found
 
 
 def _tensors(model: type) -> Iterator[inspect.Parameter]:
@@ -51,18 +73,3 @@ def _tensors(model: type) -> Iterator[inspect.Parameter]:
         tensor = parameter.annotation is parameter.empty or "Tensor" in str(parameter.annotation)
         if named and tensor and not parameter.name.endswith(_NO_DATA):
             yield parameter
-
-
-_NO_DATA = (
-    "labels",
-    "label",
-    "start_positions",
-    "end_positions",
-    "head_mask",
-    "embeds",
-    "encoder_outputs",
-    "past_key_values",
-    "cache_position",
-    "position_ids",
-)
-"""Ends of names of what a training, a cache or another part of the model gives."""

@@ -98,9 +98,9 @@ _USUAL: dict[str, Callable[[ModelFolder], InputSection]] = {
     "attention_mask": lambda folder: _mask("attention_mask", "batch", "sequence"),
     "token_type_ids": _token_types,
     "decoder_input_ids": lambda folder: _words(folder, "decoder_input_ids", "batch", "decoder_sequence"),
-    "pixel_values": lambda folder: _image(folder),
+    "pixel_values": _image,
     "input_values": lambda folder: InputSection("input_values", "float32", ("batch", "samples")),
-    "input_features": lambda folder: _features(folder),
+    "input_features": _features,
 }
 
 
