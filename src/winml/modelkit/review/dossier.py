@@ -55,10 +55,10 @@ class Dossier:
         file = folder / FILE
         if not file.is_file():
             raise NotAContribution(f"there is no `{FILE}` in `{folder}`")
-        if file.is_symlink() or file.stat().st_size > LARGEST_BYTES:
-            raise NotAContribution(
-                f"`{FILE}` leads elsewhere, or is larger than one that `winml support produce` writes"
-            )
+        if file.is_symlink():
+            raise NotAContribution(f"`{FILE}` leads out of the folder")
+        if file.stat().st_size > LARGEST_BYTES:
+            raise NotAContribution(f"`{FILE}` is larger than any that `winml support produce` writes")
         try:
             self.contribution: Contribution = files.read(folder / FILE, contribution_from_json)
         except ModelkitError as error:
