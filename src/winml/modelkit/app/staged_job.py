@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.staging import Staging, Word
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import ModelkitError, of_system
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
@@ -66,11 +66,20 @@ def carried_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
     return code, {"digest": made, "output": output}
 
 
+def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
+    return error.exit_code, {"digest": None, "output": json.dumps({"ok": False, "error": error.to_json()})}
+
+
 def main(spec: str) -> int:
     try:
         code, answer = carried_out(json.loads(spec), Path("out").absolute())
+    except OSError as error:
+        refused = of_system(error)
+        if refused is None:
+            raise
+        code, answer = _refusal(refused)
     except ModelkitError as error:
-        code, answer = error.exit_code, {"digest": None, "output": json.dumps({"ok": False, "error": error.to_json()})}
+        code, answer = _refusal(error)
     if code < 0:
         os.kill(os.getpid(), -code)  # its command was killed, so this job was
     sys.stdout.write(json.dumps(answer))

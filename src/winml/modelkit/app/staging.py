@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +41,7 @@ class Staging:
 
     feed: Feed
     stamp: str
+    """Whose it is; runs that share the stamp of their versions differ in this one."""
 
     def check(self) -> None:
         """Raise when files cannot travel this way."""
@@ -127,6 +130,11 @@ def _external(model: Path) -> list[Path]:
         except (RequestError, RunFailedError):
             return []
     return [Path(file) for file in answer["files"]]
+
+
+def stamp_of(folder: Path) -> str:
+    """The stamp under which the run in a folder stages: the same when it is gone on with, and no other run's."""
+    return f"r{hashlib.sha256(f'{platform.node()} {folder}'.encode()).hexdigest()[:24]}"
 
 
 def staged_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.core.errors import RunFailedError, UnavailableError
+from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch import dask_link
 from winml.modelkit.dispatch.base import Job, Result
@@ -59,7 +59,10 @@ def run_here(job: Job) -> Result:
         return task is None or task.state != "executing" or worker.status.name != "running"
 
     here.on_event({"event": "job", "job": job.id})
-    result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note)
+    try:
+        result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note)
+    except ModelkitError as error:
+        raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
     here.jobs += 1
     here.on_event({"event": "ended", "job": job.id, "status": result.status, "seconds": result.seconds})
@@ -92,6 +95,7 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
     from distributed import Worker
 
     node = here.node
+    joined = False
     while True:
         with tempfile.TemporaryDirectory(prefix="winml-node-", ignore_cleanup_errors=True) as scratch:
             worker = Worker(
@@ -109,10 +113,17 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
             )
             try:
                 await worker
+                joined = True
                 here.on_event({"event": "joined", "node": node, "cluster": str(cluster)})
                 await worker.finished()
             except OSError:
                 pass  # no scheduler there yet: it is tried again
+            except RuntimeError as error:
+                # One that was in already is refused only until the scheduler has noticed that it had gone.
+                if not joined:
+                    raise UnavailableError(
+                        f"{cluster} refused node `{node.name}`: {error.__cause__ or error}"
+                    ) from error
             finally:
                 await worker.close(timeout=_AGAIN_S)
         here.on_event({"event": "waiting", "cluster": str(cluster)})
