@@ -79,7 +79,7 @@ def searched(
             jobs = _Jobs(executor, staging, away.words, needs, each.limits.budget_s)
             executor.check(jobs.described(next(iter(waiting.values()))))
             yield from _rows(jobs, waiting, on_event)
-            notes += [f"node {name} went away; what it was at began again elsewhere" for name in executor.gone]
+            notes += [f"node {name} went away; what it was at began again" for name in executor.gone]
         notes += staging.clear()
 
 

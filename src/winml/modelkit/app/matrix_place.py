@@ -122,7 +122,7 @@ class ClusterPlace:
 
     @property
     def notes(self) -> list[str]:
-        gone = [f"node {name} went away; what it was at was started elsewhere" for name in self.executor.gone]
+        gone = [f"node {name} went away; what it was at was started again" for name in self.executor.gone]
         return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
 
     def job(self, cell: Cell) -> Job | Build:
