@@ -1,12 +1,14 @@
 """Searches of several models on the nodes of a cluster.
 
 A search runs as a whole on one node that runs nothing else: both arms of every verdict are measured on one machine. A
-search whose node went away begins again elsewhere, for measurements of two machines must not meet in one journal.
+search whose node went away begins again, for measurements of two machines must not meet in one journal.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +19,7 @@ from typing import Any
 
 from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
-from winml.modelkit.app.staging import Inputs, Staging, staged_argv, stamp_of
+from winml.modelkit.app.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
@@ -163,9 +165,9 @@ def _rows(jobs: _Jobs, searches: dict[str, Search], on_event: OnEvent) -> Iterat
 
 def _ended(search: Search, result: Result, staging: Staging) -> dict[str, Any]:
     """The row of a search that has ended on a node; its folder is brought here when it came to a result."""
+    said = answer_of(result)
     try:
-        said = json.loads(result.output)
-        value: dict[str, Any] = json.loads(said["output"])
+        value: dict[str, Any] = json.loads(said.get("output", ""))
     except ValueError:  # it was ended before it came to an answer
         value = {}
     if not value.get("ok"):
@@ -182,12 +184,25 @@ def _bring(digest: str, search: Search, staging: Staging, result: Result) -> Non
     temporary = atomic.temporary_name(search.folder.parent)
     try:
         staging.get(digest, temporary)
-        value = json.loads((temporary / RESULT).read_bytes())
+        value = at_home(json.loads((temporary / RESULT).read_bytes()), search)
         value |= {"node": result.node, "node_environment": dict(result.environment)}
         atomic.write_bytes(temporary / RESULT, json.dumps(value, indent=2).encode())
         temporary.rename(search.folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def at_home(value: dict[str, Any], search: Search) -> dict[str, Any]:
+    """A result whose paths are those of this machine, whatever system its node has."""
+
+    def moved(text: str) -> str:
+        return re.sub(re.escape(value["folder"]) + r"[\\/]", lambda _: f"{search.folder}{os.sep}", text)
+
+    best = value["champion"]
+    if best is not None and best.get("folder"):
+        best = {**best, "folder": moved(best["folder"])}
+    paths = {"model": str(search.model), "folder": str(search.folder), "champion": best, "next": moved(value["next"])}
+    return {**value, **paths}
 
 
 def _last_words(result: Result) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from winml.modelkit.app import targets as machine
 from winml.modelkit.app.matrix_cells import LOAD, Builder
 from winml.modelkit.app.matrix_folder import now
-from winml.modelkit.app.staging import Inputs, Staging, staged_argv, stamp_of
+from winml.modelkit.app.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
 from winml.modelkit.core.errors import DiskFull, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
@@ -133,7 +132,7 @@ class ClusterPlace:
         return replace(self._builder.job(cell), argv=staged_argv(self._staging, words))
 
     def accept(self, cell: Cell, result: Result) -> Build:
-        answer = _answer(result)
+        answer = answer_of(result)
         # The processes and the store it names are those of the node.
         there = replace(result, output=answer.get("output", ""), pids=())
         if result.status == "ok":
@@ -159,12 +158,3 @@ class ClusterPlace:
 
     def finished(self) -> None:
         self._left = self._staging.clear()
-
-
-def _answer(result: Result) -> dict[str, Any]:
-    """What the job on a node said; empty when it was ended before it came to that."""
-    try:
-        value: dict[str, Any] = json.loads(result.output)
-    except ValueError:
-        return {}
-    return value

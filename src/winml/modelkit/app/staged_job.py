@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.staging import Staging, Word
-from winml.modelkit.core.errors import ModelkitError, of_system
+from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
@@ -67,7 +67,10 @@ def carried_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
 
 
 def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
-    return error.exit_code, {"digest": None, "output": json.dumps({"ok": False, "error": error.to_json()})}
+    """The answer of a job whose files did not travel; what is wrong with this machine is wrong for every job."""
+    output = json.dumps({"ok": False, "error": error.to_json()})
+    trouble = error.to_json() if isinstance(error, UnavailableError) else None
+    return error.exit_code, {"digest": None, "output": output, "trouble": trouble}
 
 
 def main(spec: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
-from winml.modelkit.dispatch.base import PYTHON
+from winml.modelkit.dispatch.base import PYTHON, Result
 from winml.modelkit.feed.base import AlreadyThere, Feed, NotPublished, Published, Unavailable
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, scan
 from winml.modelkit.feed.names import checked_version
@@ -135,6 +135,18 @@ def _external(model: Path) -> list[Path]:
 def stamp_of(folder: Path) -> str:
     """The stamp under which the run in a folder stages: the same when it is gone on with, and no other run's."""
     return f"r{hashlib.sha256(f'{platform.node()} {folder}'.encode()).hexdigest()[:24]}"
+
+
+def answer_of(result: Result) -> dict[str, Any]:
+    """What a job on a node said, empty when it was ended before; raises when files do not travel there at all."""
+    try:
+        answer: dict[str, Any] = json.loads(result.output)
+    except ValueError:
+        return {}
+    trouble = answer.get("trouble")
+    if trouble is not None:
+        raise UnavailableError(f"node {result.node}: {trouble['message']}", hint=trouble["hint"])
+    return answer
 
 
 def staged_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -17,6 +18,7 @@ from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.dispatch.cluster import Cluster, Node
 from winml.modelkit.dispatch.leftovers import Leftovers
 from winml.modelkit.dispatch.run import run_job
+from winml.modelkit.store import atomic
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 OnEvent = Callable[[dict[str, Any]], None]
 _AGAIN_S = 2.0
 """So long a node waits before it tries to join again."""
+_WORK = "work"
 _PAGES = "127.0.0.1:0"
 """Where the status pages of Dask listen: never where others can reach them."""
 
@@ -34,6 +37,8 @@ class _Here:
 
     node: Node
     leftovers: Leftovers
+    work: Path
+    """Folders of jobs, and of Dask; what a node that was killed left in it is gone."""
     on_event: OnEvent
     jobs: int = 0
 
@@ -60,7 +65,7 @@ def run_here(job: Job) -> Result:
 
     here.on_event({"event": "job", "job": job.id})
     try:
-        result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note)
+        result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note, within=here.work)
     except ModelkitError as error:
         raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
@@ -76,10 +81,19 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
     leftovers.end()
-    here = _Here(node, leftovers, on_event)
+    here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
     _here = here
     _run_until_stopped(_joined(cluster, here))
     return here.jobs
+
+
+def _emptied(folder: Path) -> Path:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, folder) from error
+    return folder
 
 
 def _look_around(cluster: Cluster, node: Node) -> None:
@@ -97,7 +111,7 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
     node = here.node
     joined = False
     while True:
-        with tempfile.TemporaryDirectory(prefix="winml-node-", ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(prefix="dask-", dir=here.work, ignore_cleanup_errors=True) as scratch:
             worker = Worker(
                 cluster.url,
                 nthreads=node.slots,

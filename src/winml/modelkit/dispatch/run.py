@@ -32,8 +32,12 @@ def run_job(
     *,
     cancelled: Callable[[], bool] = lambda: False,
     on_start: Callable[[int], None] = lambda _: None,
+    within: Path | None = None,
 ) -> Result:
-    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree."""
+    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree.
+
+    `within` is where it gets its folder; None is where temporary files are.
+    """
     started = time.monotonic()
     pids: list[int] = []
 
@@ -42,20 +46,20 @@ def run_job(
         on_start(pid)
 
     attempts = 1
-    result = _attempt(job, cancelled, noted)
+    result = _attempt(job, within, cancelled, noted)
     while result.status == "lost" and attempts <= job.retries and not cancelled():
         attempts += 1
-        result = _attempt(job, cancelled, noted)
+        result = _attempt(job, within, cancelled, noted)
     return replace(result, seconds=time.monotonic() - started, attempts=attempts, pids=tuple(pids))
 
 
-def _attempt(job: Job, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     try:
         # Temporary files go with the folder, also those of a program that had to be killed.
-        folder = tempfile.TemporaryDirectory(prefix="winml-job-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix="winml-job-", dir=within, ignore_cleanup_errors=True)
         (Path(folder.name) / _WORK).mkdir()
     except OSError as error:
-        raise atomic.refused(error, Path(tempfile.gettempdir())) from error
+        raise atomic.refused(error, within or Path(tempfile.gettempdir())) from error
     with folder as name:
         result = _started(job, Path(name), cancelled, on_start)
         if result.status == "failed" and shutil.disk_usage(name).free < _FULL_BYTES:
