@@ -18,7 +18,7 @@ from typing import Any
 
 from winml.modelkit.app.staging import Staging, Word
 from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
-from winml.modelkit.core.location import cache_root
+from winml.modelkit.core.location import JOB_VARIABLE, cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.store import digest
@@ -52,7 +52,9 @@ def forget_unused(folder: Path, now: float) -> None:
 
 
 def _winml(words: list[str]) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-m", "winml.modelkit", *words], stdout=subprocess.PIPE, check=False)
+    env = {**os.environ, JOB_VARIABLE: str(os.getpid())}
+    argv = [sys.executable, "-m", "winml.modelkit", *words]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, env=env, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

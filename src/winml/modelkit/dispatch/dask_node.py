@@ -70,7 +70,8 @@ def run_here(job: Job) -> Result:
         raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
     here.jobs += 1
-    here.on_event({"event": "ended", "job": job.id, "status": result.status, "seconds": result.seconds})
+    said = {"status": result.status, "seconds": result.seconds, "pids": result.pids}
+    here.on_event({"event": "ended", "job": job.id, **said})
     return replace(result, node=here.node.name, environment=here.node.environment)
 
 
@@ -80,7 +81,7 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
     dask_link.require()
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
-    leftovers.end()
+    on_event({"event": "cleared", "pids": leftovers.end()})
     here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
     _here = here
     _run_until_stopped(_joined(cluster, here))
