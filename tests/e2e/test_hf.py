@@ -83,6 +83,7 @@ def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, h
     dims = ("--dim", "batch=2", "--dim", "sequence=8")
     measured = builds.winml("perf", "-m", model, "--target", "cpu", *QUICK, *dims, "--json")
     assert valid(measured.stdout)["inputs"]["tensors"]["input_ids"]["shape"] == [2, 8]
+    assert "exporting" not in measured.stderr, "the build has left the export in the cache"
     analyzed = builds.winml("analyze", "-m", model, "--target", "cpu", "--no-fusions", "--json")
     assert valid(analyzed.stdout)["supported"] is True
 

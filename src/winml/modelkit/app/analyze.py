@@ -63,7 +63,7 @@ class AnalyzeRequest:
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
     """Ask every target that is here, look up the others, and return the JSON object of the contract."""
-    argument = model_argument(request.model)
+    argument = model_argument(request.model, on_event)
     planned = _planned(request)
     with Worker(preload=PRELOAD) as worker:
         on_event({"event": "reading", "name": argument.path.name})

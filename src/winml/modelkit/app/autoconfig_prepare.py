@@ -13,7 +13,7 @@ from winml.modelkit.app import search_space, targets
 from winml.modelkit.app.build import source_of
 from winml.modelkit.app.config import ConfigRequest
 from winml.modelkit.app.models import ModelArgument, model_argument
-from winml.modelkit.app.search_gate import MIN_AGREEMENT, GateRequest
+from winml.modelkit.app.search_gate import GateRequest
 from winml.modelkit.app.search_tools import Objective
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
@@ -55,7 +55,7 @@ class AutoconfigRequest:
     task: str | None = None
     min_metric: float | None = None
     max_drop: float | None = None
-    min_agreement: float = MIN_AGREEMENT
+    min_agreement: float | None = None
     judge: str = "value"
     calibration: DataSection | None = None
     inputs: dict[str, Any] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = model_argument(request.model)
+    given = model_argument(request.model, on_event)
     model = given.path.absolute()
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:

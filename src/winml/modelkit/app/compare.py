@@ -76,7 +76,7 @@ def _specs(request: CompareRequest, on_event: OnEvent) -> list[ArmSpec]:
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
     built = {model: _built(model, on_event) for model in request.models}
-    specs = [_spec(request, model, built[model], target) for model, target in arms]
+    specs = [_spec(request, model, built[model], target, on_event) for model, target in arms]
     return specs if len(request.targets) > 1 else _labelled(specs)
 
 
@@ -92,9 +92,11 @@ def _built(model: str, on_event: OnEvent) -> tuple[str, str | None]:
     return result["folder"], result["target"]
 
 
-def _spec(request: CompareRequest, model: str, built: tuple[str, str | None], target: str | None) -> ArmSpec:
+def _spec(
+    request: CompareRequest, model: str, built: tuple[str, str | None], target: str | None, on_event: OnEvent
+) -> ArmSpec:
     path, own_target = built
-    argument = model_argument(path)
+    argument = model_argument(path, on_event)
     if request.ep is None and request.device is None:
         target = target or own_target
     resolved = targets.resolve(target, request.ep, request.device)

@@ -211,7 +211,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
-    paths = [model_argument(model).path for model in request.models]
+    paths = [model_argument(model, on_event).path for model in request.models]
     section, asked, tools = _section(request), _asked(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:

@@ -56,7 +56,7 @@ class EvalRequest:
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
-    model = model_argument(request.model)
+    model = model_argument(request.model, on_event)
     request, data = _completed(request, model.evaluation)
     resolved = targets.resolve(request.target, request.ep, request.device)
     on_event({"event": "target", "target": resolved.target})
@@ -162,7 +162,7 @@ class _Runs:
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP go along to the same target; on another one they would mean nothing."""
         name = self._request.reference or self._request.model
-        model = model_argument(name)
+        model = model_argument(name, self._on_event)
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
             words = ", ".join(f"{k}={v}" for k, v in given.items())

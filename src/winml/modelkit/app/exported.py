@@ -111,11 +111,11 @@ def export(
     return Exported(located, section, source, run, _folder(located, source, run, exporting.cache))
 
 
-def exported_model(ref: ModelRef, exporting: Exporting | None = None) -> Exported:
+def exported_model(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref)
     options = ExportOptions(task=ref.task)
-    return export(located, resolve(located.folder, options), exporting or Exporting())
+    return export(located, resolve(located.folder, options), exporting)
 
 
 def _step(section: ExportSection, trust_remote_code: bool) -> Step:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, MODEL
@@ -15,8 +16,7 @@ from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
 
-if TYPE_CHECKING:
-    from winml.modelkit.app.exported import Exporting
+OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,18 @@ def _sections(config: Path) -> tuple[SessionSection, EvalSection | None]:
         raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
 
 
-def model_argument(word: str, exporting: Exporting | None = None) -> ModelArgument:
-    """The model behind a word: a path, or a model of the hub."""
+def model_argument(word: str, on_event: OnEvent = lambda _: None) -> ModelArgument:
+    """The model behind a word: a path, or a model of the hub; an export that is not in the cache is told of."""
     ref = model_ref.parse(word)
     if ref.kind == "build":
         folder = Path(ref.source)
         config = folder / CONFIG
         section, judged = _sections(config) if config.is_file() else (SessionSection(), None)
         return ModelArgument(require_model_file(folder / MODEL), section, judged)
-    return ModelArgument(_file(ref, exporting), SessionSection())
+    return ModelArgument(_file(ref, on_event), SessionSection())
 
 
-def _file(ref: ModelRef, exporting: Exporting | None) -> Path:
+def _file(ref: ModelRef, on_event: OnEvent) -> Path:
     if ref.kind == "file":
         return require_model_file(ref.source)
     # Stages bring modules that an ONNX file does not need.
@@ -62,4 +62,9 @@ def _file(ref: ModelRef, exporting: Exporting | None) -> Path:
 
     if ref.kind == "hub-file":
         return require_model_file(exported.fetched_file(ref))
-    return exported.exported_model(ref, exporting).path
+
+    def tell(event: dict[str, Any]) -> None:
+        if event["event"] == "stage" and not event["hit"]:
+            on_event({"event": "needs-export", "model": str(ref)})
+
+    return exported.exported_model(ref, exported.Exporting(on_event=tell)).path

@@ -57,7 +57,7 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         allow_unsupported=request.allow_unsupported,
     )
     section = replace(section, fixed_dims=request.dims)
-    model, output = model_argument(request.model).path, Path(request.output).absolute()
+    model, output = model_argument(request.model, on_event).path, Path(request.output).absolute()
     _check_output(output, model, overwrite=request.overwrite)
     args = {
         "model": str(model),

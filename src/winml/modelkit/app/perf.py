@@ -115,7 +115,7 @@ def _measured(
     request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
 ) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
-    model = model_argument(request.model)
+    model = model_argument(request.model, on_event)
     resolved = targets.resolve(request.target, request.ep, request.device)
     processes.use(resolved.installed.python)
     threads = request.threads if request.threads is not None else model.section.threads

@@ -60,7 +60,7 @@ class QuantizeRequest:
 
 def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     """Quantize in a worker and return the JSON object of the contract."""
-    model, output = model_argument(request.model).path, Path(request.output).absolute()
+    model, output = model_argument(request.model, on_event).path, Path(request.output).absolute()
     output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
     on_event({"event": "target", "target": target})

@@ -33,7 +33,8 @@ class GateRequest:
     """None with labelled data asks the model's config.json; `outputs` needs no labels."""
     min_metric: float | None = None
     max_drop: float | None = None
-    min_agreement: float = MIN_AGREEMENT
+    min_agreement: float | None = None
+    """None means 0.99 without labels, and nothing with them."""
     judge: Any = "value"
     digest: str | None = None
     """Content of the inputs, so that a search does not go on with others."""
@@ -41,6 +42,10 @@ class GateRequest:
     @property
     def labelled(self) -> bool:
         return self.task != "outputs"
+
+    @property
+    def least_agreement(self) -> float | None:
+        return MIN_AGREEMENT if self.min_agreement is None and not self.labelled else self.min_agreement
 
     @property
     def judging(self) -> Judging:
@@ -55,7 +60,7 @@ class GateRequest:
             "task": self.task,
             "min_metric": judging.min_metric,
             "max_drop": judging.max_drop,
-            "min_agreement": None if self.labelled else self.min_agreement,
+            "min_agreement": self.least_agreement,
             "judge": self.judge,
             "digest": self.digest,
         }
@@ -66,13 +71,15 @@ class GateRequest:
             made_up = " (made-up inputs)" if self.data.source == "random" else ""
             return (
                 f"no labelled data: outputs must agree with those of the given model on `{self.data.source}`{made_up}, "
-                f"median cosine at least {self.min_agreement:g}"
+                f"median cosine at least {self.least_agreement:g}"
             )
         judging, limits = self.judging, []
         if judging.min_metric is not None:
             limits.append(f"the metric must be at least {judging.min_metric:g}")
         if judging.max_drop is not None:
             limits.append(f"the metric may drop by {judging.max_drop:g}")
+        if self.least_agreement is not None:
+            limits.append(f"outputs must agree by a median cosine of at least {self.least_agreement:g}")
         return f"{' and '.join(limits)} on `{self.data.source}`"
 
 
@@ -120,13 +127,12 @@ class Gate:
         result = evaluate_result.result_of(self._request.judging, side, reference, distance, ())
         agreement = _agreement(distance)
         facts = {"accuracy": self._accuracy(result, agreement=agreement)}
-        if not self._request.labelled:
-            enough = agreement is not None and agreement >= self._request.min_agreement
+        failed = [evaluate_result.sentence(c, result) for c in result["checks"] if c["answer"] != "within"]
+        least = self._request.least_agreement
+        if least is not None and (agreement is None or agreement < least):
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
-            reason = f"agreement with the given model is {shown}, the least is {self._request.min_agreement:g}"
-            return Checked(enough, "" if enough else reason, facts)
-        failed = [c for c in result["checks"] if c["answer"] != "within"]
-        return Checked(not failed, "; ".join(evaluate_result.sentence(c, result) for c in failed), facts)
+            failed.append(f"agreement with the given model is {shown}, the least is {least:g}")
+        return Checked(not failed, "; ".join(failed), facts)
 
     def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
         self._count += 1

@@ -22,14 +22,10 @@ class SearchProgress(LineProgress):
         """The running trial; what it changes comes last, because that is what a narrow terminal may cut off."""
         self.write(" · ".join(part for part in (self._now, step, self._label) if part))
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         handler = getattr(self, f"_on_{event['event'].replace('-', '_')}", None)
         if handler is not None:
             handler(event)
-
-    def _on_target(self, event: dict[str, Any]) -> None:
-        target = event["target"]
-        say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
     def _on_model(self, event: dict[str, Any]) -> None:
         say("note", f"model {event['number']} of {event['total']}: {event['model']}")

@@ -21,6 +21,10 @@ def announce(target: Any) -> None:
     say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
 
 
+def announce_export(model: str) -> None:
+    say("note", f"exporting {model}, which is not in the cache")
+
+
 class PerfProgress:
     """A bar over all runs of all sessions; silent where stderr is not a terminal."""
 
@@ -57,6 +61,8 @@ class PerfProgress:
         if kind == "target":
             announce(event["target"])
             self._start()
+        elif kind == "needs-export":
+            announce_export(event["model"])
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
 
@@ -106,6 +112,19 @@ class LineProgress:
         self._live = is_terminal(sys.stderr)
         return self
 
+    def on_event(self, event: dict[str, Any]) -> None:
+        """Say what any command may tell of; the rest is its own."""
+        if event["event"] == "target":
+            announce(event["target"])
+        elif event["event"] == "needs-export":
+            announce_export(event["model"])
+        else:
+            self.show(event)
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Show what only this command tells of."""
+        raise NotImplementedError
+
     def write(self, text: str) -> None:
         if self._live:
             sys.stderr.write(f"\r\x1b[K{_fitting(text, _columns())}")
@@ -121,7 +140,7 @@ class LineProgress:
 class CompareProgress(LineProgress):
     """What is being done, and how many rounds it has had."""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         self.write(self._text(event))
 
     @staticmethod
@@ -138,12 +157,9 @@ class CompareProgress(LineProgress):
 class CompileProgress(LineProgress):
     """Which model is being compiled or run."""
 
-    def on_event(self, event: dict[str, Any]) -> None:
-        if event["event"] == "target":
-            announce(event["target"])
-        else:
-            together = " together with the others" if event.get("of", 1) > 1 else ""
-            self.write(f"{event['event']} {event['model']}{together}")
+    def show(self, event: dict[str, Any]) -> None:
+        together = " together with the others" if event.get("of", 1) > 1 else ""
+        self.write(f"{event['event']} {event['model']}{together}")
 
 
 class StageProgress(LineProgress):
@@ -151,11 +167,9 @@ class StageProgress(LineProgress):
 
     _stage = ""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         kind = event["event"]
-        if kind == "target":
-            announce(event["target"])
-        elif kind == "stage":
+        if kind == "stage":
             self._stage = event["stage"]
             self.write(f"{self._stage} …")
         elif kind == "stage-done":
@@ -181,11 +195,9 @@ class EvalProgress(LineProgress):
 
     _role = ""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         kind = event["event"]
-        if kind == "target":
-            announce(event["target"])
-        elif kind == "run":
+        if kind == "run":
             self._role = event["role"]
             self.write(f"opening the {self._role}")
         else:
@@ -195,7 +207,7 @@ class EvalProgress(LineProgress):
 class AnalyzeProgress(LineProgress):
     """Which target is being asked; its answer stays as a line while the others are asked."""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         kind, name = event["event"], event.get("name")
         if kind == "asking":
             self.write(f"asking {name} ({event['done'] + 1} of {event['total']})")
@@ -210,7 +222,7 @@ class AnalyzeProgress(LineProgress):
 class FeedProgress(LineProgress):
     """Which file is on its way and how much of it has come."""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         if event["event"] == "file":
             self.write(f"{event['name']}: {size(event['done'])} of {size(event['total'])}")
         else:
@@ -222,7 +234,7 @@ class MatrixProgress(LineProgress):
 
     _standing = ""
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def show(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "recorded":
             self._recorded(event)

@@ -10,6 +10,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,6 +77,21 @@ if sys.platform == "win32":
                 self._handle = None
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[list[object]]:
+    """Ctrl-C is noted instead of raised: raised while a process is being started, nobody would know of that process."""
+    came: list[object] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield came
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class ProcessTree:
     """A started program; its stderr goes to a file, its stdin and stdout are pipes unless stdout is a file too."""
 
@@ -90,19 +108,24 @@ class ProcessTree:
         if sys.platform == "win32":
             # A group of its own keeps our console's Ctrl-C away from it.
             extra = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
-        self.process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE if stdout is None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE if stdout is None else stdout,
-            stderr=stderr,
-            cwd=cwd,
-            env=env,
-            bufsize=0,
-            **extra,
-        )
-        if sys.platform == "win32":
-            # A worker waits for its first request before it starts anything, so nothing escapes the job.
-            self._job = _Job(self.process.pid)
+        with _interrupts_held() as interrupts:
+            self.process = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if stdout is None else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if stdout is None else stdout,
+                stderr=stderr,
+                cwd=cwd,
+                env=env,
+                bufsize=0,
+                **extra,
+            )
+            if sys.platform == "win32":
+                # A worker waits for its first request before it starts anything, so nothing escapes the job.
+                self._job = _Job(self.process.pid)
+        if interrupts:
+            with self.process:
+                self.end()
+            raise KeyboardInterrupt
 
     @property
     def pid(self) -> int:

@@ -20,9 +20,8 @@ data_options = stacked(
     click.option(
         "--min-agreement",
         type=click.FloatRange(-1, 1),
-        default=0.99,
-        show_default=True,
-        help="Without --data: least cosine with the outputs of the given model.",
+        metavar="X",
+        help="Least median cosine with the outputs of the given model (default 0.99 without --data).",
     ),
     click.option(
         "--judge",

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from winml.modelkit.bench.sessions import PerfProtocol
+from winml.modelkit.cli.autoconfig_progress import SearchProgress
+from winml.modelkit.cli.progress import (
+    AnalyzeProgress,
+    CompareProgress,
+    CompileProgress,
+    EvalProgress,
+    LineProgress,
+    PerfProgress,
+    StageProgress,
+)
+
+
+@pytest.mark.parametrize(
+    "kind", [AnalyzeProgress, CompareProgress, CompileProgress, EvalProgress, SearchProgress, StageProgress]
+)
+def test_a_command_that_has_to_export_its_model_first_says_so(
+    kind: type[LineProgress], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with kind() as shown:
+        shown.on_event({"event": "needs-export", "model": "./bert"})
+    assert capsys.readouterr().err == "note: exporting ./bert, which is not in the cache\n"
+
+
+def test_so_does_perf(capsys: pytest.CaptureFixture[str]) -> None:
+    with PerfProgress(PerfProtocol()) as shown:
+        shown.on_event({"event": "needs-export", "model": "./bert"})
+    assert "exporting ./bert" in capsys.readouterr().err
