@@ -61,7 +61,8 @@ class Disk:
             return True
         if not self._fit(cells, self.limit):
             # While others run, asking late only waits for them; alone, the answer must be that of now.
-            self.in_use() if cells == 1 else self.lately()
+            measure = self.in_use if cells == 1 else self.lately
+            measure()
         return self._fit(cells, self.limit)
 
     def _fit(self, cells: int, limit: int) -> bool:

@@ -107,9 +107,16 @@ class Inputs:
 
     def _input(self, path: str) -> dict[str, str]:
         if path not in self._known:
-            tree, inside = _tree(Path(path).absolute())
+            tree, inside = self._read(Path(path).absolute())
             self._known[path] = {"input": self.staging.put(tree), "path": inside}
         return self._known[path]
+
+    @staticmethod
+    def _read(path: Path) -> tuple[Tree, str]:
+        try:
+            return _tree(path)
+        except OSError as error:
+            raise RequestError(f"`{path}` cannot be read: {error}") from error
 
 
 def _tree(path: Path) -> tuple[Tree, str]:
