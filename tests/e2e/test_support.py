@@ -14,6 +14,7 @@ import support_zoo
 from published import validator
 from winml.modelkit import sample
 from winml.modelkit.knowledge import files, recipes
+from winml.modelkit.render.support import support_text
 
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("support-hf")]
 
@@ -64,6 +65,15 @@ def test_a_recipe_for_a_new_family_is_approved_after_running_it_again(batch: Pat
     value = valid(winml("support", "review", made, "--json").stdout)
     assert value["verdict"] == "APPROVE"
     assert all(row["contradictions"] == [] for row in value["rerun"])
+
+
+def test_a_probe_of_an_unknown_architecture_proposes_inputs_to_write_down(batch: Path) -> None:
+    probed = valid((batch / "out" / "vilt" / "evidence" / "probe.result.json").read_text(encoding="utf-8"))
+    assert "unknown-inputs" in [o["name"] for o in probed["obstacles"] if o["applies"]]
+    found = probed["skeleton"]
+    assert (found["class"], found["to_fill"]) == ("ViltForQuestionAnswering", [])
+    assert {"input_ids", "pixel_values"} <= set(found["inputs"])
+    assert '"pixel_values": {"dtype": "float32"' in support_text(probed)
 
 
 def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> None:

@@ -21,7 +21,7 @@ def written(path: Path, samples: list[Runs]) -> dict[str, Any]:
 
 def apart(folder: Path, candidate: list[Runs], reference: list[Runs]) -> dict[str, Any]:
     sides = {"candidate": written(folder / "c", candidate), "reference": written(folder / "r", reference)}
-    return distance({**sides, "samples": len(candidate)}, None)
+    return distance({**sides, "samples": len(candidate), "keep": None}, None)
 
 
 def test_the_worst_and_the_median_of_all_runs_are_kept(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.core.recipe import SCHEMA, BuildPart, ExportPart, Recipe, recipe_from_json
 from winml.modelkit.core.support import RungVerdict
-from winml.modelkit.review import derive, effect, ladder, probe, scope
+from winml.modelkit.review import derive, effect, ladder, probe, scope, times
 from winml.modelkit.review.evidence import verdict_of
 from winml.modelkit.review.ladder import Judged, Rung
 from winml.modelkit.review.plan import Step, Subject, plan
+from winml.modelkit.review.rerun import contradictions
 
 RECIPE = Recipe(SCHEMA, "toy", build=BuildPart(precision="fp16"))
 PAIR = Subject(True, ("encoder", "decode"), RECIPE, ("cpu", "qnn/npu"), "L2")
@@ -123,17 +125,93 @@ def test_an_effort_bounds_the_files_that_change(effort: Any, path: str, allowed:
     assert (scope.outside((path,), effort) == []) is allowed
 
 
+def _sizes(**by_step: int) -> dict[str, dict[str, Any] | None]:
+    return {
+        name.replace("_", "-"): {"ok": True, "files": [{"bytes": size}], "facts": {"nodes": 1}}
+        for name, size in by_step.items()
+    }
+
+
 def test_a_difference_that_nothing_measured_is_no_effect() -> None:
     whole = replace(PAIR, parts=())
     exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0}
-    sizes = {"inspect-default": {"bytes": 100.0}, "inspect-recipe": {"bytes": 97.0}}
-    assert effect.measured(whole, exits, sizes) is None
-    found = effect.measured(whole, exits, {**sizes, "inspect-recipe": {"bytes": 50.0}})
+    assert effect.measured(whole, exits, _sizes(inspect_default=100, inspect_recipe=97)) is None
+    found = effect.measured(whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
     assert found is not None
     assert (found.kind, found.gain_pct) == ("size", 50.0)
     found = effect.measured(whole, {**exits, "build-default": 1}, {})
     assert found is not None
     assert found.kind == "builds"
+
+
+def _compared(factor: float, *, spread: float = 0.001) -> dict[str, Any]:
+    """A comparison whose candidate takes `factor` of the base's time, over four rounds that differ a little."""
+    rounds = [
+        {"arm": arm, "round": n, "process": n, "order": arm, "load_before": None, "load_after": None, "wall_ns": ns,
+         "cpu_ns": ns}
+        for n in range(4)
+        for arm in (0, 1)
+        for ns in [[round(1e6 * ((factor * (1 + spread * (-1) ** n)) if arm else 1.0)) + i for i in range(12)]]
+    ]  # fmt: skip
+    protocol = {**PROTOCOLS["cpu"].to_json(), "mode": "together", "metric": "cpu", "seed": 0}
+    candidate = {"tests": 1, "calibration": None, "confirmation": None, "conditions": {"disturbed": False}}
+    measurement = {"rounds": rounds, "protocol": protocol, "environment": {}}
+    verdict = {"verdict": "KEEP", "seconds": 1.0}
+    return {"ok": True, "candidates": [{**candidate, "measurement": measurement, "verdict": verdict}]}
+
+
+@pytest.mark.parametrize(
+    ("factor", "spread", "pace"),
+    [
+        (0.9, 0.001, "faster"),
+        (0.985, 0.001, "same"),
+        (1.0, 0.001, "same"),
+        (1.1, 0.001, "slower"),
+        (0.9, 0.3, "unknown"),
+    ],
+)
+def test_a_pace_is_what_the_rounds_give_whatever_the_verdict_says(factor: float, spread: float, pace: str) -> None:
+    assert times.pace(_compared(factor, spread=spread)) == pace
+
+
+def test_time_is_an_effect_when_a_part_takes_less_and_none_takes_more() -> None:
+    exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0, "input-encoder": 0, "input-decode": 0}
+    sizes = _sizes(**{f"inspect_{b}_{p}": 100 for b in ("default", "recipe") for p in PAIR.parts})
+
+    def found(encoder: dict[str, Any] | None, decode: dict[str, Any] | None) -> effect.Effect | None:
+        return effect.measured(PAIR, exits, {**sizes, "compare-encoder": encoder, "compare-decode": decode})
+
+    gained = found(_compared(0.8), _compared(1.0))
+    assert gained is not None
+    assert (gained.kind, round(gained.gain_pct or 0)) == ("latency", 20)
+    assert "no other part takes more" in gained.because
+    assert found(_compared(0.8), _compared(1.1)) is None
+    assert found(_compared(0.8), None) is None, "a part that was not compared might take more"
+    assert found(_compared(0.8), {"ok": False, "error": {"message": "why"}}) is None
+    assert found(_compared(1.0), _compared(1.0)) is None
+
+
+def test_times_are_compared_only_where_nothing_else_shows_an_effect() -> None:
+    whole = replace(PAIR, parts=())
+    step = next(step for step in plan(whole) if step.purpose == "compare")
+    exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0, "input": 0}
+    same = _sizes(inspect_default=100, inspect_recipe=100)
+    assert effect.wanted(step, whole, exits, same)
+    assert not effect.wanted(step, whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
+    assert not effect.wanted(step, whole, {**exits, "build-default": 1}, same)
+    assert not effect.wanted(step, whole, {**exits, "input": 1}, same)
+
+
+def test_a_gain_that_does_not_show_again_contradicts_the_claim() -> None:
+    step = next(step for step in plan(PAIR) if step.purpose == "compare")
+
+    def told(claimed: float, now: float) -> list[str]:
+        return list(contradictions(step, _compared(claimed), _compared(now), same_machine=True))
+
+    assert told(0.9, 0.89) == []
+    assert "`faster` was claimed" in told(0.9, 1.0)[0]
+    assert "`same` was claimed" in told(1.0, 1.1)[0]
+    assert "not 90.0 %" in told(0.1, 0.9)[0]
 
 
 def _seen(verdict: RungVerdict, **values: Any) -> probe.Seen:
@@ -157,6 +235,7 @@ def test_a_probe_ends_with_an_honest_sentence() -> None:
 def test_an_obstacle_nobody_could_look_at_is_unknown() -> None:
     unknown = {"task": None, "inputs": None, "weight_bytes": None}
     applies = {o.name: o.applies for o in probe.obstacles(_seen("CLI-BLOCKED", described=unknown))}
+    assert applies.pop("unknown-inputs") is True
     assert set(applies.values()) == {None}
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from winml.modelkit.app.support_review import ReviewRequest, read_against_itself, review
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.render.contribution import contribution_markdown
-from winml.modelkit.review.checklist import Dossier
+from winml.modelkit.review.dossier import LARGEST_BYTES, Dossier
 from winml.modelkit.review.evidence import below
 from winml.modelkit.store import digest
 
@@ -128,6 +130,7 @@ def _default_inspected(forger: Forger) -> None:
 def _without_parity(forger: Forger) -> None:
     for ending in ("json", "result.json", "log"):
         (forger.folder / f"evidence/parity.{ending}").unlink()
+    (forger.folder / "outputs/model.npz").unlink()
     forger.claim(lambda c: c["steps"].remove("parity"))
 
 
@@ -180,6 +183,69 @@ def _rung(index: int, **values: Any) -> Callable[[Forger], None]:
     return lambda f: f.claim(lambda c: c["ladder"][index].update(values))
 
 
+def _array(forger: Forger, name: str, change: Callable[[Any], Any]) -> None:
+    """Another value in the kept outputs, with every digest mended."""
+    with np.load(forger.folder / "outputs/model.npz") as found:
+        arrays = {key: found[key] for key in found.files}
+    arrays[name] = change(arrays[name])
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    forger.replace("outputs/model.npz", stream.getvalue())
+    of_value, of_file = (digest.of_bytes(b) for b in (arrays[name].tobytes(), stream.getvalue()))
+
+    def mend(kept: Json) -> None:
+        kept.update(digest=of_file)
+        kept["arrays"][name].update(digest=of_value)
+
+    forger.result("parity", lambda r: mend(r["outputs"]))
+
+
+def _one_output_less(forger: Forger) -> None:
+    """An output that nobody compared, as if the artifact had one more."""
+    more = {"name": "other", "dtype": "float32", "shape": [1, 10]}
+    for step in ("inspect-default", "inspect-recipe"):
+        forger.result(step, lambda r: r["facts"]["outputs"].append(more))
+
+
+def _proof(recipe: Json) -> None:
+    more = {"model": "another", "target": "qnn/npu", "simulated": False, "goal": "L3", "shows": "everything"}
+    recipe.update(proven=[more])
+
+
+def _template(forger: Forger) -> None:
+    """A recipe that owes a template names one that is nowhere."""
+    forger.edit("recipe.json", lambda r: r.update(template="a-good-one"))
+    forger.claim(lambda c: c["tiers"].update(effort="L0"))
+
+
+def _only_words(forger: Forger) -> None:
+    """An effort of code whose code is a page."""
+    _code(forger, "docs/catalog.md")
+    forger.claim(lambda c: c["tiers"].update(effort="L1"))
+
+
+def _other_machine(forger: Forger) -> None:
+    forger.result("perf-cpu", lambda r: r["environment"]["machine"].update(cpu="a faster one"))
+
+
+def _twice(forger: Forger) -> None:
+    """A metric that stands there twice: people read the first, programs the last."""
+    text = (forger.folder / "evidence/metric.result.json").read_text(encoding="utf-8")
+    forger.replace("evidence/metric.result.json", text.replace("{", '{"metric": "accuracy of 100 %", ', 1).encode())
+
+
+def _nested(forger: Forger) -> None:
+    forger.replace("evidence/parity.result.json", b"[" * 100_000)
+
+
+def _slow_samples(forger: Forger) -> None:
+    forger.record("perf-cpu", lambda r: r.update(seconds=1e-6))
+
+
+def _kept(change: Callable[[Json], Any]) -> Callable[[Forger], Any]:
+    return lambda f: f.result("parity", lambda r: change(r["outputs"]))
+
+
 CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "an edited number": (lambda f: f.number("perf-cpu", latency_p50_ms=0.1), True, "numbers"),
     "a number nothing gives": (lambda f: f.number("perf-cpu", joules=1.0), True, "numbers"),
@@ -207,6 +273,90 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "another precision": (lambda f: f.claim(lambda c: c.update(precision="fp32", cosine=0.9999)), True, "artifacts"),
     "an unknown precision": (lambda f: f.claim(lambda c: c.update(precision="fp99")), True, "thresholds"),
     "a threshold too low": (lambda f: f.claim(lambda c: c.update(cosine=0.5)), True, "thresholds"),
+    "outputs of the reference made nearer": (
+        lambda f: _array(f, "reference.0.0", lambda v: v * 0.5), True, "outputs",
+    ),
+    "outputs of the artifact made nearer": (
+        lambda f: _array(f, "candidate.0.1", lambda v: v + np.float32(0.25)), True, "outputs",
+    ),
+    "a distance that its outputs do not give": (
+        lambda f: f.result("parity", lambda r: r["distance"][0]["cosine"].update(median=1.0)), True, "outputs",
+    ),
+    "outputs that are missing": (lambda f: (f.folder / "outputs/model.npz").unlink(), True, "outputs"),
+    "outputs that are no arrays": (
+        lambda f: f.replace("outputs/model.npz", b"PK") or _kept(lambda k: k.update(digest=digest.of_bytes(b"PK")))(f),
+        True,
+        "outputs",
+    ),
+    "outputs of another file": (lambda f: f.copy("inputs/model.npz", "outputs/model.npz"), True, "outputs"),
+    "outputs kept in part": (_kept(lambda k: k["arrays"]["candidate.0.0"].update(whole=False)), True, "outputs"),
+    "outputs that nobody described": (_kept(lambda k: k["arrays"].pop("reference.0.3")), True, "outputs"),
+    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "outputs"),
+    "an output that was not compared": (_one_output_less, True, "outputs"),
+    "fewer inputs than the plan has": (
+        lambda f: f.result("parity", lambda r: r["distance"][0].update(runs=1)), True, "outputs",
+    ),
+    "a file that belongs to nothing": (lambda f: f.replace("artifacts/extra.bin", b"x"), True, "evidence"),
+    "a file among what a build wrote": (lambda f: f.replace("artifacts/recipe/extra.bin", b"x"), True, "evidence"),
+    "a file beside the recipe": (lambda f: f.replace("setup.py", b"x"), True, "evidence"),
+    "a command that read nothing": (lambda f: f.record("perf-cpu", lambda r: r.update(reads={})), True, "evidence"),
+    "a command that wrote nothing": (lambda f: f.record("parity", lambda r: r.update(writes={})), True, "evidence"),
+    "a command that ran before the one before it": (
+        lambda f: f.record("parity", lambda r: r.update(started="2020-01-01T00:00:00Z")), True, "evidence",
+    ),
+    "a contribution of tomorrow": (
+        lambda f: f.claim(lambda c: c.update(created="2999-01-01T00:00:00Z")), True, "environment",
+    ),
+    "samples longer than their command": (_slow_samples, True, "evidence"),
+    "the result of another command": (
+        lambda f: f.result("parity", lambda r: r.update(schema="winml/perf/1")), True, "evidence",
+    ),
+    "numbers of another target": (
+        lambda f: f.result("perf-cpu", lambda r: r.update(target="openvino/cpu")), True, "numbers",
+    ),
+    "numbers of two machines": (_other_machine, True, "environment"),
+    "another version in the head": (lambda f: f.claim(lambda c: c.update(winml="9.9.9")), True, "environment"),
+    "another task than the probe's": (
+        lambda f: f.claim(lambda c: c["model"].update(task="object-detection")), True, "probe",
+    ),
+    "a line that says more": (
+        lambda f: f.claim(lambda c: c.update(index_row=c["index_row"].replace("cpu", "cpu, qnn/npu"))), True, "row",
+    ),
+    "a line without columns": (lambda f: f.claim(lambda c: c.update(index_row="best model")), True, "row"),
+    "a proof that nothing shows": (lambda f: f.edit("recipe.json", _proof), True, "recipe"),
+    "a template that is nowhere": (_template, True, "tiers"),
+    "an effort of code that is a page": (_only_words, True, "tiers"),
+    "a key that stands there twice": (_twice, True, "evidence"),
+    "JSON that is nested too deeply": (_nested, True, "evidence"),
+    "JSON in another encoding": (
+        lambda f: f.replace("evidence/parity.result.json", '{"ok": "é"}'.encode("latin-1")), True, "evidence",
+    ),
+    "a number that is none": (
+        lambda f: f.replace("evidence/parity.result.json", b'{"ok": true, "metric": NaN}'), True, "evidence",
+    ),
+    "a report in another encoding": (lambda f: f.replace("contribution.md", b"\xff\xfe"), False, "report"),
+    "a report that leads out of the folder": (
+        lambda f: (f.folder / "contribution.md").unlink() or (f.folder / "contribution.md").symlink_to("/etc/hosts"),
+        False,
+        "files",
+    ),
+    "a folder that leads out of the folder": (
+        lambda f: shutil.move(f.folder / "inputs", f.folder.parent / "elsewhere")
+        and (f.folder / "inputs").symlink_to(f.folder.parent / "elsewhere"),
+        False,
+        "files",
+    ),
+    "a path that leads out of the folder": (
+        lambda f: f.claim(lambda c: c["files"].update({"../elsewhere": "sha256:0"})), False, "files",
+    ),
+    "a path of the machine": (
+        lambda f: f.claim(lambda c: c["files"].update({"/etc/hosts": digest.of_file("/etc/hosts")})), False, "files",
+    ),
+    "a path with backslashes": (
+        lambda f: f.claim(lambda c: c["files"].update({"inputs\\model.npz": c["files"]["inputs/model.npz"]})),
+        False,
+        "files",
+    ),
     "an empty log": (lambda f: _log(f, b""), True, "evidence"),
     "the log of another model": (_other_log, True, "evidence"),
     "the log of another command": (
@@ -287,9 +437,104 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
 """What is done, whether all digests are mended afterwards, and the check that catches it."""
 
 
+def _candidate(change: Callable[[Json], Any]) -> Callable[[Forger], Any]:
+    return lambda f: f.result("compare", lambda r: change(r["candidates"][0]))
+
+
+def _rounds_of(change: Callable[[list[Json]], Any]) -> Callable[[Forger], Any]:
+    return _candidate(lambda c: change(c["measurement"]["rounds"]))
+
+
+def _quicker_rounds(rounds: list[Json]) -> None:
+    for taken in (r for r in rounds if r["arm"] == 1):
+        taken.update({clock: [ns // 2 for ns in taken[clock]] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _equal_rounds(rounds: list[Json]) -> None:
+    """Both arms take the same, but for a nanosecond, so that nothing is copied."""
+    for base, taken in zip(rounds[::2], rounds[1::2], strict=True):
+        taken.update({clock: [ns + 1 for ns in base[clock]] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _best_round_again(rounds: list[Json]) -> None:
+    for taken in rounds[2:]:
+        taken.update({clock: rounds[taken["arm"]][clock] for clock in ("wall_ns", "cpu_ns")})
+
+
+def _without_compare(forger: Forger) -> None:
+    for ending in ("json", "result.json", "log"):
+        (forger.folder / f"evidence/compare.{ending}").unlink()
+    forger.claim(lambda c: c["steps"].remove("compare"))
+    forger.claim(lambda c: c["numbers"].pop("compare"))
+
+
+def _far_slower(candidate: Json) -> None:
+    candidate.update(measurement=None)
+    candidate["verdict"].update(interval_pct=None)
+
+
+def _confirmed_failure(candidate: Json) -> None:
+    """Rounds that decide nothing, because what they are said to confirm failed."""
+    first = {"verdict": "FAILED", "seconds": 1.0}
+    candidate.update(
+        confirmation={"first": first, "verdict": candidate["verdict"], "measurement": None, "calibration": None}
+    )
+
+
+CAUGHT_TIMES: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
+    "an edited gain": (_candidate(lambda c: c["verdict"].update(gain_pct=99.9)), True, "times"),
+    "edited rounds": (_rounds_of(_quicker_rounds), True, "numbers"),
+    "edited rounds, gain and number": (
+        lambda f: _rounds_of(_quicker_rounds)(f) or f.claim(lambda c: c.update(numbers=Dossier(f.folder).numbers)),
+        True,
+        "times",
+    ),
+    "a latency effect over a verdict of no gain": (_rounds_of(_equal_rounds), True, "recipe"),
+    "one round many times over": (_rounds_of(_best_round_again), True, "evidence"),
+    "rounds left out": (_rounds_of(lambda rounds: rounds.__delitem__(slice(2, None))), True, "times"),
+    "a round without its other arm": (_rounds_of(lambda rounds: rounds.pop(3)), True, "times"),
+    "rounds of few samples": (
+        _rounds_of(lambda rounds: [r.update(wall_ns=r["wall_ns"][:2], cpu_ns=r["cpu_ns"][:2]) for r in rounds]),
+        True,
+        "times",
+    ),
+    "a kinder protocol": (
+        _candidate(lambda c: c["measurement"]["protocol"].update(boundary_p_alone=0.4)), True, "times",
+    ),
+    "a verdict without rounds": (_candidate(_far_slower), True, "times"),
+    "a disturbed machine that decides": (_candidate(lambda c: c["conditions"].update(disturbed=True)), True, "times"),
+    "a failure that was confirmed": (_candidate(_confirmed_failure), True, "times"),
+    "rounds of another artifact": (_candidate(lambda c: c.update(fingerprint="sha256:" + "0" * 64)), True, "times"),
+    "rounds against another default": (
+        lambda f: f.result("compare", lambda r: r["base"].update(fingerprint="sha256:" + "0" * 64)), True, "times",
+    ),
+    "rounds on another target": (_candidate(lambda c: c.update(target="openvino/cpu")), True, "times"),
+    "rounds on a simulator": (
+        _candidate(lambda c: [arm.update(simulated=True) for arm in c["measurement"]["arms"]]), True, "times",
+    ),
+    "A/A rounds that nothing asked for": (
+        lambda f: f.result("compare", lambda r: r.update(calibrations={"a": {"values": {"cpu": [], "wall": []}}})),
+        True,
+        "times",
+    ),
+    "a comparison left out": (_without_compare, True, "complete"),
+    "a comparison of another command": (
+        lambda f: f.record("compare", lambda r: r["words"].remove("--no-calibration")), True, "evidence",
+    ),
+    "a larger effect": (lambda f: f.claim(lambda c: c["effect"].update(gain_pct=99.9)), True, "recipe"),
+    "time called size": (lambda f: f.claim(lambda c: c["effect"].update(kind="size")), True, "recipe"),
+}  # fmt: skip
+"""The same for a contribution whose effect is time."""
+
+
 @pytest.fixture
 def forger(contribution: Path, tmp_path: Path) -> Forger:
     return Forger(shutil.copytree(contribution, tmp_path / "forged", symlinks=True))
+
+
+@pytest.fixture
+def racer(quicker: Path, tmp_path: Path) -> Forger:
+    return Forger(shutil.copytree(quicker, tmp_path / "forged", symlinks=True))
 
 
 def _items(folder: Path) -> list[tuple[str, str]]:
@@ -302,13 +547,22 @@ def test_a_contribution_that_nobody_touched_has_no_item(forger: Forger) -> None:
     assert _items(forger.folder) == []
 
 
-@pytest.mark.parametrize("how", CAUGHT)
-def test_tampering_is_caught(how: str, forger: Forger) -> None:
-    tamper, mended, check = CAUGHT[how]
+def _caught(forger: Forger, case: tuple[Callable[[Forger], Any], bool, str]) -> None:
+    tamper, mended, check = case
     tamper(forger)
     if mended:
         forger.mend()
     assert check in [name for name, _ in _items(forger.folder)]
+
+
+@pytest.mark.parametrize("how", CAUGHT)
+def test_tampering_is_caught(how: str, forger: Forger) -> None:
+    _caught(forger, CAUGHT[how])
+
+
+@pytest.mark.parametrize("how", CAUGHT_TIMES)
+def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
+    _caught(racer, CAUGHT_TIMES[how])
 
 
 @pytest.mark.parametrize(
@@ -321,7 +575,13 @@ def test_tampering_is_caught(how: str, forger: Forger) -> None:
         (lambda c: c.update(targets=[]), "at least one target"),
         (lambda c: c["model"].update(parts=["../../out"]), "must be plain names"),
         (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
-        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "must be a number"),
+        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a number"),
+        (lambda c: c.update(numbers={"parity": {"cosine": "1"}}), "must be a number"),
+        (lambda c: c.update(created="2026-13-45T99:99:99Z"), "must be a moment"),
+        (lambda c: c["steps"].append("../../etc/passwd"), "must be names of commands"),
+        (lambda c: c["steps"].append("..\\..\\secret"), "must be names of commands"),
+        (lambda c: c.update(targets=["cpu", "../cpu"]), "must be targets"),
+        (lambda c: c["metric"].update(file="data/.."), "must be a file in `data`"),
     ],
 )
 def test_what_is_not_a_contribution_is_a_wrong_request(
@@ -337,6 +597,33 @@ def test_what_is_not_a_contribution_is_a_wrong_request(
 def test_an_empty_folder_is_not_a_contribution(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="there is no `contribution.json`"):
         review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"null", b"\xff\xfe{}", b"[" * 100_000, b'{"schema": 1, "schema": 2}', b'{"ok": Infinity}']
+)
+def test_whatever_is_called_a_contribution_gets_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "contribution.json").write_bytes(content)
+    with pytest.raises(RequestError, match="not a contribution"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+def test_a_contribution_that_leads_elsewhere_or_never_ends_is_none(forger: Forger, tmp_path: Path) -> None:
+    (tmp_path / "contribution.json").symlink_to(forger.folder / "contribution.json")
+    with pytest.raises(RequestError, match="leads out of the folder"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+    (tmp_path / "contribution.json").unlink()
+    with (tmp_path / "contribution.json").open("wb") as stream:
+        stream.truncate(LARGEST_BYTES + 1)
+    with pytest.raises(RequestError, match="larger than any"):
+        review(ReviewRequest(str(tmp_path)), lambda event: None)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_what_is_no_folder_is_no_contribution(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(RequestError, match="there is no `contribution.json`"):
+        review(ReviewRequest(str(tmp_path / name)), lambda event: None)
 
 
 def test_a_review_without_the_model_rejects(forger: Forger, tmp_path: Path) -> None:
@@ -359,6 +646,9 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     forger.result("perf-cpu", lambda r: r["placement"]["nodes"].update(CPUExecutionProvider=3))
     forger.result("inspect-recipe", lambda r: r.update(fingerprint="sha256:" + "0" * 64))
     forger.replace("inputs/model.npz", (forger.folder / "inputs/model-samples.npz").read_bytes())
+    forger.edit("artifacts/recipe/analyze_result.json", lambda r: r["facts"].update(nodes=1))
+    forger.replace("artifacts/recipe/extra.bin", b"x")
+    forger.record("build-recipe", lambda r: r["writes"].update({"artifacts/recipe/extra.bin": ""}))
     dossier = Dossier(forger.folder)
     forger.claim(lambda c: c.update(numbers=dossier.numbers))
     forger.claim(
@@ -371,11 +661,22 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     found = caught.value.details
     assert found["verdict"] == "REJECT"
     told = " ".join(item["reason"] for item in found["items"])
-    for what in ("another fingerprint", "nodes run on", "of CPU time", "`inputs/model.npz` is not what"):
+    honest = [row["contradictions"] for row in found["rerun"] if row["step"] in ("probe", "build-default", "metric")]
+    assert honest == [[], [], []]
+    for what in (
+        "another fingerprint",
+        "nodes run on",
+        "of CPU time",
+        "`inputs/model.npz` is not what",
+        "other files: artifacts/recipe/extra.bin",
+        "analyze_result.json` says something else",
+    ):
         assert what in told
 
 
-def test_an_honest_contribution_is_approved_after_running_it_again(contribution: Path) -> None:
-    result = review(ReviewRequest(str(contribution)), lambda event: None)
+def test_a_recipe_that_saves_time_is_approved_after_running_it_again(quicker: Path) -> None:
+    claimed = json.loads((quicker / "contribution.json").read_text(encoding="utf-8"))
+    assert claimed["effect"]["kind"] == "latency"
+    result = review(ReviewRequest(str(quicker)), lambda event: None)
     assert result["verdict"] == "APPROVE"
-    assert {"build-recipe", "perf-cpu", "parity", "probe"} <= {row["step"] for row in result["rerun"]}
+    assert {"build-recipe", "perf-cpu", "compare", "parity", "probe"} <= {row["step"] for row in result["rerun"]}

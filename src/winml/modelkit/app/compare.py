@@ -12,10 +12,11 @@ from typing import Any
 from winml.modelkit.app import calibration as calibrations
 from winml.modelkit.app import compare_result, measuring, targets
 from winml.modelkit.app.calibration import Calibration
-from winml.modelkit.app.compare_result import KEPT, SCHEMA
+from winml.modelkit.app.compare_result import SCHEMA
 from winml.modelkit.app.measuring import Probers
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.bench import compare as bench
+from winml.modelkit.bench import stored
 from winml.modelkit.bench.compare import ArmSpec, Compared, Plan, Progress
 from winml.modelkit.bench.protocols import PROTOCOLS, CompareProtocol
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError, UnavailableError
@@ -338,7 +339,7 @@ class Comparison:
         """Measure again on fresh rounds: the best kept of several candidates, and gains too small for their device."""
         if not self._request.confirm:
             return
-        kept = [d for d in done if d["verdict"]["verdict"] in KEPT]
+        kept = [d for d in done if d["verdict"]["verdict"] in stored.KEPT]
         best = max(kept, key=lambda d: d["verdict"]["gain_pct"], default=None)
         for number, (candidate, entry) in enumerate(zip(self._candidates, done, strict=True)):
             below = PROTOCOLS[candidate.spec.arm.target.device].confirm_below_pct
@@ -353,7 +354,7 @@ class Comparison:
                 "measurement": again.measurement.to_json(),
                 "calibration": name,
             }
-            entry["verdict"] = compare_result.unconfirmed(entry["verdict"], again.verdict.to_json())
+            entry["verdict"] = stored.unconfirmed(entry["verdict"], again.verdict.to_json())
 
 
 def _distance(parity: dict[str, Any]) -> str:

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.bench.stored import KEPT
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, PartlyDone, RunFailedError
 
 SCHEMA = "winml/compare/1"
-KEPT = ("KEEP", "MARGINAL_KEEP")
-
-
-def unconfirmed(verdict: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
-    """The verdict after a second measurement on fresh rounds, whose gain is the one to report.
-
-    The first gain was selected for being large, the second was not.
-    """
-    if again["verdict"] in KEPT:
-        return {**again, "seconds": verdict["seconds"] + again["seconds"]}
-    reason = f"not confirmed on fresh rounds: {again['reason']}"
-    return {**again, "verdict": "INCONCLUSIVE", "reason": reason, "seconds": verdict["seconds"] + again["seconds"]}
 
 
 def ranking(candidates: list[dict[str, Any]]) -> list[str]:

@@ -51,6 +51,8 @@ class EvalRequest:
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
     strict_ep: bool = False
+    save_outputs: str | None = None
+    """File for the outputs of the model and its reference."""
     timeout_s: float | None = None
 
 
@@ -67,7 +69,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
         if runs.compares and not candidate.report["stopped"]:
             with _keeping(request.judging, candidate, runs):
                 reference = runs.reference(resolved, candidate.report["task"])
-                distance = _distance(candidate, reference)
+                distance = _distance(candidate, reference, request.save_outputs)
     return _answer(request.judging, candidate, reference, distance, runs.warnings)
 
 
@@ -114,6 +116,7 @@ def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalReq
         )
     if request.data is None:
         raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
+    _check_saving(request)
     if request.reference is None and request.reference_target is None:
         if request.judging.max_drop is not None:
             raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
@@ -123,6 +126,18 @@ def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalReq
                 hint="name it with `--reference MODEL`, or the same model elsewhere with `--reference-target cpu`",
             )
     return request, request.data
+
+
+def _check_saving(request: EvalRequest) -> None:
+    """Refuse before anything runs what could not be saved afterwards."""
+    if request.save_outputs is None:
+        return
+    if request.reference is None and request.reference_target is None:
+        raise RequestError("outputs are saved beside those of a reference", hint="name it with `--reference MODEL`")
+    if Path(request.save_outputs).exists():
+        raise RequestError(f"output file exists: `{request.save_outputs}`", hint="name another file")
+    if Path(request.save_outputs).suffix != ".npz":
+        raise RequestError(f"outputs are saved as .npz but got `{request.save_outputs}`")
 
 
 class _Runs:
@@ -215,15 +230,16 @@ class _Runs:
         }
 
 
-def _distance(candidate: Side, reference: Side) -> dict[str, Any]:
-    """How far the outputs are apart over the samples that both have."""
+def _distance(candidate: Side, reference: Side, keep: str | None) -> dict[str, Any]:
+    """How far the outputs are apart over the samples that both have; `keep` is a file for them."""
     sides = {
         role: {"path": str(side.saved), "outputs": side.report["outputs"]}
         for role, side in (("candidate", candidate), ("reference", reference))
     }
     count = min(len(side.report["predictions"]) for side in (candidate, reference))
+    args = {**sides, "samples": count, "keep": keep and str(Path(keep).absolute())}
     with Worker() as worker:
         found: dict[str, Any] = worker.call(
-            "evaluate.distance", {**sides, "samples": count}, timeout_s=_DISTANCE_TIMEOUT_S, what="comparing outputs"
+            "evaluate.distance", args, timeout_s=_DISTANCE_TIMEOUT_S, what="comparing outputs"
         )
-    return found
+    return found if keep is None else {**found, "kept": {"file": keep, **found["kept"]}}

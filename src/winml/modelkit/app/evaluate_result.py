@@ -164,6 +164,7 @@ def result_of(
         "drop": drops,
         "agreement": agreement,
         "distance": None if distance is None else distance["outputs"],
+        "outputs": None if distance is None else distance["kept"],
         "data": report["data"],
         "samples": {
             "n": len(report["predictions"]),

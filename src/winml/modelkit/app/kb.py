@@ -8,8 +8,8 @@ from typing import Any
 
 from winml.modelkit.app import kb_draft, kb_judge, kb_replay
 from winml.modelkit.app.compare import OnEvent
-from winml.modelkit.app.rejudge import judged_again
 from winml.modelkit.bench.recorded import judge_pair
+from winml.modelkit.bench.stored import judged_again
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
 from winml.modelkit.core.finding import STATUSES, Evidence, Finding
 from winml.modelkit.core.ladder import RUNGS, lacking, promoted

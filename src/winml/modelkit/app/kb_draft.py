@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import compare_result
+from winml.modelkit.bench.stored import KEPT
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.finding import SCHEMA, Evidence, Finding, Mechanism, Scope, ScopeModel
@@ -124,7 +125,7 @@ def _category(changes: dict[str, Any]) -> str:
 def _draft(trial: TrialLine) -> Finding | str:
     """The finding a trial is worth, or why it is worth none."""
     verdict = trial.verdict
-    if verdict.get("verdict") not in compare_result.KEPT:
+    if verdict.get("verdict") not in KEPT:
         return f"not kept: {verdict.get('verdict')}"
     gain = verdict.get("gain_pct")
     if not isinstance(gain, int | float) or not math.isfinite(gain):

@@ -163,7 +163,7 @@ class Gate:
             for role, side in (("candidate", candidate), ("reference", reference))
         }
         with Worker() as worker:
-            args = {**sides, "samples": len(reference.report["predictions"])}
+            args = {**sides, "samples": len(reference.report["predictions"]), "keep": None}
             found: dict[str, Any] = worker.call("evaluate.distance", args, timeout_s=600, what="comparing outputs")
         return found
 

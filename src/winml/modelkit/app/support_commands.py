@@ -19,7 +19,7 @@ from typing import Any
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
 from winml.modelkit.core.location import VARIABLE
-from winml.modelkit.review.evidence import MODEL, CommandRun, error_of
+from winml.modelkit.review.evidence import MODEL, MOMENT, CommandRun, error_of
 from winml.modelkit.worker.process_tree import ProcessTree
 
 DEFAULT_TIMEOUT_S = 3600.0
@@ -30,7 +30,7 @@ _SOURCE = str(Path(__file__).parents[3])
 
 def now() -> str:
     """This moment in UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime(MOMENT)
 
 
 def environment() -> dict[str, str]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import exported
 from winml.modelkit.app.support_commands import Commands, failure
 from winml.modelkit.app.support_model import SupportModel, read_model
 from winml.modelkit.app.sys import system
-from winml.modelkit.core import sections
+from winml.modelkit.core import model_ref, sections
+from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.knowledge import files, recipes
@@ -20,6 +22,8 @@ from winml.modelkit.review import probe as judging
 from winml.modelkit.review.evidence import MODEL, CommandRun, error_of, verdict_of
 from winml.modelkit.review.plan import SPECS_FILE
 from winml.modelkit.review.probe import Help, Seen, Tried
+from winml.modelkit.stages.export.forward import TO_FILL
+from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/support/1"
 OnEvent = Callable[[dict[str, Any]], None]
@@ -65,6 +69,7 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
         "knowledge": [f.id for f in ModelKnowledge().about(model.family)] if model.family else [],
         "recipes": [recipe.name for recipe in recipes.for_family(model.family)] if model.family else [],
         "recipe": None if seen.helped is None else _recipe(model, seen, seen.helped).to_json(),
+        "skeleton": _skeleton(request.model) if seen.inputs_unknown else None,
         "answer": answer,
         "sentence": sentence,
     }
@@ -75,6 +80,18 @@ def _ready() -> tuple[str, ...]:
     rows = [t for ep in system()["eps"] for found in ep["installations"] for t in found["targets"]]
     found = dict.fromkeys(row["target"] for row in rows if row["status"] == "ready")
     return tuple(sorted(found, key=lambda target: target != "cpu"))
+
+
+def _skeleton(word: str) -> dict[str, Any]:
+    """Input specs to fill in for a model whose inputs nobody has written down, with what its class says it takes."""
+    folder = exported.locate(model_ref.parse(word), weights=False).folder
+    try:
+        with Worker() as worker:
+            asked = worker.call("stages.forward", {"folder": str(folder.path)}, what="asking what the model takes")
+    except ModelkitError as error:
+        unknown = {"class": None, "inputs": {"INPUT": dict(TO_FILL)}, "to_fill": ["INPUT"], "others": []}
+        return {**unknown, "reason": error.message}
+    return {**asked, "reason": None}
 
 
 def _recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:

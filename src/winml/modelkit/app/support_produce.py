@@ -30,11 +30,12 @@ from winml.modelkit.review.contribution import (
     Model,
     Probed,
     Tiers,
+    index_row,
 )
 from winml.modelkit.review.contribution import SCHEMA as CONTRIBUTION_SCHEMA
 from winml.modelkit.review.evidence import CommandRun, Record, error_of
 from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan, written
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/support/1"
@@ -77,14 +78,14 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     staged = atomic.temporary_name(output.parent)
     staged.mkdir()
     try:
-        made = _Production(request, model, staged, on_event).contribution()
+        made, silence = _Production(request, model, staged, on_event).contribution()
         staged.replace(output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "contribution": made.to_json()}
     if made.recipe is not None and made.effect is None and made.reached is not None:
         raise CheckFailed(
-            f"no contribution: recipe `{made.recipe}` has no measured effect against the default",
+            f"no contribution: recipe `{made.recipe}` has no measured effect against the default: {silence}",
             hint=f"the evidence is in `{output}`",
             details=result,
         )
@@ -112,12 +113,12 @@ class _Production:
         self._results: dict[str, dict[str, Any] | None] = {}
         self._exits: dict[str, int | None] = {}
 
-    def contribution(self) -> Contribution:
-        """March, then write down what it came to."""
+    def contribution(self) -> tuple[Contribution, str]:
+        """March, then write down what it came to; and what to say where the recipe shows no effect."""
         probed = self._probe()
         subject = self._subject(probed)
         self._march(subject)
-        return self._written(subject, probed)
+        return self._written(subject, probed), effect.silence(subject, self._results)
 
     def _probe(self) -> dict[str, Any]:
         step = plan(Subject(self._model.exported, (), None, self._request.targets, "L0"))[0]
@@ -184,6 +185,8 @@ class _Production:
     def _may_run(self, step: Step, steps: tuple[Step, ...], subject: Subject) -> bool:
         if step.id.startswith("inspect-default"):
             return self._exits["build-default"] == 0
+        if step.purpose == "compare":
+            return effect.wanted(step, subject, self._exits, self._results)
         if step.rung is None or step.id == "build-recipe":
             return True
         before = [s for s in steps if s.id in self._exits and s.rung is not None and s.rung < step.rung]
@@ -230,7 +233,7 @@ class _Production:
             model=self._model.digest,
             environment=self._environment,
             reads=reads,
-            writes={path: digest.of_file(self._folder / path) for path in _written(self._folder, step)},
+            writes={path: digest.of_file(self._folder / path) for path in written(self._folder, step)},
             result=result,
             log=digest.of_bytes(log),
         )
@@ -268,13 +271,19 @@ class _Production:
                 tuple(o["name"] for o in probed["obstacles"] if o["applies"]),
                 probed["covered"],
             ),
-            effect=None if subject.recipe is None else effect.measured(subject, self._exits, numbers),
+            effect=None if subject.recipe is None else effect.measured(subject, self._exits, self._results),
             ladder=rungs,
             levels={part: tuple(found) for part, found in ladder.levels(done).items()},
             numbers=numbers,
             steps=tuple(step.id for step in steps),
             recipe=None if subject.recipe is None else subject.recipe.name,
-            index_row=_row(self._model, subject, precision, reached),
+            index_row=index_row(
+                self._model.family or self._model.name,
+                None if subject.recipe is None else subject.recipe.name,
+                subject.targets,
+                precision,
+                reached,
+            ),
             findings=() if finding is None else (finding.id,),
             methodology=Methodology(NOTHING_LEARNT),
             metric=None if subject.metric is None else MetricClaim(**vars(subject.metric)),
@@ -328,22 +337,3 @@ def _used(folder: Path, step: Step) -> Iterator[str]:
             yield word
         elif word.startswith("artifacts/") and (path / "model.onnx").is_file() and step.purpose != "build":
             yield f"{word}/model.onnx"
-
-
-def _written(folder: Path, step: Step) -> Iterator[str]:
-    """Files of the contribution that a command wrote."""
-    if "-o" not in step.words:
-        return
-    place = step.words[step.words.index("-o") + 1]
-    target = folder / place
-    if target.is_file():
-        yield place
-    elif target.is_dir():
-        yield from (f"{place}/{path}" for path in evidences.below(target))
-
-
-def _row(model: SupportModel, subject: Subject, precision: str, reached: Goal | None) -> str:
-    name = "none" if subject.recipe is None else subject.recipe.name
-    return (
-        f"| {model.family or model.name} | {name} | {', '.join(subject.targets)} | {precision} | {reached or 'none'} |"
-    )

@@ -6,24 +6,36 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.kb import knowledge_folder
 from winml.modelkit.app.support_commands import Commands, environment
 from winml.modelkit.app.support_model import read_model
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
+from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
-from winml.modelkit.review import checklist
-from winml.modelkit.review.checklist import Dossier, Item, NotAContribution, changes, reject
+from winml.modelkit.review import checklist, repository, scope
 from winml.modelkit.review.contribution import REPORT
-from winml.modelkit.review.evidence import CommandRun
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step
+from winml.modelkit.review.dossier import Dossier, Item, NotAContribution, changes, reject
+from winml.modelkit.review.evidence import UNFIT, CommandRun
+from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file, written
 from winml.modelkit.review.rerun import contradictions
 from winml.modelkit.store import digest
+from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/support/1"
+CLOCKS_APART = timedelta(days=1)
+"""How far clocks of two machines may differ."""
+READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
+    ANALYSIS: ("model",),
+    CONFIG: ("model",),
+    EXPORT: ("seconds", "parity", "files"),
+}
+"""Files of a build that a reviewer reads, with the keys that differ from run to run."""
 OnEvent = Callable[[dict[str, Any]], None]
 
 
@@ -36,6 +48,10 @@ class ReviewRequest:
     """Where the model lies; None takes what the contribution names."""
     knowledge: str | None = None
     timeout_s: float | None = None
+    repo: str | None = None
+    """The repository that it changes; None takes the one that it lies in, if there is one."""
+    base: str | None = None
+    """What the change branched off; None takes main."""
 
 
 def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
@@ -45,11 +61,12 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
         dossier = Dossier(folder)
     except NotAContribution as error:
         raise RequestError(f"not a contribution: {error}", details=_rejected(request.folder, str(error))) from error
-    items = read_against_itself(dossier, request)
+    changed, items = _scope(dossier, request)
+    items += read_against_itself(dossier, request)
     again: list[dict[str, Any]] = []
     if not any(item.severity == "reject" for item in items):
         items += _rerun(dossier, request, again, on_event)
-    result = _result(request.folder, dossier, items, again)
+    result = {**_result(request.folder, dossier, items, again), "scope": changed}
     if items:
         first = next((i for i in items if i.severity == "reject"), items[0])
         raise CheckFailed(f"{result['verdict']}: {first.check}: {first.reason}", details=result)
@@ -58,7 +75,47 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
 
 def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
     """Everything that can be said without running anything."""
-    return [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    items = [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    if not any(item.severity == "reject" for item in items):  # it starts a process
+        for step in (s for s in dossier.plan if s.id in dossier.records):
+            items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
+    return items
+
+
+def _scope(dossier: Dossier, request: ReviewRequest) -> tuple[dict[str, Any], list[Item]]:
+    """What the repository says it changes, and what of it the effort does not allow."""
+    folder = dossier.folder.resolve()
+    try:
+        change = repository.change(folder, request.repo, request.base)
+    except repository.NotAsked as error:
+        return repository.not_asked(str(error)), []
+    root = change.repository.resolve()
+    own = folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else None
+    effort = dossier.contribution.tiers.effort
+    wrong = scope.wrong_change(change.files, effort, own=own, code=dossier.code_digests)  # type: ignore[arg-type]
+    items = [reject("scope", reason) for reason in wrong]
+    missing = sorted(set(dossier.code) - set(change.files))
+    items += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
+    return change.to_json(), items
+
+
+def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> list[str]:
+    """What the outputs that were kept say against the claimed distances; `again` is the folder of another run."""
+    result = dossier.results[step.id]
+    if step.purpose != "parity" or not result or not result.get("ok"):
+        return []
+    args = {
+        "file": str((dossier.folder / output_file(step.part)).absolute()),
+        "again": again and str(again / output_file(step.part)),
+        "arrays": result["outputs"]["arrays"],
+        "distance": result["distance"],
+    }
+    try:
+        with Worker() as worker:
+            found = worker.call("review.outputs", args, what="reading the outputs that were kept")
+    except ModelkitError as error:
+        return [error.message]
+    return list(found["problems"])
 
 
 def _result(folder: str, dossier: Dossier, items: list[Item], again: list[dict[str, Any]]) -> dict[str, Any]:
@@ -92,13 +149,15 @@ def _report(dossier: Dossier) -> Iterator[Item]:
     path = dossier.folder / REPORT
     if not path.is_file():
         yield reject("report", f"`{REPORT}` is missing")
-    elif path.read_text(encoding="utf-8") != contribution_markdown(dossier.contribution.to_json()):
+    elif path.read_bytes() != contribution_markdown(dossier.contribution.to_json()).encode():
         yield changes("report", f"`{REPORT}` does not say what the contribution says")
 
 
 def _here(dossier: Dossier) -> Iterator[Item]:
     """Numbers of other versions of the tools say nothing about these."""
     here, stated = environment(), dossier.contribution.environment
+    if datetime.fromisoformat(dossier.contribution.created) > datetime.now(UTC) + CLOCKS_APART:
+        yield reject("environment", f"it was made at {dossier.contribution.created}, which is not yet")
     skipped = ("system", "architecture", "cores", "python")
     differs = [k for k in sorted({*here, *stated}) if k not in skipped and here.get(k) != stated.get(k)]
     if differs:
@@ -148,22 +207,26 @@ def _given(dossier: Dossier, folder: Path) -> None:
 def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
     record = dossier.records[step.id]
     done = run(step.words)
-    found = []
-    if done.exit_code != record.exit_code:
-        found.append(f"it ends with exit {done.exit_code}, not {record.exit_code}")
-    else:
-        found += _contradictions(dossier, step, done)
-        found += _other_inputs(dossier, step, folder)
+    found = [f"it ends with exit {done.exit_code}, not {record.exit_code}"]
+    if done.exit_code == record.exit_code:
+        found = _differences(dossier, step, done, folder)
     again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
     yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
 
 
-def _contradictions(dossier: Dossier, step: Step, done: CommandRun) -> list[str]:
-    """What is said now and was not said then; a result without what it needs contradicts too."""
+def _differences(dossier: Dossier, step: Step, done: CommandRun, folder: Path) -> list[str]:
+    """What is so now and was not so then; evidence without what it needs differs too."""
     try:
         same = _same_machine(dossier, done)
-        return list(contradictions(step, dossier.results[step.id], done.result, same_machine=same))
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        return [
+            *contradictions(step, dossier.results[step.id], done.result, same_machine=same),
+            *_other_inputs(dossier, step, folder),
+            *_other_files(dossier, step, folder),
+            *_outputs(dossier, step, folder),
+        ]
+    except ModelkitError as error:
+        return [error.message]
+    except UNFIT as error:
         return [f"the evidence does not fit: {type(error).__name__}: {error}"]
 
 
@@ -180,3 +243,22 @@ def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
     path = step.words[step.words.index("-o") + 1]
     if not (folder / path).is_file() or digest.of_file(folder / path) != dossier.contribution.files.get(path):
         yield f"`{path}` is not what the command makes"
+
+
+def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
+    """Files that a command leaves now and did not leave then, and what people read in them."""
+    claimed = set(dossier.records[step.id].writes)
+    now = set(written(folder, step))
+    if claimed != now:
+        yield f"it writes other files: {', '.join(sorted(claimed ^ now))}"
+    for path in sorted(claimed & now):
+        left_out = READ_BY_PEOPLE.get(path.rpartition("/")[2])
+        if left_out is not None:
+            then, again = (_without(place / path, left_out) for place in (dossier.folder, folder))
+            if then != again:
+                yield f"`{path}` says something else"
+
+
+def _without(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
+    value: dict[str, Any] = files.read(path, lambda found: found)
+    return {name: found for name, found in value.items() if name not in keys}

@@ -26,6 +26,11 @@ class TargetRequest:
     ep: EPInfo | None
     device: Device | None
 
+    def allows(self, target: str) -> bool:
+        """Whether a target, as results name it, is one that was asked for."""
+        ep, _, device = target.partition("/")
+        return (self.ep is None or self.ep.name == ep) and self.device in (None, device or ep)
+
 
 def _device(word: str) -> Device | None:
     folded = word.strip().casefold()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from winml.modelkit.core.statistics import median, sqnr_db
 from winml.modelkit.evaluate import saved_outputs
+from winml.modelkit.evaluate.kept_outputs import Keeper
 from winml.modelkit.session.distance import distance_of
 
 _NOT_COMPARABLE: dict[str, Any] = {"equal": False, "max_abs": None, "cosine": None, "relative": None}
@@ -39,7 +41,7 @@ def _without_numbers(value: np.ndarray) -> bool:
     return value.size > 0 and value.dtype.kind in "fc" and not np.isfinite(value).any()
 
 
-class _Distances:
+class Distances:
     """How far one output was from the reference's, run by run."""
 
     def __init__(self, name: str) -> None:
@@ -68,13 +70,23 @@ class _Distances:
 
 
 def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """Distances over the first `samples` samples, output by output."""
+    """Distances over the first `samples` samples, output by output; `keep` names a file for the outputs, or is null."""
     mine, theirs = args["candidate"], args["reference"]
     matched = _matched(mine["outputs"], theirs["outputs"])
-    tallies = [_Distances(name) for name, _, _ in matched]
-    saved = [saved_outputs.read(Path(one["path"]), len(one["outputs"]), args["samples"]) for one in (mine, theirs)]
+    tallies = [Distances(name) for name, _, _ in matched]
+    keeper = Keeper(None if args["keep"] is None else Path(args["keep"]))
+    for run, (ours, other) in enumerate(_runs(mine, theirs, args["samples"])):
+        for place, (tally, (_, i, j)) in enumerate(zip(tallies, matched, strict=True)):
+            reference, candidate = None if other is None else other[j], None if ours is None else ours[i]
+            tally.add(reference, candidate)
+            keeper.add("candidate", place, run, candidate)
+            keeper.add("reference", place, run, reference)
+    notes = _notes(mine["outputs"], theirs["outputs"])
+    return {"outputs": [t.summary() for t in tallies], "notes": notes, "kept": keeper.write()}
+
+
+def _runs(mine: dict[str, Any], theirs: dict[str, Any], samples: int) -> Iterator[tuple[Any, Any]]:
+    """Every run of both models; None for one that the other did not have."""
+    saved = [saved_outputs.read(Path(one["path"]), len(one["outputs"]), samples) for one in (mine, theirs)]
     for candidate, reference in zip(*saved, strict=True):
-        for ours, other in zip_longest(candidate, reference):
-            for tally, (_, i, j) in zip(tallies, matched, strict=True):
-                tally.add(None if other is None else other[j], None if ours is None else ours[i])
-    return {"outputs": [t.summary() for t in tallies], "notes": _notes(mine["outputs"], theirs["outputs"])}
+        yield from zip_longest(candidate, reference)

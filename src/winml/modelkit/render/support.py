@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -60,9 +61,25 @@ def _probe(result: dict[str, Any]) -> str:
             "obstacles",
             table(known, indent="  "),
             f"known: {', '.join((*result['knowledge'], *result['recipes'])) or 'nothing'}",
+            *_skeleton(result["skeleton"], model["reference"]),
             result["sentence"],
         ]
     )
+
+
+def _skeleton(found: dict[str, Any] | None, model: str) -> list[str]:
+    """Input specs that a user can fill in, and the command that takes them."""
+    if found is None:
+        return []
+    told = f"as {found['class']} takes them" if found["reason"] is None else f"nobody could be asked: {found['reason']}"
+    specs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in found["inputs"].items())
+    lines = [f"inputs to write down in a file ({told}):", f"{{\n{specs}\n}}"]
+    lines.append(f"which `winml build -m {model} --input-specs FILE [--task TASK]` takes")
+    if found["to_fill"]:
+        lines.append(f"type, shape and values to fill in: {', '.join(found['to_fill'])}")
+    if found["others"]:
+        lines.append(f"it can do without: {', '.join(found['others'])}")
+    return lines
 
 
 def _inputs(result: dict[str, Any]) -> str:
@@ -90,7 +107,18 @@ def review_text(result: dict[str, Any]) -> str:
     """The verdict with everything that speaks against the contribution."""
     rows = [(item["check"], item["severity"], item["reason"]) for item in result["items"]]
     again = f"{len(result['rerun'])} commands were run again"
-    return "\n".join(filter(None, (f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "))))
+    lines = [f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "), _scope(result)]
+    return "\n".join(filter(None, lines))
+
+
+def _scope(result: dict[str, Any]) -> str:
+    """What the repository changes; a folder that is no contribution has nothing to hold it against."""
+    found = result.get("scope")
+    if found is None:
+        return ""
+    if not found["asked"]:
+        return f"changed files of a repository: not asked: {found['reason']}"
+    return f"changed files since {found['base']}: {', '.join(found['files']) or 'none'}"
 
 
 _TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {

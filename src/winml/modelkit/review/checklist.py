@@ -2,138 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path, PureWindowsPath
-from typing import Any, Literal
+from typing import Any
 
-from winml.modelkit.core.errors import DataError, ModelkitError
-from winml.modelkit.core.recipe import Recipe, recipe_from_json
-from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
-from winml.modelkit.review import derive, effect, ladder, scope
-from winml.modelkit.review.contribution import FILE, REPORT, Contribution, contribution_from_json
-from winml.modelkit.review.evidence import (
-    Record,
-    below,
-    error_of,
-    log_head,
-    log_path,
-    log_tail,
-    record_from_json,
-    record_path,
-    result_path,
-    verdict_of,
-)
-from winml.modelkit.review.judging import judged
-from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan
-from winml.modelkit.store import digest
-
-Severity = Literal["reject", "changes"]
-
-
-@dataclass(frozen=True)
-class Item:
-    """Something that speaks against a contribution."""
-
-    check: str
-    severity: Severity
-    reason: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"check": self.check, "severity": self.severity, "reason": self.reason}
-
-
-def reject(check: str, reason: str) -> Item:
-    return Item(check, "reject", reason)
-
-
-def changes(check: str, reason: str) -> Item:
-    return Item(check, "changes", reason)
-
-
-class NotAContribution(ValueError):
-    """There is nothing that could be reviewed."""
-
-
-class Dossier:
-    """A contribution's folder, read once."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        if not (folder / FILE).is_file():
-            raise NotAContribution(f"there is no `{FILE}` in `{folder}`")
-        try:
-            self.contribution: Contribution = files.read(folder / FILE, contribution_from_json)
-        except ModelkitError as error:
-            raise NotAContribution(error.message) from error
-
-    @cached_property
-    def recipe(self) -> Recipe | None:
-        path = self.folder / RECIPE_FILE
-        return files.read(path, recipe_from_json) if path.is_file() else None
-
-    @cached_property
-    def subject(self) -> Subject:
-        stated = self.contribution
-        metric = stated.metric
-        return Subject(
-            exported=stated.model.exported,
-            parts=stated.model.parts,
-            recipe=self.recipe,
-            targets=stated.targets,
-            goal=stated.tiers.goal,  # type: ignore[arg-type]  # a choice of the goals
-            metric=None if metric is None else Metric(metric.file, metric.task, metric.min_metric),
-        )
-
-    @cached_property
-    def plan(self) -> tuple[Step, ...]:
-        return plan(self.subject)
-
-    @cached_property
-    def records(self) -> dict[str, Record]:
-        """The records of the commands that were run; one that is unreadable raises."""
-        return {name: files.read(self.folder / record_path(name), record_from_json) for name in self.contribution.steps}
-
-    @cached_property
-    def results(self) -> dict[str, dict[str, Any] | None]:
-        return {name: self._result(name, record) for name, record in self.records.items()}
-
-    def _result(self, name: str, record: Record) -> dict[str, Any] | None:
-        if record.result is None:
-            return None
-        found = files.read(self.folder / result_path(name), lambda value: value)
-        if not isinstance(found, dict):
-            raise DataError(f"`{result_path(name)}` is not a JSON object")
-        return found
-
-    @cached_property
-    def numbers(self) -> dict[str, derive.Numbers]:
-        by_id = {step.id: step for step in self.plan}
-        found = {name: derive.numbers(by_id[name].purpose, result) for name, result in self.results.items()}
-        return {name: values for name, values in found.items() if values}
-
-    @property
-    def exits(self) -> dict[str, int | None]:
-        return {name: record.exit_code for name, record in self.records.items()}
-
-    @cached_property
-    def judged(self) -> list[ladder.Judged]:
-        steps = [step for step in self.plan if step.id in self.records]
-        return judged(self.subject, steps, self.results, self.exits, self.contribution.precision)
-
-    @cached_property
-    def findings(self) -> list[ModelFinding]:
-        return [files.read(path, finding_from_json) for path in files.json_files(self.folder / "findings")]
-
-    @property
-    def code(self) -> tuple[str, ...]:
-        """Files of the repository that it changes."""
-        return tuple(p.removeprefix("code/") for p in self.contribution.files if p.startswith("code/"))
-
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.ep.targets import parse_target
+from winml.modelkit.knowledge import files, recipes
+from winml.modelkit.knowledge.models import ModelFinding
+from winml.modelkit.review import derive, effect, ladder, scope, times, whole
+from winml.modelkit.review.contribution import index_row
+from winml.modelkit.review.dossier import Dossier, Item, changes, reject
+from winml.modelkit.review.evidence import UNFIT, same
+from winml.modelkit.review.plan import SAMPLES, SPECS_FILE, Step, inspect_step, output_file
 
 Check = Callable[[Dossier], Iterator[Item]]
 
@@ -141,169 +23,16 @@ Check = Callable[[Dossier], Iterator[Item]]
 def checked(dossier: Dossier) -> list[Item]:
     """Every item; a check that cannot be made because evidence is missing or damaged is an item itself."""
     found: list[Item] = []
-    for check in CHECKS:
+    for name, check in CHECKS.items():
         try:
             found += list(check(dossier))
         except ModelkitError as error:
-            found.append(reject(_name(check), error.message))
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as error:
-            found.append(reject(_name(check), f"the evidence does not fit: {type(error).__name__}: {error}"))
-        if any(item.severity == "reject" for item in found) and check in (_files, _evidence):
+            found.append(reject(name, error.message))
+        except UNFIT as error:
+            found.append(reject(name, f"the evidence does not fit: {type(error).__name__}: {error}"))
+        if any(item.severity == "reject" for item in found) and name in ("files", "evidence"):
             return found  # what follows reads these files
     return found
-
-
-def _name(check: Check) -> str:
-    return check.__name__.strip("_")
-
-
-def _files(dossier: Dossier) -> Iterator[Item]:
-    """Every file has the digest that is stated, and no file is there that is not stated."""
-    stated = dossier.contribution.files
-    there = set(below(dossier.folder)) - {FILE, REPORT}
-    for path in sorted(there - set(stated)):
-        yield reject("files", f"`{path}` is not in the list of files")
-    for path, expected in stated.items():
-        file = dossier.folder / path
-        if path not in there:
-            yield reject("files", f"`{path}` is missing")
-        elif file.is_symlink() or not file.resolve().is_relative_to(dossier.folder.resolve()):
-            yield reject("files", f"`{path}` leads out of the contribution")
-        elif digest.of_file(file) != expected:
-            yield reject("files", f"`{path}` has another digest than the list says")
-
-
-def _evidence(dossier: Dossier) -> Iterator[Item]:
-    """The commands are those that the plan asks for, and each left a record, a result and a log that agree."""
-    stated = dossier.contribution.steps
-    planned = {step.id: step for step in dossier.plan}
-    for name in stated:
-        if name not in planned:
-            yield reject("evidence", f"`{name}` is no command of the plan")
-    order = [name for name in planned if name in stated]
-    if list(stated) != order:
-        yield reject("evidence", "the commands are not in the order of the plan")
-    for name in order:
-        yield from _record(dossier, planned[name], dossier.records[name])
-    yield from _stray(dossier)
-    yield from _copied(dossier)
-
-
-def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
-    contribution, files_ = dossier.contribution, dossier.contribution.files
-    wrong = {
-        "it is the record of another command": record.id != step.id or record.purpose != step.purpose,
-        "its words are not those of the plan": record.words != step.words,
-        "it is about another model": record.model != contribution.model.digest,
-        "its environment is not that of the contribution": record.environment != contribution.environment,
-        "it was made after the contribution": record.started > contribution.created,
-        "its result is another file": record.result != files_.get(result_path(step.id)),
-        "its log is another file": record.log != files_.get(log_path(step.id)),
-        "it says both an exit code and a timeout": record.timed_out != (record.exit_code is None),
-    }
-    yield from (reject("evidence", f"{step.id}: {what}") for what, so in wrong.items() if so)
-    result = dossier.results[step.id]
-    if record.exit_code == 0 and (result is None or result.get("ok") is not True):
-        yield reject("evidence", f"{step.id}: exit 0, and its result does not say ok")
-    if record.exit_code not in (0, None) and (result or {}).get("ok") is True:
-        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says ok")
-    said = error_of(result).get("exit")
-    if said is not None and said != record.exit_code:
-        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says exit {said}")
-    expected = verdict_of(record.exit_code, error_of(result).get("code"))
-    if record.verdict != expected:
-        yield reject("evidence", f"{step.id}: verdict {record.verdict}, but its exit code means {expected}")
-    yield from _log(dossier, step, record)
-    for path, value in {**record.reads, **record.writes}.items():
-        if files_.get(path) != value:
-            yield reject("evidence", f"{step.id}: it used `{path}` with another content")
-
-
-def _log(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
-    log = (dossier.folder / log_path(step.id)).read_text(encoding="utf-8", errors="replace")
-    if not log.startswith(log_head(step.words, dossier.contribution.model.digest)):
-        yield reject("evidence", f"{step.id}: its log is empty, or of another command or model")
-    if not log.endswith(log_tail(record.exit_code)):
-        yield reject("evidence", f"{step.id}: its log ends otherwise than its record")
-
-
-def _stray(dossier: Dossier) -> Iterator[Item]:
-    """Evidence that belongs to no command."""
-    known = {path(name) for name in dossier.contribution.steps for path in (record_path, result_path, log_path)}
-    for path in dossier.contribution.files:
-        if path.startswith("evidence/") and path not in known:
-            yield reject("evidence", f"`{path}` belongs to no command")
-
-
-def _copied(dossier: Dossier) -> Iterator[Item]:
-    """Samples that two measurements share were measured once."""
-    seen: dict[str, str] = {}
-    for name, result in dossier.results.items():
-        rounds = ((result or {}).get("measurement") or {}).get("rounds")
-        if not rounds:
-            continue
-        mark = digest.of_json([r["wall_ns"] for r in rounds])
-        if mark in seen:
-            yield reject("evidence", f"`{name}` has the samples of `{seen[mark]}`")
-        seen[mark] = name
-
-
-def _complete(dossier: Dossier) -> Iterator[Item]:
-    """Every command up to the first rung that failed was run."""
-    ran = set(dossier.contribution.steps)
-    failed = next((rung.rung for rung in dossier.contribution.ladder if rung.verdict == "FAIL"), None)
-    built = dossier.exits.get("build-recipe") == 0
-    for step in dossier.plan:
-        above = failed is not None and step.rung is not None and step.rung > failed
-        needs_build = step.rung is not None and step.id != "build-recipe"
-        unbuilt = step.id.startswith("inspect-default") and dossier.exits.get("build-default") != 0
-        if step.id not in ran and not above and not unbuilt and (built or not needs_build):
-            yield reject("complete", f"`{step.id}` was not run")
-
-
-def _artifacts(dossier: Dossier) -> Iterator[Item]:
-    """What a build says it wrote is what lies in the contribution."""
-    stated = dossier.contribution.files
-    for name, root in (("build-default", "artifacts/default"), ("build-recipe", "artifacts/recipe")):
-        result = dossier.results.get(name)
-        if not result or not result.get("ok"):
-            continue
-        for built in result.get("parts") or [result]:
-            folder = f"{root}/{built['part']}" if "part" in built else root
-            if stated.get(f"{folder}/model.onnx") is None:
-                yield reject("artifacts", f"`{folder}/model.onnx` is missing")
-                continue
-            yield from _artifact(dossier, name, folder, built)
-
-
-def _inspected(dossier: Dossier) -> Iterator[Item]:
-    """What was inspected are the files that lie here."""
-    for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose != "inspect" or not result or not result.get("ok"):
-            continue
-        folder = dossier.folder / step.words[step.words.index("-m") + 1]
-        # A path of the machine that made it, which may be of another system than this one.
-        sizes = [(PureWindowsPath(file["path"]).name, file["bytes"]) for file in result["files"]]
-        if any(not (folder / name).is_file() or (folder / name).stat().st_size != size for name, size in sizes):
-            yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
-
-
-def _artifact(dossier: Dossier, name: str, folder: str, built: Mapping[str, Any]) -> Iterator[Item]:
-    manifest = json.loads((dossier.folder / folder / "build_manifest.json").read_text(encoding="utf-8"))
-    if manifest["artifact"]["digest"] != built["artifact"]["digest"]:
-        yield reject("artifacts", f"{name}: the manifest of `{folder}` is of another artifact")
-    for file, expected in manifest["objects"].items():
-        if dossier.contribution.files.get(f"{folder}/{file}") != expected:
-            yield reject("artifacts", f"{name}: `{folder}/{file}` is not what was built")
-    source = manifest["source"]["digest"]
-    if source != dossier.contribution.model.digest:
-        yield reject("artifacts", f"{name}: `{folder}` was built from another model")
-    config = json.loads((dossier.folder / folder / "build_config.json").read_text(encoding="utf-8"))
-    if name == "build-recipe" and config["precision"] != dossier.contribution.precision:
-        yield reject(
-            "artifacts", f"{name}: built as {config['precision']}, claimed as {dossier.contribution.precision}"
-        )
 
 
 def _numbers(dossier: Dossier) -> Iterator[Item]:
@@ -320,6 +49,38 @@ def _numbers(dossier: Dossier) -> Iterator[Item]:
         result = dossier.results.get(step.id)
         if step.purpose == "perf" and result and result.get("ok"):
             yield from _summaries(step, result)
+            if not parse_target(step.target).allows(result["target"]):
+                yield reject("numbers", f"{step.id}: it ran on {result['target']}, not on {step.target}")
+
+
+def _times(dossier: Dossier) -> Iterator[Item]:
+    """Comparisons are of the artifacts here, on the target, and say what their rounds give."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "compare" or not result or not result.get("ok"):
+            continue
+        inspected = [dossier.results.get(inspect_step(name, step.part)) or {} for name in ("default", "recipe")]
+        base, candidate = (found.get("fingerprint") for found in inspected)
+        yield from (
+            reject("times", f"{step.id}: {what}") for what in times.wrong(result, step.target, (base, candidate))
+        )
+
+
+def _kept(dossier: Dossier) -> Iterator[Item]:
+    """Every output was compared on every input, and what was kept of them lies here."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "parity" or not result or not result.get("ok"):
+            continue
+        file, kept = output_file(step.part), result["outputs"]
+        if kept["file"] != file or kept["digest"] != dossier.contribution.files.get(file):
+            yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
+        facts = (dossier.results.get(inspect_step("recipe", step.part)) or {})["facts"]
+        compared, there = [row["output"] for row in result["distance"]], [value["name"] for value in facts["outputs"]]
+        if sorted(compared) != sorted(there):
+            yield reject("outputs", f"{step.id}: {compared} were compared, the artifact has {there}")
+        if any(row["runs"] != SAMPLES for row in result["distance"]):
+            yield reject("outputs", f"{step.id}: outputs were not compared on {SAMPLES} inputs")
 
 
 def _scores(dossier: Dossier) -> Iterator[Item]:
@@ -337,20 +98,12 @@ def _scores(dossier: Dossier) -> Iterator[Item]:
 def _summaries(step: Step, result: Mapping[str, Any]) -> Iterator[Item]:
     made = derive.latency(result)
     for name, values in made.items():
-        if any(not _same(values[key], result[name].get(key)) for key in values):
+        if any(not same(values[key], result[name].get(key)) for key in values):
             yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
     protocol = result["measurement"]["protocol"]
     lengths = {len(r["wall_ns"]) for r in result["measurement"]["rounds"]}
     if len(result["measurement"]["rounds"]) != protocol["sessions"] or lengths != {protocol["iterations"]}:
         yield reject("numbers", f"{step.id}: the samples are not as many as its protocol says")
-
-
-def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
-    if isinstance(first, float) and isinstance(second, int | float):
-        return math.isclose(first, second, rel_tol=1e-9)
-    return bool(first == second)
 
 
 def _thresholds(dossier: Dossier) -> Iterator[Item]:
@@ -404,11 +157,14 @@ def _tiers(dossier: Dossier) -> Iterator[Item]:
         yield reject("scope", f"effort {tiers.effort} does not change `{path}`")
     if dossier.contribution.reached is None:
         return
+    template = None if recipe is None else recipe.template
+    if template is not None and template not in recipes.recipes():
+        yield reject("tiers", f"there is no recipe `{template}` that could be its template")
     wrong = scope.wrong_tiers(
         tiers.effort,  # type: ignore[arg-type]
         tiers.outcome,  # type: ignore[arg-type]
-        code=dossier.code,
-        template=None if recipe is None else recipe.template,
+        code=tuple(path for path in dossier.code if path.endswith(".py")),
+        template=template,
         recipe=recipe is not None,
         findings=len(dossier.findings),
     )
@@ -427,17 +183,33 @@ def _recipe(dossier: Dossier) -> Iterator[Item]:
     if recipe.parts != stated.model.parts or (stated.model.family and stated.model.family not in recipe.families):
         yield reject("recipe", "it is for another family, or for other parts")
     yield from _specs_file(dossier, recipe)
+    yield from _proofs(dossier, recipe)
     configs = {
         name: [_config(dossier, s) for s in dossier.plan if s.purpose == "config" and s.id.startswith(f"config-{name}")]
         for name in ("default", "recipe")
     }
     if recipe.changes_nothing or not effect.differs(configs["default"], configs["recipe"]):
         yield reject("recipe", "it is the default: a recipe that changes nothing is no contribution")
-    found = effect.measured(dossier.subject, dossier.exits, dossier.numbers)
+    found = effect.measured(dossier.subject, dossier.exits, dossier.results)
     if dossier.exits.get("build-recipe") == 0 and found is None:
         yield reject("recipe", "its difference from the default has no measured effect")
     if found != stated.effect:
         yield reject("recipe", "the effect that is claimed is not the one of the evidence")
+
+
+def _proofs(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
+    """A recipe claims no proof but those that it is shipped with, and takes nobody else's name."""
+    shipped = recipes.recipes().get(recipe.name)
+    known = () if shipped is None else shipped.proven
+    for proof in recipe.proven:
+        if proof not in known:
+            yield reject("recipe", f"it claims {proof.goal} on {proof.target}; what proves that is the evidence here")
+    if shipped is not None and any(getattr(shipped, part) != getattr(recipe, part) for part in _PARTS):
+        yield changes("recipe", f"another recipe `{recipe.name}` is shipped; give it another name")
+
+
+_PARTS = ("export", "build", "inputs")
+"""What of a recipe decides what commands do."""
 
 
 def _config(dossier: Dossier, step: Step) -> Mapping[str, Any]:
@@ -449,7 +221,7 @@ def _config(dossier: Dossier, step: Step) -> Mapping[str, Any]:
 
 def _specs_file(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
     path = dossier.folder / SPECS_FILE
-    there = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    there = files.read(path, lambda value: value) if path.is_file() else {}
     if there != recipe.export.input_specs:
         yield reject("recipe", f"`{SPECS_FILE}` is not what the recipe says")
 
@@ -465,8 +237,9 @@ def _probe(dossier: Dossier) -> Iterator[Item]:
     if told != (stated.probe.answer, stated.probe.sentence, stated.probe.obstacles, stated.probe.covered):
         yield reject("probe", "the probe said something else")
     about = result["model"]
-    same = (about["digest"], about["family"], tuple(about["parts"]), about["exported"])
-    if same != (stated.model.digest, stated.model.family, stated.model.parts, stated.model.exported):
+    named = (about["digest"], about["family"], about["task"], tuple(about["parts"]), about["exported"])
+    model = stated.model
+    if named != (model.digest, model.family, model.task, model.parts, model.exported):
         yield reject("probe", "the probe is about another model")
 
 
@@ -479,37 +252,48 @@ def _findings(dossier: Dossier) -> Iterator[Item]:
             yield reject("findings", f"{finding.id} says {finding.goal_reached}, the ladder reached {stated.reached}")
         if finding.family not in (stated.model.family, "methodology"):
             yield reject("findings", f"{finding.id} is about another family than {stated.model.family}")
+        yield from _claims(dossier, finding)
     lacking = set(stated.methodology.findings) - {f.id for f in dossier.findings}
     if stated.methodology.triggers and (lacking or not stated.methodology.findings):
         yield changes("findings", "a methodology trigger was met, and no finding says what was learnt")
 
 
-def _environment(dossier: Dossier) -> Iterator[Item]:
-    """Results carry the environment of the contribution."""
-    stated = dossier.contribution.environment
-    for name, result in dossier.results.items():
-        told = (result or {}).get("environment")
-        if not isinstance(told, dict) or not (result or {}).get("ok"):
-            continue
-        found = {"winml": told["winml"], "python": told["python"], "numpy": told["numpy"]}
-        if any(stated.get(key) != value for key, value in found.items()):
-            yield reject("environment", f"{name}: measured in another environment than the contribution says")
+def _claims(dossier: Dossier, finding: ModelFinding) -> Iterator[Item]:
+    """What was seen here was seen on this model, with this recipe and effort."""
+    stated = dossier.contribution
+    if finding.status != "observed" or finding.family == "methodology":
+        return
+    short = stated.model.digest[:19]
+    if any(short not in model for model in finding.scope.validated_on):
+        yield reject("findings", f"{finding.id} was seen on models that this contribution has no evidence of")
+    if finding.effort not in (None, stated.tiers.effort) or finding.recipe not in (None, stated.recipe):
+        yield reject("findings", f"{finding.id} is about another effort or recipe")
 
 
-CHECKS: tuple[Check, ...] = (
-    _files,
-    _evidence,
-    _complete,
-    _artifacts,
-    _inspected,
-    _numbers,
-    _scores,
-    _thresholds,
-    _precision,
-    _ladder,
-    _tiers,
-    _recipe,
-    _probe,
-    _findings,
-    _environment,
-)
+def _row(dossier: Dossier) -> Iterator[Item]:
+    """The line for the list of models says what the contribution says."""
+    stated = dossier.contribution
+    label = stated.model.family or stated.index_row.split("|")[1].strip()
+    if stated.index_row != index_row(label, stated.recipe, stated.targets, stated.precision, stated.reached):
+        yield reject("row", "the line for the list of models says something else than the contribution")
+
+
+CHECKS: dict[str, Check] = {
+    "files": whole.every_file,
+    "evidence": whole.every_command,
+    "complete": whole.complete,
+    "artifacts": whole.artifacts,
+    "environment": whole.environment,
+    "numbers": _numbers,
+    "times": _times,
+    "outputs": _kept,
+    "scores": _scores,
+    "thresholds": _thresholds,
+    "precision": _precision,
+    "ladder": _ladder,
+    "tiers": _tiers,
+    "recipe": _recipe,
+    "probe": _probe,
+    "findings": _findings,
+    "row": _row,
+}

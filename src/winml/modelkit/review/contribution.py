@@ -83,9 +83,28 @@ def _parts(value: Any, where: str) -> tuple[str, ...]:
     return found
 
 
+def _steps(value: Any, where: str) -> tuple[str, ...]:
+    """Names of commands, which are names of files too."""
+    found = names(value, where)
+    for name in found:
+        if not re.fullmatch(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", name):
+            raise RequestError(f"`{where}` must be names of commands but got {name!r}")
+    return found
+
+
+def _targets(value: Any, where: str) -> tuple[str, ...]:
+    found = names(value, where)
+    for name in found:
+        if not re.fullmatch(r"\w+(/\w+)?", name, re.ASCII):
+            raise RequestError(f"`{where}` must be targets, as `qnn/npu`, but got {name!r}")
+    if not found:
+        raise RequestError(f"`{where}` must name at least one target")
+    return found
+
+
 def _data_file(value: Any, where: str) -> str:
     word = text(value, where)
-    if not re.fullmatch(r"data/[^/\\]+", word):
+    if not re.fullmatch(r"data/[^/\\]+", word) or word.endswith(("/.", "/..")):
         raise RequestError(f"`{where}` must be a file in `data` but got {value!r}")
     return word
 
@@ -151,7 +170,7 @@ class Contribution:
     model: Model = key(section(Model))
     tiers: Tiers = key(section(Tiers))
     reached: str | None = key(optional(choice(*GOALS)))
-    targets: tuple[str, ...] = key(names)
+    targets: tuple[str, ...] = key(_targets)
     precision: str = key(text)
     cosine: float = key(number(0, 1))
     """Least cosine with the reference that the precision asks for."""
@@ -161,7 +180,7 @@ class Contribution:
     levels: dict[str, tuple[str, ...]] = key(_levels)
     numbers: dict[str, dict[str, float]] = key(_numbers)
     """By command."""
-    steps: tuple[str, ...] = key(names)
+    steps: tuple[str, ...] = key(_steps)
     """The commands that were run, in their order."""
     recipe: str | None = key(optional(text))
     """Name of the recipe in recipe.json."""
@@ -181,7 +200,9 @@ class Contribution:
 
 def contribution_from_json(value: Any) -> Contribution:
     """The contribution in a JSON value; an error names the first key that does not fit."""
-    found = sections.read(Contribution, value, "")
-    if not found.targets:
-        raise RequestError("`targets` must name at least one target")
-    return found
+    return sections.read(Contribution, value, "")
+
+
+def index_row(label: str, recipe: str | None, targets: tuple[str, ...], precision: str, reached: str | None) -> str:
+    """The line for the list of models."""
+    return f"| {label} | {recipe or 'none'} | {', '.join(targets)} | {precision} | {reached or 'none'} |"

@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit.bench import summary
 from winml.modelkit.core.measurement import Measurement, round_from_json
+from winml.modelkit.review import times
 
 Json = Mapping[str, Any]
 Numbers = dict[str, float]
@@ -73,9 +74,19 @@ def _metric(result: Json) -> Numbers:
     return {} if value is None else {"metric": float(value), "samples": float(result["metrics"][name]["n"])}
 
 
+def _compare(result: Json) -> Numbers:
+    """The gain with its interval; none for what was told without measuring."""
+    made = times.verdict(result)
+    if made["interval_pct"] is None:
+        return {}
+    low, high = made["interval_pct"]
+    return {"gain_pct": made["gain_pct"], "low_pct": low, "high_pct": high, "rounds": float(made["rounds"])}
+
+
 _OF: dict[str, Callable[[Json], Numbers]] = {
     "perf": _perf,
     "export": _export,
+    "compare": _compare,
     "parity": _parity,
     "inspect": _inspect,
     "metric": _metric,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ SCHEMA = "winml/evidence/1"
 FOLDER = "evidence"
 MODEL = "{model}"
 """Stands for the model in the words of a command; where it lies differs from machine to machine."""
+
+MOMENT = "%Y-%m-%dT%H:%M:%SZ"
+"""A moment in UTC, to the second."""
 
 _EXITS: dict[int, RungVerdict] = {0: "PASS", 1: "FAIL", 2: "CLI-BLOCKED", 3: "HOST-BLOCKED", 5: "FAIL", 6: "FAIL"}
 
@@ -53,6 +57,21 @@ def error_of(result: Mapping[str, Any] | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, RecursionError)
+"""What reading evidence raises that has another form than our commands give it."""
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two JSON values are equal but for the last digits of their numbers."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, float) and isinstance(second, int | float):
+        return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(first == second)
+
+
 def _schema(value: Any, where: str) -> str:
     if value != SCHEMA:
         raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
@@ -68,7 +87,11 @@ def _word_list(value: Any, where: str) -> tuple[str, ...]:
 def moment(value: Any, where: str) -> str:
     """A moment in UTC, to the second."""
     word = text(value, where)
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z", word):
+    try:
+        found = datetime.strptime(word, MOMENT).replace(tzinfo=UTC)
+    except ValueError:
+        found = None
+    if found is None or found.strftime(MOMENT) != word:
         raise RequestError(f"`{where}` must be a moment, as 2026-11-16T04:12:00Z, but got {value!r}")
     return word
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import GOALS, Goal
-from winml.modelkit.review.evidence import MODEL
+from winml.modelkit.review.evidence import MODEL, below
 
 WHOLE = "model"
 """The part of a model that is not taken apart."""
@@ -16,6 +17,8 @@ SPECS_FILE = "input-specs.json"
 DEFAULT = "artifacts/default"
 BUILT = "artifacts/recipe"
 EXPORTED = "artifacts/export"
+_WRITING = ("-o", "--save-outputs")
+"""Options that name what a command writes."""
 SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
 
 
@@ -58,6 +61,21 @@ class Step:
     part: str
     target: str
     words: tuple[str, ...]
+
+
+def inspect_step(name: str, part: str) -> str:
+    """The command that inspects the default's or the recipe's artifact of a part."""
+    return _named("inspect", name, part)
+
+
+def input_step(part: str) -> str:
+    """The command that makes what a part is measured with."""
+    return _named("input", part)
+
+
+def compare_step(part: str) -> str:
+    """The command that compares the time of a part with the default's."""
+    return _named("compare", part)
 
 
 def _folder(root: str, subject: Subject, part: str) -> str:
@@ -105,7 +123,7 @@ def _configs(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[St
 def _inspected(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
     for part in subject.part_names:
         words = ("inspect", "-m", _folder(root, subject, part), "--json")
-        yield Step(_named("inspect", name, part), "inspect", rung, part, subject.targets[0], words)
+        yield Step(inspect_step(name, part), "inspect", rung, part, subject.targets[0], words)
 
 
 def _built(subject: Subject) -> Iterator[Step]:
@@ -128,6 +146,11 @@ def input_file(part: str, samples: int | None) -> str:
     return f"inputs/{part}.npz" if samples is None else f"inputs/{part}-samples.npz"
 
 
+def output_file(part: str) -> str:
+    """Where the outputs of a part and of its reference lie."""
+    return f"outputs/{part}.npz"
+
+
 def _measured(subject: Subject) -> Iterator[Step]:
     for part in subject.part_names:
         yield _inputs(subject, part, "L1", None)
@@ -136,6 +159,20 @@ def _measured(subject: Subject) -> Iterator[Step]:
             given = ("--input-data", input_file(part, None), "--json")
             words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
             yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
+    if subject.recipe is not None:
+        yield from _compared(subject)
+
+
+def _compared(subject: Subject) -> Iterator[Step]:
+    """The time of the recipe's artifacts beside the default's; made only where nothing else shows an effect.
+
+    Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is asked by L2.
+    """
+    first = subject.targets[0]
+    for part in subject.part_names:
+        arms = (_folder(DEFAULT, subject, part), _folder(BUILT, subject, part))
+        how = ("--no-calibration", "--allow-different", "--input-data", input_file(part, None), "--json")
+        yield Step(compare_step(part), "compare", None, part, first, ("compare", *arms, "--target", first, *how))
 
 
 def _parity(subject: Subject) -> Iterator[Step]:
@@ -150,7 +187,8 @@ def _parity(subject: Subject) -> Iterator[Step]:
         folder = _folder(BUILT, subject, part)
         reference = f"{folder}/export.onnx" if subject.exported else MODEL
         against = ("--reference", reference, "--reference-target", "cpu")
-        given = ("--data", input_file(part, SAMPLES), "--target", first, "--json")
+        kept = ("--save-outputs", output_file(part))
+        given = ("--data", input_file(part, SAMPLES), "--target", first, *kept, "--json")
         words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
         yield Step(_named("parity", part), "parity", "L2", part, first, words)
 
@@ -163,3 +201,17 @@ def _metric(subject: Subject) -> Iterator[Step]:
     limit = () if metric.min_metric is None else ("--min-metric", str(metric.min_metric))
     words = ("eval", "-m", BUILT, "--data", metric.file, *task, *limit, "--target", subject.targets[0], "--json")
     yield Step("metric", "metric", "L3", WHOLE, subject.targets[0], words)
+
+
+def places(step: Step) -> list[str]:
+    """Where a command is told to write."""
+    return [step.words[i + 1] for i, word in enumerate(step.words) if word in _WRITING]
+
+
+def written(folder: Path, step: Step) -> Iterator[str]:
+    """Files of a contribution's folder that a command wrote."""
+    for place in places(step):
+        if (folder / place).is_file():
+            yield place
+        elif (folder / place).is_dir():
+            yield from (f"{place}/{path}" for path in below(folder / place))

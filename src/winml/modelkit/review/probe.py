@@ -69,6 +69,11 @@ class Seen:
         return self.described.get("task")
 
     @property
+    def inputs_unknown(self) -> bool:
+        """Whether the exporter cannot tell what the model takes."""
+        return self.exported and self.described.get("inputs") is None
+
+    @property
     def covered(self) -> bool | None:
         """Whether the exporter knows the class and its task; None for a model that is not exported."""
         return self.task is not None if self.exported else None
@@ -91,6 +96,7 @@ def obstacles(seen: Seen) -> list[Obstacle]:
         _value_ranges(seen),
         _external_data(seen),
         _renamed_class(seen),
+        _unknown_inputs(seen),
         _dynamic_axes(seen),
     ]
 
@@ -139,10 +145,20 @@ def _renamed_class(seen: Seen) -> Obstacle:
     return Obstacle("renamed-class", False, f"`{named}` is known")
 
 
+def _unknown_inputs(seen: Seen) -> Obstacle:
+    if not seen.exported:
+        return Obstacle("unknown-inputs", False, "an ONNX model names its inputs")
+    if seen.inputs_unknown:
+        return Obstacle(
+            "unknown-inputs", True, f"nobody has written down what it takes: {seen.described.get('reason')}"
+        )
+    return Obstacle("unknown-inputs", False, "the exporter knows its inputs")
+
+
 def _dynamic_axes(seen: Seen) -> Obstacle:
     if seen.helped is not None and seen.helped.export.dynamic_axes == ():
         return Obstacle("dynamic-axes", True, seen.helped.because)
-    if seen.exported and seen.described.get("inputs") is None:
+    if seen.inputs_unknown:
         return Obstacle("dynamic-axes", None, "the exporter does not know its inputs")
     axes = sorted(set(_open_axes(seen)))
     npu = [t.target for t in seen.runs if (t.target or "").endswith("/npu")]

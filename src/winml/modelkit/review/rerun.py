@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from winml.modelkit.review import derive
+from winml.modelkit.review import derive, times
 from winml.modelkit.review.plan import Step
 
 Json = Mapping[str, Any]
@@ -65,6 +65,20 @@ def _perf(claimed: Json, again: Json, same_machine: bool) -> Iterator[str]:
         yield f"a run takes {second:.3f} ms of CPU time, not {first:.3f}: more than a factor of {FACTOR:g}"
 
 
+def _compare(claimed: Json, again: Json, same_machine: bool) -> Iterator[str]:
+    """A gain has to show again wherever it is reviewed; how large it is, on the same machine."""
+    first, second = (times.pace(result) for result in (claimed, again))
+    if second != first and (first == "faster" or second == "slower"):
+        yield f"{times.told('a run', again)}; `{first}` was claimed"
+    numbers = [derive.numbers("compare", result) for result in (claimed, again)]
+    if not same_machine or first != "faster" or not all(numbers):
+        return
+    said, now = numbers
+    apart = said["low_pct"] > now["high_pct"] or now["low_pct"] > said["high_pct"]
+    if apart and not said["gain_pct"] / FACTOR <= now["gain_pct"] <= said["gain_pct"] * FACTOR:
+        yield f"it takes {now['gain_pct']:.1f} % less time than the default, not {said['gain_pct']:.1f} %"
+
+
 def _parity(claimed: Json, again: Json, same_machine: bool) -> Iterator[str]:
     first, second = (derive.numbers("parity", result) for result in (claimed, again))
     if abs(first["cosine"] - second["cosine"]) > COSINE_MARGIN:
@@ -96,6 +110,7 @@ _BY_PURPOSE: dict[str, Callable[[Json, Json, bool], Iterator[str]]] = {
     "config": _config,
     "inspect": _inspect,
     "perf": _perf,
+    "compare": _compare,
     "parity": _parity,
     "export": _export,
     "metric": _metric,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatch
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 
 from winml.modelkit.core.support import Effort, Outcome
 
 _EXPORT = "src/winml/modelkit/stages/export/"
-_KNOWLEDGE = ("src/winml/modelkit/knowledge/gaps/*.json", "docs/*.md")
+_DATA = "src/winml/modelkit/knowledge/"
+_KNOWLEDGE = (f"{_DATA}gaps/*.json", "docs/*.md")
 
 ALLOWED: dict[Effort, tuple[str, ...]] = {
     "L0": (),
@@ -18,14 +20,55 @@ ALLOWED: dict[Effort, tuple[str, ...]] = {
 }
 """Patterns of paths besides the recipe and the findings, which every contribution brings."""
 
-NEVER = ("skills/*", ".github/*", "pyproject.toml", "constraints.txt")
+BROUGHT = (
+    f"{_DATA}recipes/*.json",
+    f"{_DATA}models/*.json",
+    f"{_DATA}methodology.json",
+    f"{_DATA}catalog.json",
+    "docs/*.md",
+    "CHANGELOG.md",
+)
+"""Where the recipe, the findings and the words about them go in the repository, whatever the effort."""
+
+NEVER = (
+    "skills/*",
+    ".github/*",
+    "pyproject.toml",
+    "constraints.txt",
+    "Makefile",
+    "scripts/*",
+    "src/winml/modelkit/review/*",
+    "tests/review/*",
+    "tests/conftest.py",
+)
 """Skills go by their own lane, and nobody changes how the project is checked along with a model."""
+
+
+def _fits(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def outside(paths: tuple[str, ...], effort: Effort) -> list[str]:
     """The paths that an effort does not allow."""
-    allowed = ALLOWED[effort]
-    return [p for p in paths if any(fnmatch(p, n) for n in NEVER) or not any(fnmatch(p, a) for a in allowed)]
+    return [p for p in paths if _fits(p, NEVER) or not _fits(p, ALLOWED[effort])]
+
+
+def wrong_change(
+    changed: Mapping[str, str | None], effort: Effort, *, own: str | None, code: Mapping[str, str]
+) -> Iterator[str]:
+    """What a change of the repository holds that the contribution does not; `own` is its folder there.
+
+    `changed` and `code` are digests by path: at the head of the change, and as the contribution brings them.
+    """
+    for path, found in changed.items():
+        if (own is not None and path.startswith(f"{own}/")) or _fits(path, BROUGHT):
+            continue
+        if outside((path,), effort):
+            yield f"effort {effort} does not change `{path}`, and the repository does"
+        elif path not in code:
+            yield f"the repository changes `{path}`, and the contribution does not bring it"
+        elif found != code[path]:
+            yield f"`{path}` is another file in the repository than in the contribution"
 
 
 def wrong_tiers(effort: Effort, outcome: Outcome, *, code: tuple[str, ...], template: str | None, recipe: bool,

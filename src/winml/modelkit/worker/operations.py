@@ -30,9 +30,11 @@ OPERATIONS: dict[str, str] = {
     "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",
     "review.inputs": "winml.modelkit.review.inputs:write",
+    "review.outputs": "winml.modelkit.review.outputs:check",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.stages.export.stage:run",
+    "stages.forward": "winml.modelkit.stages.export.forward:forward",
     "stages.optimize": "winml.modelkit.stages.optimize.stage:run",
     "stages.quantize": "winml.modelkit.stages.quantize.stage:run",
 }

@@ -75,6 +75,11 @@ _AT_LEAST_1 = click.IntRange(min=1)
 )
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--save-outputs",
+    metavar="FILE.npz",
+    help="Also keep the outputs of the model and its reference; of large ones values chosen by a seed.",
+)
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option(
     "--timeout",
@@ -131,6 +136,7 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         strict_ep=given["strict_ep"],
+        save_outputs=given["save_outputs"],
         timeout_s=given["timeout"],
     )
 

@@ -132,17 +132,19 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 )
 @click.argument("folder")
 @click.option("-m", "--model", metavar="MODEL", help="Where the model lies (default: where the contribution says).")
+@click.option("--repo", metavar="DIR", help="The repository that it changes (default: the one that it lies in).")
+@click.option("--base", metavar="REF", help="What the change branched off (default: `origin/main`, or `main`).")
 @knowledge_option
 @_timeout_option
 @json_option
-def review(folder: str, model: str | None, knowledge: str | None, timeout: float | None, as_json: bool) -> None:
+def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.app.support_review import ReviewRequest
     from winml.modelkit.app.support_review import review as run_review
     from winml.modelkit.core.errors import ModelkitError
     from winml.modelkit.render.support import review_text
 
     try:
-        result = run_review(ReviewRequest(folder, model, knowledge, timeout), _tell)
+        result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _tell)
     except ModelkitError as error:
         if not as_json and "verdict" in error.details:
             console.data(review_text(error.details))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from winml.modelkit.core.config import InputSection
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.stages.export import families
 from winml.modelkit.stages.export.families import WHOLE, Family
@@ -39,6 +39,15 @@ def inputs_of(folder: ModelFolder, family: Family, task: str, part: str = WHOLE)
         known = sorted({WHOLE, *families.parts_of(family, task)})
         raise RequestError(f"the model has no part `{part}` for {task}", hint=did_you_mean(part, known))
     return tuple(makers[part](folder, family))
+
+
+def usual(folder: ModelFolder, name: str) -> InputSection | None:
+    """What an input of this name is in nearly every model; None when nobody knows, or the config says too little."""
+    make = _USUAL.get(name)
+    try:
+        return None if make is None else make(folder)
+    except ModelFileError:
+        return None
 
 
 def longest(folder: ModelFolder) -> int | None:
@@ -77,6 +86,22 @@ def _image(folder: ModelFolder, batch: str = "batch") -> InputSection:
 def _features(folder: ModelFolder) -> InputSection:
     frames = 2 * folder.whole("max_source_positions", otherwise=1500)
     return InputSection("input_features", "float32", ("batch", folder.whole("num_mel_bins", otherwise=80), frames))
+
+
+def _token_types(folder: ModelFolder) -> InputSection:
+    kinds = folder.whole("type_vocab_size", otherwise=2)
+    return InputSection("token_type_ids", "int64", ("batch", "sequence"), 0, max(0, kinds - 1))
+
+
+_USUAL: dict[str, Callable[[ModelFolder], InputSection]] = {
+    "input_ids": lambda folder: _words(folder, "input_ids", "batch", "sequence"),
+    "attention_mask": lambda folder: _mask("attention_mask", "batch", "sequence"),
+    "token_type_ids": _token_types,
+    "decoder_input_ids": lambda folder: _words(folder, "decoder_input_ids", "batch", "decoder_sequence"),
+    "pixel_values": _image,
+    "input_values": lambda folder: InputSection("input_values", "float32", ("batch", "samples")),
+    "input_features": _features,
+}
 
 
 def _source(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
