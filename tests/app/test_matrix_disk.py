@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from winml.modelkit.app import matrix_disk
 from winml.modelkit.app.matrix_disk import Disk, Pins, bytes_in
 from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import COMBOS, Cell, plan
@@ -104,3 +106,21 @@ def test_without_a_limit_there_is_always_room(tmp_path: Path, cache: Cache) -> N
     disk.free()
     assert disk.has_room(9)
     assert not disk.is_full()
+
+
+def test_the_disk_is_measured_when_the_limit_may_be_near_and_not_for_every_cell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Cache
+) -> None:
+    measured: list[int] = []
+    monkeypatch.setattr(matrix_disk, "bytes_in", lambda *folders: measured.append(bytes_in(*folders)) or measured[-1])
+    disk = Disk(cache, tmp_path, limit=1000, guess=10)
+    for _ in range(100):
+        assert disk.has_room(1)
+        disk.built(replace(_built(), bytes=10))
+    assert measured == [0]
+    assert disk.has_room(1)  # all of them may be there still, so it is looked: they have been published
+    (tmp_path / "log").write_bytes(b"x" * 995)
+    for _ in range(100):
+        disk.built(replace(_built(), bytes=10))
+    assert not disk.has_room(1)
+    assert measured == [0, 0, 995]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -10,8 +11,9 @@ import pytest
 import model_zoo
 from feed_zoo import StandInAz, quiet
 from winml.modelkit.app import staged_job
-from winml.modelkit.app.staging import PACKAGE, Inputs, Staging, staged_argv
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.app.staging import PACKAGE, Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.dispatch.base import Result
 from winml.modelkit.feed.base import NotPublished
 from winml.modelkit.feed.content import FeedDamaged, scan
 from winml.modelkit.feed.folder import FolderFeed
@@ -104,3 +106,28 @@ def test_a_job_that_cannot_get_its_inputs_says_so_as_its_answer(
     answer = json.loads(capsys.readouterr().out)
     assert answer["digest"] is None
     assert "all machines of a cluster must reach the same feed" in json.loads(answer["output"])["error"]["hint"]
+
+
+def test_runs_in_different_folders_stage_apart_and_one_that_goes_on_finds_its_own(tmp_path: Path) -> None:
+    assert stamp_of(tmp_path / "a") == stamp_of(tmp_path / "a")
+    feed = FolderFeed.at(f"folder:{tmp_path / 'feed'}")
+    first, second = (Staging(feed, stamp_of(tmp_path / name)) for name in ("a", "b"))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.bin").write_bytes(b"a")
+    name = first.put(scan(tmp_path / "in"))
+    second.put(scan(tmp_path / "in"))
+    first.clear()
+    second.get(name, tmp_path / "out")
+    assert (tmp_path / "out" / "a.bin").read_bytes() == b"a"
+
+
+def test_a_node_that_cannot_reach_the_feed_is_named_and_is_no_failure_of_its_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = Staging(FolderFeed.at(f"folder:{tmp_path / 'not-mounted'}"), "a1")
+    argv = staged_argv(nowhere, ["build", "-m", {"input": "sha256:" + "1" * 64, "path": "m.onnx"}])
+    assert staged_job.main(argv[-1]) == 3
+    result = Result("cell", "failed", 3, capsys.readouterr().out, "", 1.0, node="npu")
+    with pytest.raises(UnavailableError, match="node npu: no feed in folder"):
+        answer_of(result)
+    assert answer_of(replace(result, output="")) == {}

@@ -11,7 +11,9 @@ import pytest
 from cluster_zoo import ClusterHere, gone
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.dispatch import dask_node
 from winml.modelkit.dispatch.base import PYTHON, Job, Result
+from winml.modelkit.dispatch.cluster import Node
 from winml.modelkit.dispatch.dask_cluster import DaskCluster
 
 pytestmark = [pytest.mark.dask, pytest.mark.xdist_group("cluster")]
@@ -46,6 +48,20 @@ def test_a_node_of_another_version_is_not_let_in_and_neither_is_a_name_that_is_t
             here.join_with(name, 1, {}, winml=winml)
 
 
+def test_a_name_that_is_taken_in_the_very_moment_is_refused_by_the_scheduler(
+    two_jobs_and_an_npu: ClusterHere, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(dask_node, "_look_around", lambda cluster, node: None)
+    monkeypatch.setattr(dask_node, "_here", None)
+    with pytest.raises(UnavailableError, match="refused node `npu-box`.*name taken"):
+        dask_node.join(
+            two_jobs_and_an_npu.cluster,
+            Node("npu-box", "here", __version__, 1, {}, (), {}),
+            tmp_path / "notes",
+            lambda event: None,
+        )
+
+
 def test_a_job_whose_node_stays_away_is_lost_and_the_others_go_on(
     two_jobs_and_an_npu: ClusterHere, tmp_path: Path
 ) -> None:
@@ -68,4 +84,5 @@ def test_a_job_whose_node_stays_away_is_lost_and_the_others_go_on(
             executor.check(Job("again", (), {"tpu": 1}))
     passing.start()  # a node ends what one that was killed has left running
     assert gone(int(started.read_text()))
+    assert not list((here.folder / "passing" / "work").glob("winml-job-*"))  # and its files
     passing.stop()  # the cluster is that of other tests too

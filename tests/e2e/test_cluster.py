@@ -108,11 +108,24 @@ def test_a_build_that_fails_is_not_tried_elsewhere_and_what_no_node_has_is_refus
     cluster: ClusterHere, user: User, zoo: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"not a model")
-    words = ("-m", tmp_path / "broken.onnx", "-m", zoo / "relu.onnx", "--targets", "cpu,vitisai/npu", "--compile")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "data").symlink_to(zoo)
+    words = (
+        "-m",
+        tmp_path / "broken.onnx",
+        "-m",
+        tmp_path / "linked",
+        "-m",
+        zoo / "relu.onnx",
+        "--targets",
+        "cpu,vitisai/npu",
+        "--compile",
+    )
     value = user.run(*words, code=6)
     errors = {(row["hf_id"], row["combo"]): row["error"] for row in value["cells"]}
     assert errors["relu", "mlas_cpu"] is None
     assert "broken.onnx" in errors["broken", "mlas_cpu"]
+    assert "is a link to a folder" in errors["linked", "mlas_cpu"]
     assert "needs 1 of `vitisai/npu`, and no node has that; nodes: build-box: " in errors["relu", "vitisai_npu"]
     tried = [cell for node in cluster.nodes.values() for cell, what in jobs_in(node.text) if what == "running"]
     assert tried.count("0.0.0-a1-mlas-cpu-broken") == 1
@@ -162,6 +175,7 @@ def test_models_are_searched_on_nodes_that_run_nothing_else(cluster: ClusterHere
     away = ("--cluster", cluster.cluster, "--staging", tmp_path / "feed", "-o", tmp_path / "out", "--json")
     words = ("autoconfig", "--models", tmp_path / "list.txt", "--objective", "size", "--max-discards", "1")
     assert "`measuring` and 1 of `qnn/npu`" in failed(winml(*words, "--target", "qnn/npu", *away), 3)
+    assert not (tmp_path / "feed" / "packages").exists()  # nothing is staged for what cannot be
     result = winml(*words, "--target", "cpu", "--resume", *away)
     assert result.returncode == 6, result.stderr
     found, broken = valid_models(result.stdout)
@@ -211,5 +225,6 @@ def test_requests_that_make_no_sense_are_refused_at_once(tmp_path: Path) -> None
     assert "not a cluster" in failed(winml(*run, "--cluster", "10.0.0.5:8786", "--feed", tmp_path / "f"), 2)
     assert "needs a feed" in failed(winml(*run, "--cluster", "dask://127.0.0.1:1"), 2)
     assert "`--jobs` is about this machine" in winml(*run, "--cluster", "dask://127.0.0.1:1", "--jobs", "2").stderr
+    assert "about a node that joins" in winml("node", "--cluster", "dask://127.0.0.1:1", "--list", "--jobs", "2").stderr
     assert "whoever reaches a scheduler" in failed(winml("node", "--scheduler", "--cluster", "dask://0.0.0.0:8786"), 2)
     assert not (tmp_path / "out").exists()

@@ -114,3 +114,12 @@ def test_a_plain_path_is_a_folder_and_other_schemes_are_unknown(tmp_path: Path) 
             open_feed(address)
     with pytest.raises(RequestError, match="names no folder"):
         open_feed("folder:")
+
+
+def test_a_version_that_somebody_else_deletes_meanwhile_does_not_stop_a_deletion(tmp_path: Path) -> None:
+    feed = _feed(tmp_path)
+    feed.publish("m", "0.0.0-1-m", scan(filled(tmp_path / "a", model=b"m")), quiet)
+    # Listed and not there any more when it is read, as in the moment after another deletion.
+    (feed.root / "packages" / "m" / "0.0.0-2-m.json").symlink_to(tmp_path / "gone")
+    feed.delete("m", "0.0.0-1-m")
+    assert feed.find("m", "0.0.0-1-m") is None

@@ -168,3 +168,14 @@ def test_a_cell_whose_device_is_in_use_lets_others_pass_unless_all_have_to_wait(
     taken = [waiting.take([on_npu], {"a", "b", "c"}) for _ in range(len(waiting))]
     assert [cell.compile for cell in taken] == [False, False, False, True, True]
     assert [cell.model.name for cell in taken] == ["a", "b", "c", "b", "c"]
+
+
+def test_a_cell_that_fails_before_there_is_a_job_does_not_stop_the_others() -> None:
+    world, todo = World(), cells("a", "b")
+
+    def job(cell: Cell) -> Job | Build:
+        return Job(cell.version, ("x",)) if cell.model.name == "b" else Build("failed", "load", 0.0, "t")
+
+    Loop(Tools(world, job, world.accept, None, world.record, world, lambda _: None), Waiting(todo)).run()
+    assert world.submitted == [cell.version for cell in todo[2:]]
+    assert sorted(world.recorded) == sorted((cell.version, "ok" if cell in todo[2:] else "failed") for cell in todo)

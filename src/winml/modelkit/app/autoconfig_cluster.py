@@ -1,24 +1,25 @@
 """Searches of several models on the nodes of a cluster.
 
 A search runs as a whole on one node that runs nothing else: both arms of every verdict are measured on one machine. A
-search whose node went away begins again elsewhere, for measurements of two machines must not meet in one journal.
+search whose node went away begins again, for measurements of two machines must not meet in one journal.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
+import os
+import re
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
-from winml.modelkit.app.staging import Inputs, Staging, staged_argv
+from winml.modelkit.app.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
@@ -73,16 +74,14 @@ def searched(
     if not waiting:
         return
     with closing(open_feed(away.staging)) as feed:
-        staging = Staging(feed, _stamp(next(iter(waiting.values())).folder.parent))
+        staging = Staging(feed, stamp_of(next(iter(waiting.values())).folder.parent))
         staging.check()
         with DaskCluster(away.cluster) as executor:
             notes += clusters.shared_machines(executor.nodes)
-            _submit(executor, staging, waiting, _Command(away.words, needs, each.limits.budget_s), on_event)
-            while waiting:
-                result = executor.wait(_POLL_S)
-                if result is not None:
-                    yield _ended(waiting.pop(result.job), result, staging)
-            notes += [f"node {name} went away; what it was at began again elsewhere" for name in executor.gone]
+            jobs = _Jobs(executor, staging, away.words, needs, each.limits.budget_s)
+            executor.check(jobs.described(next(iter(waiting.values()))))
+            yield from _rows(jobs, waiting, on_event)
+            notes += [f"node {name} went away; what it was at began again" for name in executor.gone]
         notes += staging.clear()
 
 
@@ -98,11 +97,6 @@ def _needs(targets: Iterable[str | None]) -> dict[str, int]:
             )
         found[str(Target(asked.ep.name, asked.device or asked.ep.devices[0]))] = 1
     return found
-
-
-def _stamp(root: Path) -> str:
-    """The name of a sweep in the staging area: the same when it is gone on with."""
-    return f"sweep{hashlib.sha256(f'{platform.node()} {root}'.encode()).hexdigest()[:16]}"
 
 
 def _read(search: Search) -> dict[str, Any] | None:
@@ -121,32 +115,60 @@ def _read(search: Search) -> dict[str, Any] | None:
     return row(search, result, result.get("node"))
 
 
-@dataclass(frozen=True)
-class _Command:
-    """What all searches of a sweep have in common."""
+class _Jobs:
+    """The jobs of a sweep: all take the same, and no more are given away than nodes can take at once."""
 
-    words: tuple[str, ...]
-    needs: dict[str, int]
-    budget_s: float
+    def __init__(
+        self, executor: DaskCluster, staging: Staging, words: tuple[str, ...], needs: dict[str, int], budget_s: float
+    ) -> None:
+        self.executor = executor
+        self.staging = staging
+        self._words = words
+        self._needs = needs
+        self._timeout_s = 2 * budget_s + _SPARE_S
+        self._inputs = Inputs(staging)
+
+    def described(self, search: Search) -> Job:
+        """What the job of a search takes; nothing is made ready for it."""
+        return Job(search.id, (), self._needs, timeout_s=self._timeout_s, retries=1)
+
+    def has_room(self, running: int, search: Search) -> bool:
+        """Whether a node is free; when they are all away one search is given away, so that it notices."""
+        job = self.described(search)
+        return running < max(1, sum(node.can_run(job) for node in self.executor.nodes))
+
+    def submit(self, search: Search) -> None:
+        words = self._inputs.words(["autoconfig", "-m", str(search.model), *self._words])
+        self.executor.submit(replace(self.described(search), argv=staged_argv(self.staging, words)))
 
 
-def _submit(
-    executor: DaskCluster, staging: Staging, waiting: dict[str, Search], each: _Command, on_event: OnEvent
-) -> None:
-    inputs = Inputs(staging)
-    for number, search in enumerate(waiting.values(), 1):
-        words = inputs.words(["autoconfig", "-m", str(search.model), *each.words])
-        timeout_s = 2 * each.budget_s + _SPARE_S
-        executor.submit(Job(search.id, staged_argv(staging, words), each.needs, timeout_s=timeout_s, retries=1))
-        on_event({"event": "model", "model": str(search.model), "number": number, "total": len(waiting)})
+def _rows(jobs: _Jobs, searches: dict[str, Search], on_event: OnEvent) -> Iterator[dict[str, Any]]:
+    """The rows of searches as they end on nodes; a model whose files cannot travel fails alone."""
+    waiting = deque(searches.values())
+    running: set[str] = set()
+    while waiting or running:
+        while waiting and jobs.has_room(len(running), waiting[0]):
+            search = waiting.popleft()
+            number = len(searches) - len(waiting)
+            on_event({"event": "model", "model": str(search.model), "number": number, "total": len(searches)})
+            try:
+                jobs.submit(search)
+            except (RunFailedError, RequestError) as error:
+                yield failed(search, error.to_json(), None)
+                continue
+            running.add(search.id)
+        result = jobs.executor.wait(_POLL_S) if running else None
+        if result is not None:
+            running.remove(result.job)
+            yield _ended(searches[result.job], result, jobs.staging)
 
 
 def _ended(search: Search, result: Result, staging: Staging) -> dict[str, Any]:
     """The row of a search that has ended on a node; its folder is brought here when it came to a result."""
+    said = answer_of(result)
     try:
-        said = json.loads(result.output)
-        value: dict[str, Any] = json.loads(said["output"])
-    except ValueError:
+        value: dict[str, Any] = json.loads(said.get("output", ""))
+    except ValueError:  # it was ended before it came to an answer
         value = {}
     if not value.get("ok"):
         return failed(search, value.get("error") or RunFailedError(_last_words(result)).to_json(), result.node)
@@ -162,12 +184,25 @@ def _bring(digest: str, search: Search, staging: Staging, result: Result) -> Non
     temporary = atomic.temporary_name(search.folder.parent)
     try:
         staging.get(digest, temporary)
-        value = json.loads((temporary / RESULT).read_bytes())
+        value = at_home(json.loads((temporary / RESULT).read_bytes()), search)
         value |= {"node": result.node, "node_environment": dict(result.environment)}
         atomic.write_bytes(temporary / RESULT, json.dumps(value, indent=2).encode())
         temporary.rename(search.folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def at_home(value: dict[str, Any], search: Search) -> dict[str, Any]:
+    """A result whose paths are those of this machine, whatever system its node has."""
+
+    def moved(text: str) -> str:
+        return re.sub(re.escape(value["folder"]) + r"[\\/]", lambda _: f"{search.folder}{os.sep}", text)
+
+    best = value["champion"]
+    if best is not None and best.get("folder"):
+        best = {**best, "folder": moved(best["folder"])}
+    paths = {"model": str(search.model), "folder": str(search.folder), "champion": best, "next": moved(value["next"])}
+    return {**value, **paths}
 
 
 def _last_words(result: Result) -> str:

@@ -159,7 +159,7 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
         feed = None if request.feed is None else opened.enter_context(closing(open_feed(request.feed)))
         # Asked before anything is written: a run that cannot begin leaves nothing behind.
         notes, there = _asked(request, feed, cells, replayed(records))
-        remote = _remote(request, feed, cells[0].run_stamp, opened)
+        remote = _remote(request, feed, folder.path, opened)
         folder.path.mkdir(exist_ok=True)
         journal = opened.enter_context(Journal(folder.journal))
         if journal.replay.records != records:
@@ -169,7 +169,7 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
         return matrix.carry_out(there, matrix.place(remote))
 
 
-def _remote(request: RunRequest, feed: Feed | None, stamp: str, opened: ExitStack) -> Remote | None:
+def _remote(request: RunRequest, feed: Feed | None, folder: Path, opened: ExitStack) -> Remote | None:
     """The cluster of a run, open; None when it builds on this machine."""
     if request.cluster is None:
         return None
@@ -177,7 +177,7 @@ def _remote(request: RunRequest, feed: Feed | None, stamp: str, opened: ExitStac
         feed = opened.enter_context(closing(open_feed(request.staging)))
     if feed is None:
         raise RequestError("`--cluster` needs a feed that all nodes reach", hint="give `--feed` or `--staging`")
-    return opened.enter_context(opened_cluster(request.cluster, feed, stamp))
+    return opened.enter_context(opened_cluster(request.cluster, feed, folder))
 
 
 def _stamp(request: RunRequest, folder: MatrixFolder, records: Records) -> str:
@@ -258,7 +258,6 @@ class Run:
         self._started = time.monotonic()
         self._sent: list[int | None] = []
         self._disk = Disk(self._cache, folder.path, limit=request.max_disk, guess=_guess(cells))
-        self._in_use = Paced(self._disk.in_use)
         self._results = Paced(lambda: folder.write_results(cells, self._states, self._address))
         self._place: Place | None = None
         self.notes = _plan_notes(cells, request.plan)
@@ -392,7 +391,7 @@ class Run:
             run_stamp=self._cells[0].run_stamp,
             feed=self._address,
             cells=tuple(cell.to_json() for cell in self._cells),
-            jobs=self._request.jobs,
+            jobs=self._slots,
             max_disk=self._request.max_disk,
             keep_local=self._request.keep_local,
             cluster=None if self._request.cluster is None else str(self._request.cluster),
@@ -402,12 +401,15 @@ class Run:
     def _row(self, cell: Cell) -> dict[str, Any]:
         return row(cell.to_json(), self._state(cell), self._address)
 
+    @property
+    def _slots(self) -> int:
+        return self._request.jobs if self._place is None else self._place.executor.slots
+
     def _progress(self) -> dict[str, Any]:
-        slots = self._request.jobs if self._place is None else self._place.executor.slots
-        return self._tally.progress(slots).to_json()
+        return self._tally.progress(self._slots).to_json()
 
     def _used(self) -> dict[str, Any]:
-        return {"in_use_bytes": self._in_use(), "limit_bytes": self._disk.limit}
+        return {"in_use_bytes": self._disk.lately(), "limit_bytes": self._disk.limit}
 
     def _result(self) -> dict[str, Any]:
         return {
@@ -419,7 +421,7 @@ class Run:
             "feed": self._address,
             "cells": [self._row(cell) for cell in self._cells],
             "progress": self._progress(),
-            "disk": {"in_use_bytes": self._in_use.now(), "limit_bytes": self._disk.limit},
+            "disk": {"in_use_bytes": self._disk.in_use(), "limit_bytes": self._disk.limit},
             "cluster": None if self._request.cluster is None else str(self._request.cluster),
             "nodes": self._nodes,
             "sent_bytes": None if None in self._sent else sum(n for n in self._sent if n is not None),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from winml.modelkit.matrix.plan import Cell
+from winml.modelkit.matrix.progress import Paced
 from winml.modelkit.matrix.state import Build, CellState
 from winml.modelkit.store.cache import Cache
 
@@ -44,18 +46,36 @@ class Disk:
         self._cell_bytes = guess
         """What a cell takes: the largest so far, before the first one a guess."""
         self._grace_s = grace_s
+        self._at_most = math.inf
+        """What was in use when it was last measured, and all that was built since; publishing makes it less."""
+        self.lately = Paced(self.in_use)
 
     def in_use(self) -> int:
-        return bytes_in(self._cache.root, self._output)
+        """What is there now; every file is looked at, so this takes longer the more there are."""
+        found = bytes_in(self._cache.root, self._output)
+        self._at_most = found
+        return found
 
     def has_room(self, cells: int) -> bool:
-        return self.limit is None or self.in_use() + cells * self._cell_bytes <= self.limit
+        if self.limit is None:
+            return True
+        if not self._fit(cells, self.limit):
+            # While others run, asking late only waits for them; alone, the answer must be that of now.
+            measure = self.in_use if cells == 1 else self.lately
+            measure()
+        return self._fit(cells, self.limit)
+
+    def _fit(self, cells: int, limit: int) -> bool:
+        return self._at_most + cells * self._cell_bytes <= limit
 
     def is_full(self) -> bool:
         return self.limit is not None and self.in_use() >= self.limit
 
     def built(self, build: Build) -> None:
         self._cell_bytes = max(self._cell_bytes, build.bytes)
+        # Copies lie in the store and in the folder; a build that failed may have left results of its first stages.
+        took = build.bytes if build.status == "ok" else self._cell_bytes
+        self._at_most += 2 * took if build.files_by == "copy" else took
 
     def free(self) -> None:
         """Collect stage results, least recently used first, until a cell fits; what is pinned stays."""

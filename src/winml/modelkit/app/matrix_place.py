@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Protocol
 
 from winml.modelkit.app import targets as machine
-from winml.modelkit.app.matrix_cells import Builder
-from winml.modelkit.app.staging import Inputs, Staging, staged_argv
-from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.app.matrix_cells import LOAD, Builder
+from winml.modelkit.app.matrix_folder import now
+from winml.modelkit.app.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.core.errors import DiskFull, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch.base import Executor, Job, Result
@@ -34,8 +35,8 @@ class Place(Protocol):
     def notes(self) -> list[str]:
         """What a user should know of the place."""
 
-    def job(self, cell: Cell) -> Job:
-        """The job that builds a cell."""
+    def job(self, cell: Cell) -> Job | Build:
+        """The job that builds a cell, or how it failed before there was one."""
 
     def accept(self, cell: Cell, result: Result) -> Build:
         """Take over what a job built, or clean up after it."""
@@ -100,9 +101,9 @@ class Remote:
 
 
 @contextmanager
-def opened(cluster: Cluster, feed: Feed, stamp: str) -> Iterator[Remote]:
+def opened(cluster: Cluster, feed: Feed, folder: Path) -> Iterator[Remote]:
     """Join a cluster as one that gives work; raises when it has no nodes that can be used, or files cannot travel."""
-    staging = Staging(feed, stamp)
+    staging = Staging(feed, stamp_of(folder))
     staging.check()
     with DaskCluster(cluster) as executor:
         yield Remote(executor, staging)
@@ -120,15 +121,18 @@ class ClusterPlace:
 
     @property
     def notes(self) -> list[str]:
-        gone = [f"node {name} went away; what it was at was started elsewhere" for name in self.executor.gone]
+        gone = [f"node {name} went away; what it was at was started again" for name in self.executor.gone]
         return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
 
-    def job(self, cell: Cell) -> Job:
-        argv = staged_argv(self._staging, self._inputs.words(self._builder.words(cell)))
-        return replace(self._builder.job(cell), argv=argv)
+    def job(self, cell: Cell) -> Job | Build:
+        try:
+            words = self._inputs.words(self._builder.words(cell))
+        except (RunFailedError, RequestError) as error:
+            return Build("failed", LOAD, 0.0, now(), error=error.message)  # files of one model that cannot travel
+        return replace(self._builder.job(cell), argv=staged_argv(self._staging, words))
 
     def accept(self, cell: Cell, result: Result) -> Build:
-        answer = _answer(result)
+        answer = answer_of(result)
         # The processes and the store it names are those of the node.
         there = replace(result, output=answer.get("output", ""), pids=())
         if result.status == "ok":
@@ -136,7 +140,10 @@ class ClusterPlace:
                 self._staging.get(answer["digest"], self._builder.staged(cell))
             except (RunFailedError, RequestError) as error:
                 there = replace(there, status="failed", log=f"{result.log}\n{error.message}", output="")
-        build = self._builder.accept(cell, there)
+        try:
+            build = self._builder.accept(cell, there)
+        except DiskFull as error:
+            raise DiskFull(f"node {result.node}: {error.message}", hint=error.hint) from error
         files_by = "feed" if build.status == "ok" else build.files_by
         return replace(build, objects=(), shared=(), files_by=files_by, node=result.node)
 
@@ -151,12 +158,3 @@ class ClusterPlace:
 
     def finished(self) -> None:
         self._left = self._staging.clear()
-
-
-def _answer(result: Result) -> dict[str, Any]:
-    """What the job on a node said; empty when it was ended before it came to that."""
-    try:
-        value: dict[str, Any] = json.loads(result.output)
-    except ValueError:
-        return {}
-    return value

@@ -18,6 +18,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import dask_link, dask_node
 from winml.modelkit.dispatch.cluster import Cluster, Node, shared_machines
 from winml.modelkit.store import atomic
+from winml.modelkit.store.cache import Cache
 
 SCHEMA = "winml/node/1"
 _FOLDER = "node"
@@ -50,8 +51,20 @@ def join(request: NodeRequest, on_event: OnEvent) -> dict[str, Any]:
     node = _node(request)
     with ExitStack() as held:
         notes = _own_folder(held)
-        jobs = dask_node.join(request.cluster, node, notes, on_event)
+        jobs = dask_node.join(request.cluster, node, notes, tidying(on_event))
     return _result("join", request.cluster, node=node.to_json(), jobs_run=jobs)
+
+
+def tidying(on_event: OnEvent) -> OnEvent:
+    """Remove what jobs that were ended left in the cache, besides telling."""
+    cache = Cache()
+
+    def told(event: dict[str, Any]) -> None:
+        cache.remove_work(event.get("pids", ()))
+        if event["event"] != "cleared":
+            on_event(event)
+
+    return told
 
 
 def _node(request: NodeRequest) -> Node:

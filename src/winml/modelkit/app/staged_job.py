@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.staging import Staging, Word
-from winml.modelkit.core.errors import ModelkitError
-from winml.modelkit.core.location import cache_root
+from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
+from winml.modelkit.core.location import JOB_VARIABLE, cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.store import digest
@@ -52,7 +52,9 @@ def forget_unused(folder: Path, now: float) -> None:
 
 
 def _winml(words: list[str]) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-m", "winml.modelkit", *words], stdout=subprocess.PIPE, check=False)
+    env = {**os.environ, JOB_VARIABLE: str(os.getpid())}
+    argv = [sys.executable, "-m", "winml.modelkit", *words]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, env=env, check=False)
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
@@ -66,11 +68,23 @@ def carried_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
     return code, {"digest": made, "output": output}
 
 
+def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
+    """The answer of a job whose files did not travel; what is wrong with this machine is wrong for every job."""
+    output = json.dumps({"ok": False, "error": error.to_json()})
+    trouble = error.to_json() if isinstance(error, UnavailableError) else None
+    return error.exit_code, {"digest": None, "output": output, "trouble": trouble}
+
+
 def main(spec: str) -> int:
     try:
         code, answer = carried_out(json.loads(spec), Path("out").absolute())
+    except OSError as error:
+        refused = of_system(error)
+        if refused is None:
+            raise
+        code, answer = _refusal(refused)
     except ModelkitError as error:
-        code, answer = error.exit_code, {"digest": None, "output": json.dumps({"ok": False, "error": error.to_json()})}
+        code, answer = _refusal(error)
     if code < 0:
         os.kill(os.getpid(), -code)  # its command was killed, so this job was
     sys.stdout.write(json.dumps(answer))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import platform
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
-from winml.modelkit.dispatch.base import PYTHON
+from winml.modelkit.dispatch.base import PYTHON, Result
 from winml.modelkit.feed.base import AlreadyThere, Feed, NotPublished, Published, Unavailable
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, scan
 from winml.modelkit.feed.names import checked_version
@@ -39,6 +41,7 @@ class Staging:
 
     feed: Feed
     stamp: str
+    """Whose it is; runs that share the stamp of their versions differ in this one."""
 
     def check(self) -> None:
         """Raise when files cannot travel this way."""
@@ -104,9 +107,16 @@ class Inputs:
 
     def _input(self, path: str) -> dict[str, str]:
         if path not in self._known:
-            tree, inside = _tree(Path(path).absolute())
+            tree, inside = self._read(Path(path).absolute())
             self._known[path] = {"input": self.staging.put(tree), "path": inside}
         return self._known[path]
+
+    @staticmethod
+    def _read(path: Path) -> tuple[Tree, str]:
+        try:
+            return _tree(path)
+        except OSError as error:
+            raise RequestError(f"`{path}` cannot be read: {error}") from error
 
 
 def _tree(path: Path) -> tuple[Tree, str]:
@@ -127,6 +137,23 @@ def _external(model: Path) -> list[Path]:
         except (RequestError, RunFailedError):
             return []
     return [Path(file) for file in answer["files"]]
+
+
+def stamp_of(folder: Path) -> str:
+    """The stamp under which the run in a folder stages: the same when it is gone on with, and no other run's."""
+    return f"r{hashlib.sha256(f'{platform.node()} {folder}'.encode()).hexdigest()[:24]}"
+
+
+def answer_of(result: Result) -> dict[str, Any]:
+    """What a job on a node said, empty when it was ended before; raises when files do not travel there at all."""
+    try:
+        answer: dict[str, Any] = json.loads(result.output)
+    except ValueError:
+        return {}
+    trouble = answer.get("trouble")
+    if trouble is not None:
+        raise UnavailableError(f"node {result.node}: {trouble['message']}", hint=trouble["hint"])
+    return answer
 
 
 def staged_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 VARIABLE = "WINML_CACHE"
 KNOWLEDGE_VARIABLE = "WINML_KNOWLEDGE"
+JOB_VARIABLE = "WINML_JOB"
+"""The process of the job on a node that a command is part of: what that was ended over is removed under its number."""
 
 
 def cache_root() -> Path:
@@ -22,6 +24,12 @@ def cache_root() -> Path:
         return Path.home() / "Library" / "Caches" / "winml"
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "winml"
+
+
+def work_owner() -> int:
+    """The number of the process that work folders in the cache are named after."""
+    given = os.environ.get(JOB_VARIABLE, "")
+    return int(given) if given.isdecimal() else os.getpid()
 
 
 def knowledge_root() -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
@@ -35,6 +37,9 @@ def security(cluster: Cluster) -> Security | None:
 
     if cluster.tls is None:
         return None
+    for name in (cluster.tls.ca, cluster.tls.cert, cluster.tls.key):
+        if not Path(name).is_file():
+            raise RequestError(f"file not found: `{name}`")
     own = {
         f"tls_{role}_{what}": value
         for role in ("client", "worker", "scheduler")
@@ -52,17 +57,36 @@ def connected(cluster: Cluster) -> Client:
     """A connection to the scheduler; raises when there is none that takes us."""
     from distributed import Client
 
+    shown = security(cluster)
     try:
-        return Client(cluster.url, security=security(cluster), timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
+        # A client that cannot be made says goodbye all the same, for twenty seconds: a greeting comes first.
+        with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            runner.run(_greeted(cluster, shown))
+        return Client(cluster.url, security=shown, timeout=CONNECT_S, set_as_default=False)
+    except Exception as error:  # whatever Dask makes of the words of a server that is no scheduler
         raise UnavailableError(
-            f"no scheduler answers at {cluster}: {_innermost(error)}",
+            f"no scheduler answers at {cluster}: {_reason(error)}",
             hint="`winml node --scheduler --cluster dask://HOST:PORT` starts one; with TLS, all need certificates of "
             "one authority",
         ) from error
 
 
-def _innermost(error: BaseException) -> str:
+async def _greeted(cluster: Cluster, shown: Security | None) -> None:
+    """Shake hands with the scheduler and leave."""
+    from distributed.comm import connect
+
+    known = {} if shown is None else shown.get_connection_args("client")
+    # Dask itself waits without end for somebody who takes the connection and says nothing.
+    async with asyncio.timeout(CONNECT_S + 1):
+        comm = await connect(cluster.url, timeout=CONNECT_S, **known)
+    await comm.close()
+
+
+def _reason(error: BaseException) -> str:
+    if type(error) is TimeoutError:
+        return f"who listens there has said nothing for {CONNECT_S:g} s"
+    if not isinstance(error, OSError | ValueError):
+        return "something else listens there"
     while error.__cause__ is not None or error.__context__ is not None:
         error = error.__cause__ or error.__context__ or error
     return str(error) or type(error).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -10,13 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.core.errors import RunFailedError, UnavailableError
+from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch import dask_link
 from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.dispatch.cluster import Cluster, Node
 from winml.modelkit.dispatch.leftovers import Leftovers
 from winml.modelkit.dispatch.run import run_job
+from winml.modelkit.store import atomic
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 OnEvent = Callable[[dict[str, Any]], None]
 _AGAIN_S = 2.0
 """So long a node waits before it tries to join again."""
+_WORK = "work"
 _PAGES = "127.0.0.1:0"
 """Where the status pages of Dask listen: never where others can reach them."""
 
@@ -34,6 +37,8 @@ class _Here:
 
     node: Node
     leftovers: Leftovers
+    work: Path
+    """Folders of jobs, and of Dask; what a node that was killed left in it is gone."""
     on_event: OnEvent
     jobs: int = 0
 
@@ -59,10 +64,14 @@ def run_here(job: Job) -> Result:
         return task is None or task.state != "executing" or worker.status.name != "running"
 
     here.on_event({"event": "job", "job": job.id})
-    result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note)
+    try:
+        result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note, within=here.work)
+    except ModelkitError as error:
+        raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
     here.jobs += 1
-    here.on_event({"event": "ended", "job": job.id, "status": result.status, "seconds": result.seconds})
+    said = {"status": result.status, "seconds": result.seconds, "pids": result.pids}
+    here.on_event({"event": "ended", "job": job.id, **said})
     return replace(result, node=here.node.name, environment=here.node.environment)
 
 
@@ -72,11 +81,20 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
     dask_link.require()
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
-    leftovers.end()
-    here = _Here(node, leftovers, on_event)
+    on_event({"event": "cleared", "pids": leftovers.end()})
+    here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
     _here = here
     _run_until_stopped(_joined(cluster, here))
     return here.jobs
+
+
+def _emptied(folder: Path) -> Path:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, folder) from error
+    return folder
 
 
 def _look_around(cluster: Cluster, node: Node) -> None:
@@ -92,8 +110,9 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
     from distributed import Worker
 
     node = here.node
+    joined = False
     while True:
-        with tempfile.TemporaryDirectory(prefix="winml-node-", ignore_cleanup_errors=True) as scratch:
+        with tempfile.TemporaryDirectory(prefix="dask-", dir=here.work, ignore_cleanup_errors=True) as scratch:
             worker = Worker(
                 cluster.url,
                 nthreads=node.slots,
@@ -109,10 +128,17 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
             )
             try:
                 await worker
+                joined = True
                 here.on_event({"event": "joined", "node": node, "cluster": str(cluster)})
                 await worker.finished()
             except OSError:
                 pass  # no scheduler there yet: it is tried again
+            except RuntimeError as error:
+                # One that was in already is refused only until the scheduler has noticed that it had gone.
+                if not joined:
+                    raise UnavailableError(
+                        f"{cluster} refused node `{node.name}`: {error.__cause__ or error}"
+                    ) from error
             finally:
                 await worker.close(timeout=_AGAIN_S)
         here.on_event({"event": "waiting", "cluster": str(cluster)})

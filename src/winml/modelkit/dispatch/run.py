@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -11,10 +12,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from winml.modelkit.core.errors import DiskFull
 from winml.modelkit.dispatch.base import PYTHON, Job, Result
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.command import Finished, run_command
 
+_WORK = "work"
+_FULL_BYTES = 64 << 10
+"""A disk with less than this is full."""
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
 
@@ -27,8 +32,12 @@ def run_job(
     *,
     cancelled: Callable[[], bool] = lambda: False,
     on_start: Callable[[int], None] = lambda _: None,
+    within: Path | None = None,
 ) -> Result:
-    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree."""
+    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree.
+
+    `within` is where it gets its folder; None is where temporary files are.
+    """
     started = time.monotonic()
     pids: list[int] = []
 
@@ -37,21 +46,26 @@ def run_job(
         on_start(pid)
 
     attempts = 1
-    result = _attempt(job, cancelled, noted)
+    result = _attempt(job, within, cancelled, noted)
     while result.status == "lost" and attempts <= job.retries and not cancelled():
         attempts += 1
-        result = _attempt(job, cancelled, noted)
+        result = _attempt(job, within, cancelled, noted)
     return replace(result, seconds=time.monotonic() - started, attempts=attempts, pids=tuple(pids))
 
 
-def _attempt(job: Job, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     try:
         # Temporary files go with the folder, also those of a program that had to be killed.
-        folder = tempfile.TemporaryDirectory(prefix="winml-job-", ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix="winml-job-", dir=within, ignore_cleanup_errors=True)
+        (Path(folder.name) / _WORK).mkdir()
     except OSError as error:
-        raise atomic.refused(error, Path(tempfile.gettempdir())) from error
+        raise atomic.refused(error, within or Path(tempfile.gettempdir())) from error
     with folder as name:
-        return _started(job, Path(name), cancelled, on_start)
+        result = _started(job, Path(name), cancelled, on_start)
+        if result.status == "failed" and shutil.disk_usage(name).free < _FULL_BYTES:
+            # What it had to say of that could not be written either.
+            raise DiskFull(f"disk full while writing `{Path(name).parent}`", hint="free some space, then run it again")
+        return result
 
 
 def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
@@ -59,8 +73,7 @@ def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Ca
         if cancelled():
             raise _Cancelled
 
-    out, log, work = folder / "out", folder / "log", folder / "work"
-    work.mkdir()
+    out, log, work = folder / "out", folder / "log", folder / _WORK
     env = {**(os.environ if job.env is None else job.env), **dict.fromkeys(_TEMPORARY_VARIABLES, str(work))}
     try:
         done = run_command(

@@ -184,4 +184,5 @@ class FolderFeed:
 
     def _contents(self) -> Iterator[Content]:
         for path in self._packages.glob("*/*.json"):
-            yield decode(path.read_bytes(), source=f"`{path}`")
+            with contextlib.suppress(FileNotFoundError):  # somebody else has just deleted it
+                yield decode(path.read_bytes(), source=f"`{path}`")

@@ -34,7 +34,8 @@ class Tools:
     """What the loop works with."""
 
     executor: Executor
-    job: Callable[[Cell], Job]
+    job: Callable[[Cell], Job | Build]
+    """The job that builds a cell, or how it failed before there was one."""
     accept: Callable[[Cell, Result], Build]
     """Takes over what a job made, or cleans up after it."""
     publish: Callable[[Cell], Upload] | None
@@ -114,9 +115,13 @@ class Loop:
                     return  # what runs may make room when it is published
                 self._make_room()
             cell = self.pending.take(self.running.values(), self.warm)
-            self.running[cell.version] = cell
             self.tools.tell({"event": "cell", "cell": cell, "pending": len(self.pending)})
-            self.tools.executor.submit(self.tools.job(cell))
+            job = self.tools.job(cell)
+            if isinstance(job, Build):
+                self.tools.record(cell, job)
+                continue
+            self.running[cell.version] = cell
+            self.tools.executor.submit(job)
 
     def _finished(self, cell: Cell, result: Result) -> None:
         build = self.tools.accept(cell, result)

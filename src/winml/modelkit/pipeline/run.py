@@ -6,7 +6,6 @@ A stage that ends well is stored at once, so that an interrupted build goes on a
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.location import work_owner
 from winml.modelkit.pipeline.artifact import Artifact, Source
 from winml.modelkit.pipeline.table import StageInfo
 from winml.modelkit.store import atomic
@@ -190,7 +190,7 @@ class Pipeline:
         root = self._cache.root
         try:
             root.mkdir(parents=True, exist_ok=True)
-            prefix = self._cache.work_prefix(os.getpid())
+            prefix = self._cache.work_prefix(work_owner())
             folder = tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True)
         except OSError as error:
             raise atomic.refused(error, root) from error

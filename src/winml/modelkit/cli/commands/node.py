@@ -44,8 +44,7 @@ def command(as_json: bool, **given: Any) -> None:
     cluster = chosen_cluster(given)
     assert cluster is not None
     tell = NodeProgress().on_event
-    if given["scheduler"] and given["listed"]:
-        raise click.UsageError("`--scheduler` and `--list` are two things")
+    _check(given)
     if given["listed"]:
         result = node.listing(cluster)
     elif given["scheduler"]:
@@ -56,3 +55,13 @@ def command(as_json: bool, **given: Any) -> None:
         console.data_json(result)
     else:
         console.data(node_text(result))
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Raise for options that do not belong together."""
+    if given["scheduler"] and given["listed"]:
+        raise click.UsageError("`--scheduler` and `--list` are two things")
+    if (given["scheduler"] or given["listed"]) and (given["name"] or given["devices"] or given["jobs"] != 1):
+        raise click.UsageError("`--name`, `--device` and `--jobs` are about a node that joins")
+    if given["no_tls"] and not given["scheduler"]:
+        raise click.UsageError("`--no-tls` is about a scheduler and needs `--scheduler`")
