@@ -197,16 +197,23 @@ ANSWER = "greedy.npz"
 """Beside a model that generates: inputs, and the words that PyTorch answers with."""
 
 
+def drawn(model: Any, gain: float = 1.0) -> Any:
+    """The model with other weights: as drawn for training, outputs hardly depend on inputs."""
+    import torch
+
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim > 1:
+                weight.normal_(0, gain * weight[0].numel() ** -0.5)
+    return model
+
+
 def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     """The folder of a family's model, as `save_pretrained` writes it."""
     import torch
 
     torch.manual_seed(seed)
-    model = FAMILIES.get(name, vit_gpt2)().eval()
-    with torch.no_grad():
-        for weight in model.parameters():  # as drawn for training, outputs hardly depend on inputs
-            if weight.ndim > 1:
-                weight.normal_(0, GAINS.get(name, 1.0) * weight[0].numel() ** -0.5)
+    model = drawn(FAMILIES.get(name, vit_gpt2)().eval(), GAINS.get(name, 1.0))
     model.save_pretrained(folder / name)
     if name in GENERATING:
         # Loaded again: tables that can be computed, as positions of Marian, are not saved.

@@ -47,6 +47,19 @@ def test_random_inputs_are_the_same_for_a_seed_and_differ_among_themselves() -> 
         opened("random", X, labels=True)
 
 
+def test_random_inputs_have_the_values_and_sizes_that_a_section_names() -> None:
+    ids = InputSpec("input_ids", "tensor(int64)", ("batch", "sequence"))
+    given: dict[str, Any] = {"ranges": {"x": (-3, -2), "input_ids": (7, 9), "gone": (0, 0)}, "dims": {"sequence": 50}}
+    data = open_dataset(DataSection("random", limit=1, **given), (X, ids), model_folder=None, labels=False)
+    inputs = next(iter(data)).inputs
+    assert inputs["input_ids"].shape == (1, 50)
+    assert set(inputs["input_ids"].flat) == {7, 8, 9}
+    assert inputs["x"].dtype == np.float32
+    assert ((inputs["x"] >= -3) & (inputs["x"] <= -2)).all()
+    plain = open_dataset(DataSection("random", limit=1), (X, ids), model_folder=None, labels=False)
+    assert data.digest != plain.digest
+
+
 def test_a_source_that_is_not_there_or_not_known_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="data not found"):
         opened(tmp_path / "gone.csv", X)

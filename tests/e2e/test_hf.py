@@ -52,6 +52,15 @@ def test_a_config_of_a_folder_builds_the_same(bert: dict[str, Any], builds: Buil
     assert {stage["cache"] for stage in again["stages"]} == {"hit"}
 
 
+def test_made_up_calibration_inputs_are_those_of_the_export(
+    bert: dict[str, Any], builds: Builds, hf_folders: Path
+) -> None:
+    words = ("--target", "cpu", "-p", "int8", "--calibration", "random", "--json")
+    made = valid(builds.winml("config", "-m", hf_folders / "bert", *words).stdout)["config"]["quantize"]["calibration"]
+    assert made["ranges"] == {"input_ids": [3, 119], "attention_mask": [0, 1], "token_type_ids": [0, 1]}
+    assert made["dims"] == {"batch": 1, "sequence": 16}
+
+
 @pytest.mark.qnn
 def test_one_export_serves_the_npu_which_takes_all_of_it(
     bert: dict[str, Any], builds: Builds, hf_folders: Path

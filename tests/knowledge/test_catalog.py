@@ -37,7 +37,7 @@ def test_a_filter_leaves_what_fits() -> None:
     assert [f["name"] for f in found] == ["bert"]
     assert {p["target"] for p in found[0]["proofs"]} == {"cpu"}
     assert all("object-detection" in f["tasks"] for f in catalog(task="object-detection")["families"])
-    assert not any(f["proofs"] for f in catalog(target="dml")["families"])
+    assert not any(f["proofs"] or f["recipes"] for f in catalog(target="dml")["families"])
 
 
 def test_words_the_catalog_does_not_have_are_refused() -> None:

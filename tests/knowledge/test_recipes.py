@@ -1,21 +1,19 @@
 from __future__ import annotations
 
 import json
-import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-import hf_zoo
-import support_zoo
 from published import validator
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.recipe import BuildPart
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.stages.export import families
 
 SHIPPED = recipes.recipes()
-PROVEN = {*hf_zoo.FAMILIES, "vit_gpt2", *support_zoo.MODELS}
-"""Tiny models that tests export, compare with PyTorch and let generate, or make contributions of."""
+MADE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "recipes" / "proofs.py"))
 
 
 @pytest.mark.parametrize("path", list(files.json_files(recipes.FOLDER)), ids=lambda path: path.stem)
@@ -24,13 +22,15 @@ def test_every_shipped_recipe_fits_its_published_schema(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_recipe_is_proven_on_models_that_tests_run(name: str) -> None:
+def test_a_recipe_says_what_the_results_say_and_is_for_the_families_they_prove(name: str) -> None:
     recipe = SHIPPED[name]
-    assert recipe.proven
-    for proof in recipe.proven:
-        found = re.fullmatch(r"tiny (\w+) with random weights", proof.model)
-        assert found is not None
-        assert found[1] in PROVEN
+    assert recipe == MADE["proven"](recipe, SHIPPED, MADE["rows"]())
+    assert recipe.families
+
+
+def test_every_family_that_tests_export_has_a_recipe_or_a_failure() -> None:
+    tried = {proof.family for recipe in SHIPPED.values() for proof in recipe.proven}
+    assert tried == {name for name, family in families.FAMILIES.items() if family.proven}
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -42,7 +42,32 @@ def test_the_parts_of_a_recipe_are_those_of_the_exporter(name: str) -> None:
         assert recipe.parts in [tuple(part for part in parts if part != families.WHOLE) for parts in built]
 
 
+def test_a_recipe_that_failed_on_a_family_is_known_but_not_for_it() -> None:
+    failed = {
+        (recipe.name, proof.family)
+        for recipe in SHIPPED.values()
+        for proof in recipe.proven
+        if proof.outcome == "failed" and proof.family not in recipe.families
+    }
+    for name, family in failed:
+        assert name in {recipe.name for recipe in recipes.tried_on(family)}
+        assert name not in {recipe.name for recipe in recipes.for_family(family)}
+
+
 def test_a_recipe_is_named_like_its_file(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_bytes(files.text(SHIPPED["dual-encoder"].to_json()))
     with pytest.raises(DataError, match="`name` must be the file's name"):
         recipes.recipes(tmp_path)
+
+
+def test_a_recipe_is_found_by_file_or_by_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_bytes(files.text(SHIPPED["decoder-fp16"].to_json()))
+    assert recipes.named(str(tmp_path / "mine.json")) == recipes.named("decoder-fp16") == SHIPPED["decoder-fp16"]
+    with pytest.raises(DataError, match="no recipe is called `decoder-fp61`") as caught:
+        recipes.named("decoder-fp61")
+    assert "`decoder-fp16`" in (caught.value.hint or "")
+
+
+def test_made_up_calibration_is_part_of_what_a_build_is_given() -> None:
+    words = BuildPart(precision="w8a16", calibration="random", samples=8).words()
+    assert words == ["-p", "w8a16", "--calibration", "random", "--samples", "8"]

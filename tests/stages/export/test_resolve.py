@@ -61,7 +61,9 @@ def test_inputs_come_from_task_and_config(tmp_path: Path) -> None:
     ],
 )
 def test_the_class_that_saved_a_model_says_its_task(architecture: str, model_type: str, task: str) -> None:
-    assert families.task_of(architecture, families.FAMILIES[model_type]) == task
+    family = families.FAMILIES[model_type]
+    assert families.task_of(architecture, family) == task
+    assert task in families.tasks_of(family)
 
 
 def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_path: Path) -> None:
@@ -69,6 +71,16 @@ def test_a_model_that_generates_has_parts_and_one_that_classifies_has_none(tmp_p
     assert resolve.parts_of(bart, ExportOptions()) == ("encoder", "prefill", "decode")
     assert resolve.parts_of(bart, ExportOptions(task="text-classification")) == ("model",)
     assert resolve.parts_of(bart, ExportOptions(part="encoder")) == ("encoder",)
+
+
+def test_made_up_inputs_have_the_values_of_the_traced_sample(tmp_path: Path) -> None:
+    gpt2 = folder(tmp_path / "m", {**BERT, "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1})
+    section = resolve.resolve(gpt2, ExportOptions(), "prefill")
+    ranges = resolve.value_ranges(section)
+    assert ranges["input_ids"] == (section.inputs[0].low, 99)
+    assert ranges["attention_mask"] == (0, 1)
+    assert ranges["position_ids"] == (0, section.sizes["sequence"] - 1)
+    assert resolve.sample_sizes(section) == {**section.sizes, "batch": 1}
 
 
 def test_shapes_and_axes_are_what_was_asked_for(tmp_path: Path) -> None:

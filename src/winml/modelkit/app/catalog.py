@@ -33,10 +33,20 @@ def _on(target: str, asked: targets.TargetRequest | None) -> bool:
     return (asked.ep is None or asked.ep.name == ep) and asked.device in (None, device or ep)
 
 
-def _recipe(recipe: Recipe, asked: targets.TargetRequest | None) -> dict[str, Any]:
-    """A recipe with the rungs it was proven on."""
-    proven = [sections.plain(proof) for proof in recipe.proven if _on(proof.target, asked)]
-    return {"name": recipe.name, "tasks": list(recipe.tasks), "proven": proven}
+def _levels(proofs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best that came of each target: the highest rung that was proven, else how far it came."""
+    best: dict[tuple[str, bool], dict[str, Any]] = {}
+    for proof in proofs:
+        level = {name: proof[name] for name in ("target", "simulated", "outcome", "goal")}
+        place = (proof["target"], proof["simulated"])
+        best[place] = max(best.get(place, level), level, key=lambda v: (v["outcome"] == "proven", v["goal"] or ""))
+    return [best[place] for place in sorted(best)]
+
+
+def _recipe(recipe: Recipe, family: str, asked: targets.TargetRequest | None) -> dict[str, Any]:
+    """A recipe with what was tried of it on a family."""
+    tried = [sections.plain(p) for p in recipe.proven if p.family == family and _on(p.target, asked)]
+    return {"name": recipe.name, "tasks": list(recipe.tasks), "levels": _levels(tried), "proven": tried}
 
 
 def catalog(*, family: str | None = None, task: str | None = None, target: str | None = None) -> dict[str, Any]:
@@ -53,6 +63,9 @@ def catalog(*, family: str | None = None, task: str | None = None, target: str |
             for p in whole.proofs
             if p.family == found.name and task in (None, p.task) and _on(p.target, asked)
         ]
-        made = [_recipe(r, asked) for r in recipes.for_family(found.name) if task is None or task in r.tasks]
-        rows.append({**sections.plain(found), "proofs": proofs, "recipes": made})
+        known = recipes.tried_on(found.name)
+        made = [_recipe(r, found.name, asked) for r in known if task is None or task in r.tasks]
+        made = [recipe for recipe in made if recipe["proven"] or asked is None]
+        levels = _levels(proof for recipe in made for proof in recipe["proven"])
+        rows.append({**sections.plain(found), "levels": levels, "proofs": proofs, "recipes": made})
     return {"schema": SCHEMA, "ok": True, "families": rows}

@@ -14,6 +14,7 @@ from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
+    RANDOM,
     SCHEMA,
     BuildConfig,
     CompileSection,
@@ -94,7 +95,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
     dims, dim_notes = _fixed_dims(request, planned, model, exported, worker)
-    quantize = _quantize(request, planned, word, model, worker)
+    quantize = _quantize(request, planned, word, model, exported, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
     section, optimize_notes = _optimize(request, planned, dims, exported)
@@ -179,7 +180,7 @@ def _fixed_dims(
 
 
 def _quantize(
-    request: ConfigRequest, planned: Planned, word: str, model: Path, worker: Worker
+    request: ConfigRequest, planned: Planned, word: str, model: Path, exported: Exported | None, worker: Worker
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
     data = request.data or request.sample_data
@@ -191,6 +192,8 @@ def _quantize(
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` makes some up, at the cost of accuracy",
         )
+    if exported is not None and data.source == RANDOM:
+        data = replace(data, ranges=export.value_ranges(exported.section), dims=export.sample_sizes(exported.section))
     return replace(section, calibration=described(data, model, worker))
 
 

@@ -52,7 +52,7 @@ class ProduceRequest:
     targets: tuple[str, ...] = ("cpu",)
     goal: Goal = "L2"
     recipe: str | None = None
-    """A recipe file; None makes one of `build`, or takes what the probe found."""
+    """A recipe file or the name of a shipped one; None makes one of `build`, or takes what the probe found."""
     build: BuildPart = field(default_factory=BuildPart)
     data: str | None = None
     task: str | None = None
@@ -145,7 +145,7 @@ class _Production:
 
     def _recipe(self, probed: dict[str, Any]) -> Recipe | None:
         if self._request.recipe is not None:
-            return recipes.read(Path(self._request.recipe))
+            return recipes.named(self._request.recipe)
         found = None if probed["recipe"] is None else recipe_from_json(probed["recipe"])
         if self._request.build == BuildPart():
             return found

@@ -17,6 +17,7 @@ from winml.modelkit.core.sections import (
     each,
     flag,
     key,
+    mapping,
     names,
     number,
     optional,
@@ -35,6 +36,18 @@ RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""
 
 
+def _ranges(value: Any, where: str) -> dict[str, tuple[float, float]]:
+    """Least and greatest value by name."""
+    return {name: _range(pair, f"{where}.{name}") for name, pair in mapping(value, where).items()}
+
+
+def _range(value: Any, where: str) -> tuple[float, float]:
+    ends = each(number(-1e9, 1e9))(value, where)
+    if len(ends) != 2 or ends[0] > ends[1]:
+        raise RequestError(f"`{where}` must be the least and the greatest value but got {value!r}")
+    return (ends[0], ends[1])
+
+
 @dataclass(frozen=True)
 class DataSection:
     """Where samples come from and how they become inputs."""
@@ -50,6 +63,10 @@ class DataSection:
     """Folder with the tokenizer or image processor; null looks beside the model."""
     length: int | None = key(optional(whole(1)), None)
     """Tokens per text where the model leaves that open; null is the default of `data/text.py`."""
+    ranges: dict[str, tuple[float, float]] = key(_ranges, factory=dict)
+    """Least and greatest value of random inputs by name; others lie from 0 to 1."""
+    dims: dict[str, int] = key(sizes, factory=dict)
+    """Sizes that axes have in random inputs where the model leaves them open; others are 1."""
     digest: str | None = key(optional(text), None)
     """Content of the data when the config was made; data that changed since is an error."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.sections import choice, each, flag, key, mapping, names, optional, section, sizes, text, whole
-from winml.modelkit.core.support import GOALS
+from winml.modelkit.core.support import GOALS, VERDICTS
 
 SCHEMA = "winml/recipe/1"
 
@@ -83,10 +83,16 @@ class BuildPart:
     opset: int | None = key(optional(whole(7)), None)
     dims: dict[str, int] = key(sizes, factory=dict)
     optimize: bool = key(flag, True)
+    calibration: str | None = key(optional(choice("random")), None)
+    """Inputs that are made up, where a precision needs some; data of one's own is no matter of a family."""
+    samples: int | None = key(optional(whole(1)), None)
+    """How many of them."""
 
     def words(self) -> list[str]:
         """The options of `winml build` and `winml config`."""
         found = [] if self.precision is None else ["-p", self.precision]
+        found += [] if self.calibration is None else ["--calibration", self.calibration]
+        found += [] if self.samples is None else ["--samples", str(self.samples)]
         found += [] if self.level is None else ["--level", self.level]
         found += [] if self.opset is None else ["--opset", str(self.opset)]
         found += [word for name in self.enable for word in ("--enable", name)]
@@ -111,12 +117,18 @@ class InputPart:
 
 @dataclass(frozen=True)
 class Proof:
-    """A model that the recipe was proven on, and how far."""
+    """A model that the recipe was tried on, and what came of it."""
 
+    family: str = key(text)
     model: str = key(text)
     target: str = key(text)
     simulated: bool = key(flag)
-    goal: str = key(choice(*GOALS))
+    outcome: str = key(choice("proven", "failed"))
+    """Whether it came as far as it should, with an effect that was measured."""
+    goal: str | None = key(optional(choice(*GOALS)))
+    """The highest rung it reached; null when it does not build."""
+    review: str | None = key(optional(choice(*VERDICTS)))
+    """What `winml support review` said of the evidence; null when it was not asked."""
     shows: str = key(text)
 
 

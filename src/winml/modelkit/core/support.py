@@ -16,12 +16,15 @@ Outcome = Literal["L0", "L1", "L2"]
 """Recipe with report, code and knowledge besides, a task family besides."""
 ArtifactLevel = Literal["A1", "A2", "A3", "A4", "A5"]
 """Loads, has the shapes of its source, agrees with its reference, reaches its metric, runs on other targets too."""
+Verdict = Literal["APPROVE", "REQUEST_CHANGES", "REJECT"]
+"""What a review comes to."""
 RungVerdict = Literal["PASS", "FAIL", "CLI-BLOCKED", "HOST-BLOCKED", "TIMEOUT", "DEFERRED"]
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 GOALS: tuple[Goal, ...] = get_args(Goal)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 ARTIFACT_LEVELS: tuple[ArtifactLevel, ...] = get_args(ArtifactLevel)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 RUNG_VERDICTS: tuple[RungVerdict, ...] = get_args(RungVerdict)
 
 LEVEL_OF_GOAL: dict[Goal, tuple[ArtifactLevel, ...]] = {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from winml.modelkit.core.config import RANDOM
+import numpy as np
+
+from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Found, Sample, Wanted
-from winml.modelkit.graph.inputs import InputRequest, synthetic
+from winml.modelkit.graph.inputs import Input, InputRequest, synthetic
 from winml.modelkit.store import digest
 
 COUNT = 32
@@ -15,14 +18,28 @@ COUNT = 32
 
 
 def read(wanted: Wanted) -> Found:
-    """Samples of the model's shapes, the same for the same seed; symbolic dimensions are 1."""
+    """Samples of the model's shapes, the same for the same seed; symbolic dimensions are 1 unless the section says."""
     if wanted.labels:
         raise DataError("random inputs have no labels", hint="name data with labels: `--data FILE`")
-    seed, count = wanted.section.seed, wanted.section.limit or COUNT
+    section = wanted.section
+    seed, count = section.seed, section.limit or COUNT
+    asked = _asked(section, wanted.inputs)
 
     def samples() -> Iterator[Sample]:
         for index in range(count):
-            yield Sample(synthetic(wanted.inputs, InputRequest(seed=(seed, index))), where=f"random sample {index}")
+            yield Sample(synthetic(wanted.inputs, replace(asked, seed=(seed, index))), where=f"random sample {index}")
 
     # The shapes are the model's, which has a digest of its own, and a stage before may have fixed some of them.
-    return Found(count, samples, {RANDOM: digest.of_json([seed, count])})
+    given = [part for part in (section.ranges, section.dims) if part]
+    return Found(count, samples, {RANDOM: digest.of_json([seed, count, *given])})
+
+
+def _asked(section: DataSection, inputs: Sequence[Input]) -> InputRequest:
+    """What the section says of the inputs and axes that the model has; stages before may have taken some away."""
+    whole = {i.name for i in inputs if np.dtype(i.dtype).kind in "iu"}
+    axes = {axis for i in inputs for axis in i.shape if isinstance(axis, str)}
+    return InputRequest(
+        dims={axis: size for axis, size in section.dims.items() if axis in axes},
+        int_ranges={n: (int(low), int(high)) for n, (low, high) in section.ranges.items() if n in whole},
+        float_ranges=section.ranges,
+    )

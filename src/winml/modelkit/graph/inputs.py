@@ -79,6 +79,8 @@ class InputRequest:
     int_ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Lowest and highest value per input; the empty name means every integer input."""
     seed: int | tuple[int, ...] = 0
+    float_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Lowest and highest value per input of other numbers, which lie in [0, 1) unless given."""
 
 
 def _batch_symbol(spec: Input) -> Dim:
@@ -126,7 +128,8 @@ def _fill(spec: Input, shape: tuple[int, ...], asked: InputRequest, rng: np.rand
         return np.full(shape, "text", dtype=object)
     dtype = np.dtype(spec.dtype)
     if dtype.kind == "f":
-        return rng.random(shape, dtype=np.float32).astype(dtype)
+        lowest, highest = asked.float_ranges.get(spec.name, (0.0, 1.0))
+        return (lowest + (highest - lowest) * rng.random(shape, dtype=np.float32)).astype(dtype)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     low, high = _int_range(spec, dtype, asked)
@@ -145,7 +148,7 @@ def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
 
 
 def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
-    """Inputs of the model's shapes: floats in [0, 1), integers in their range (0 to 1 unless given)."""
+    """Inputs of the model's shapes: numbers in their range (0 to 1 unless given)."""
     _check_names(specs, asked)
     dims = _with_batch(specs, asked)
     rng = np.random.default_rng(asked.seed)

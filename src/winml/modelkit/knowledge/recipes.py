@@ -6,6 +6,7 @@ from pathlib import Path
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.recipe import Recipe, recipe_from_json
+from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import SHIPPED
 
@@ -14,6 +15,17 @@ FOLDER = SHIPPED / "recipes"
 
 def read(path: Path) -> Recipe:
     return files.read(path, recipe_from_json)
+
+
+def named(word: str) -> Recipe:
+    """The recipe in a file, or the shipped one of that name."""
+    path = Path(word)
+    if path.is_file() or path.suffix == ".json":
+        return read(path)
+    shipped = recipes()
+    if word not in shipped:
+        raise DataError(f"no recipe is called `{word}`, and there is no such file", hint=did_you_mean(word, shipped))
+    return shipped[word]
 
 
 def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
@@ -29,3 +41,8 @@ def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
 
 def for_family(family: str | None) -> tuple[Recipe, ...]:
     return tuple(recipe for recipe in recipes().values() if family in recipe.families)
+
+
+def tried_on(family: str) -> tuple[Recipe, ...]:
+    """Recipes that are for a family, and those that failed on it."""
+    return tuple(r for r in recipes().values() if family in (*r.families, *(proof.family for proof in r.proven)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from winml.modelkit.render.table import table
 
 HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "says")
+WIDTH = 120
+"""Columns of a terminal that lists are broken for."""
 
 
 def _target(proof: dict[str, Any]) -> str:
@@ -22,36 +25,72 @@ def _rows(families: Iterable[dict[str, Any]]) -> list[tuple[str, ...]]:
     ]
 
 
-def _recipe(recipe: dict[str, Any]) -> str:
-    """A recipe with the highest rung that was proven on each target."""
-    best: dict[str, str] = {}
-    for proof in recipe["proven"]:
-        best[_target(proof)] = max(best.get(_target(proof), ""), proof["goal"])
-    return " ".join([recipe["name"], *(f"{goal} on {target}" for target, goal in best.items())])
+def _level(level: dict[str, Any]) -> str:
+    return level["goal"] if level["outcome"] == "proven" else f"failed after {level['goal'] or 'nothing'}"
 
 
-def catalog_text(result: dict[str, Any]) -> str:
-    """Families with their tasks, then every proof."""
-    families = result["families"]
-    listed = [("family", "modality", "parts", "tasks", "proven", "failed", "recipes")]
+def _by_target(levels: Iterable[dict[str, Any]], targets: Sequence[str]) -> tuple[str, ...]:
+    """A cell for every target; one where nothing was tried is empty."""
+    told = {_target(level): _level(level) for level in levels}
+    return tuple(told.get(target, "") for target in targets)
+
+
+def _families(families: Sequence[dict[str, Any]], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    yield ("family", "modality", "parts", *targets, "proven", "failed")
     for family in families:
         outcomes = [proof["outcome"] for proof in family["proofs"]]
         counts = [str(outcomes.count(word) or "") for word in ("proven", "failed")]
-        listed.append(
-            (
-                family["name"],
-                family["modality"],
-                ", ".join(family["parts"]),
-                ", ".join(family["tasks"]),
-                *counts,
-                "; ".join(map(_recipe, family["recipes"])),
-            )
+        parts = ", ".join(family["parts"])
+        yield (family["name"], family["modality"], parts, *_by_target(family["levels"], targets), *counts)
+
+
+def _tasks(families: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Families of one modality and the same parts have the same tasks."""
+    kinds = {(family["modality"], ", ".join(family["parts"])): ", ".join(family["tasks"]) for family in families}
+    yield ("modality", "parts", "tasks")
+    room = WIDTH - sum(max(map(len, column)) + 2 for column in zip(*kinds, strict=True))
+    for kind, tasks in kinds.items():
+        first, *others = textwrap.wrap(tasks, room, break_on_hyphens=False)
+        yield (*kind, first)
+        yield from (("", "", line) for line in others)
+
+
+def _recipes(families: Iterable[dict[str, Any]], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    yield ("recipe", "family", *targets)
+    made = [(recipe, family["name"]) for family in families for recipe in family["recipes"]]
+    for recipe, family in sorted(made, key=lambda pair: pair[0]["name"]):
+        yield (recipe["name"], family, *_by_target(recipe["levels"], targets))
+
+
+def catalog_text(result: dict[str, Any]) -> str:
+    """Families with the rungs that recipes reached on each target, their tasks, the recipes, then every proof."""
+    families = result["families"]
+    targets = sorted({_target(level) for family in families for level in family["levels"]})
+    listed = [[*_families(families, targets)], [*_tasks(families)], [*_recipes(families, targets)]]
+    listed.append([HEAD, *_rows(families)])
+    return "\n\n".join(table(rows) for rows in listed if len(rows) > 1)
+
+
+def catalog_markdown(families: Sequence[dict[str, Any]]) -> str:
+    """What was tried of recipes, and the proofs, as tables of the docs."""
+    tried = sorted(
+        (
+            recipe["name"],
+            proof["family"],
+            proof["model"],
+            _target(proof),
+            _level(proof),
+            proof["review"] or "",
+            proof["shows"],
         )
-    proofs = _rows(families)
-    return "\n".join([table(listed), *(("", table([HEAD, *proofs])) if proofs else ())])
+        for family in families
+        for recipe in family["recipes"]
+        for proof in recipe["proven"]
+    )
+    head = ("recipe", "family", "model", "target", "rung", "review", "shows")
+    return f"{_markdown(head, tried)}\n\n{_markdown(HEAD, _rows(families))}"
 
 
-def catalog_markdown(families: Iterable[dict[str, Any]]) -> str:
-    """The proofs as a table of the docs."""
-    lines = [HEAD, tuple("---" for _ in HEAD), *_rows(families)]
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

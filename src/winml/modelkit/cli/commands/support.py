@@ -101,7 +101,9 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 @click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
 @_targets_option
 @click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Ceiling.")
-@click.option("--recipe", metavar="FILE", help="A recipe, instead of the one the probe finds.")
+@click.option(
+    "--recipe", metavar="FILE|NAME", help="A recipe, or a shipped one by its name, instead of the one the probe finds."
+)
 @click.option("-p", "--precision", metavar="P", help="Make a recipe of this precision.")
 @click.option("--level", metavar="L", help="Make a recipe of this optimization level.")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")

@@ -155,6 +155,8 @@ def task_of(architecture: str, family: Family | None) -> str:
 
 def tasks_of(family: Family) -> tuple[str, ...]:
     """The tasks that models of a family come with."""
+    if family.shape == "encoder-decoder" and family.modality == "image":
+        return ("image-to-text",)
     generating = _GENERATING.get(family.shape)
     fitting = _BY_MODALITY[family.modality]
     return fitting if generating is None or family.modality != "text" else (generating, *fitting)

@@ -154,6 +154,27 @@ def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[I
     return found
 
 
+def value_ranges(section: ExportSection) -> dict[str, tuple[float, float]]:
+    """Least and greatest value of every input: those of the sample that is traced.
+
+    Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off.
+    """
+    return {entry.name: _values(entry, section.sizes) for entry in section.inputs}
+
+
+def _values(entry: InputSection, sizes: Mapping[str, int]) -> tuple[float, float]:
+    if entry.values == "positions":
+        last = entry.shape[-1]
+        return (0.0, float(sizes[last] if isinstance(last, str) else last) - 1)
+    return (float(entry.low), float(entry.high))
+
+
+def sample_sizes(section: ExportSection) -> dict[str, int]:
+    """Sizes of open axes in one sample of the data: those of the sample that is traced, which is a batch."""
+    leading = {entry.shape[0] for entry in section.inputs if entry.shape}
+    return {axis: 1 if axis in leading else size for axis, size in section.sizes.items()}
+
+
 def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
     """Sizes for the open axes where a device needs fixed shapes, by what such models are used with."""
     longest = signature.longest(folder)
