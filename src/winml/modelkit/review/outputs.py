@@ -11,9 +11,8 @@ import numpy as np
 from winml.modelkit.evaluate import kept_outputs
 from winml.modelkit.evaluate.distances import Distances
 from winml.modelkit.evaluate.kept_outputs import SIDES, Array, name_of
-from winml.modelkit.review.derive import CLOSE
 from winml.modelkit.review.evidence import UNFIT, same
-from winml.modelkit.review.rerun import COSINE_MARGIN
+from winml.modelkit.review.rerun import COSINE_MARGIN, DIFFERENCE_MARGIN
 from winml.modelkit.session.distance import distance_of
 
 Arrays = Mapping[str, Array]
@@ -85,6 +84,6 @@ def _moved(claimed: Arrays, again: Arrays) -> Iterator[str]:
         return
     for name, value in claimed.items():
         found = distance_of(value, again[name])
-        near = found["equal"] or (found["max_abs"] is not None and found["max_abs"] <= CLOSE)
+        near = found["equal"] or (found["relative"] is not None and found["relative"] <= DIFFERENCE_MARGIN)
         if not near and (found["cosine"] is None or found["cosine"] < 1 - COSINE_MARGIN):
             yield f"{name} is not what another run gives"
