@@ -100,7 +100,7 @@ class Fetching:
 
     def call(self, operation: str, *, offline: bool = False, **args: Any) -> dict[str, Any]:
         env = {**os.environ, "HF_ENDPOINT": self.endpoint, "HF_HOME": str(self.cache), "HF_HUB_DISABLE_XET": "1"}
-        env |= {"HF_HUB_OFFLINE": "1"} if offline else {}
+        env["HF_HUB_OFFLINE"] = "1" if offline else "0"
         with Worker(env=env) as worker:
             answer: dict[str, Any] = worker.call(operation, {"revision": None, **args})
         return answer

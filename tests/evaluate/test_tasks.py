@@ -117,9 +117,9 @@ def test_outputs_that_are_not_numbers_count_as_wrong_and_are_no_prediction(name:
                 assert summary(metric, series)["value"] in ((1.0,) if metric.lower else (0.0, None))
 
 
-@pytest.mark.parametrize("name", [task.name for task in TASKS.values() if task.labels], scope="module")
-def test_a_label_that_means_nothing_is_an_error_with_the_sample(name: str, case: Case) -> None:
-    for scorer, sample, runs in _first_sample(name, case):
+@pytest.mark.parametrize("labelled", [task.name for task in TASKS.values() if task.labels])
+def test_a_label_that_means_nothing_is_an_error_with_the_sample(labelled: str, tmp_path: Path) -> None:
+    for scorer, sample, runs in _first_sample(labelled, task_zoo.CASES[labelled](tmp_path)):
         for label in (None, [None], {"a": 1}):
             with pytest.raises(DataError, match=re.escape(sample.where)):
                 scorer.score(replace(sample, label=label), runs)

@@ -208,8 +208,8 @@ def _one_output_less(forger: Forger) -> None:
 
 
 def _proof(recipe: Json) -> None:
-    more = {"model": "another", "target": "qnn/npu", "simulated": False, "goal": "L3", "shows": "everything"}
-    recipe.update(proven=[more])
+    where = {"family": "another", "model": "another", "target": "qnn/npu", "simulated": False}
+    recipe.update(proven=[where | {"outcome": "proven", "goal": "L3", "review": "APPROVE", "shows": "everything"}])
 
 
 def _template(forger: Forger) -> None:

@@ -129,7 +129,8 @@ def _fill(spec: Input, shape: tuple[int, ...], asked: InputRequest, rng: np.rand
     dtype = np.dtype(spec.dtype)
     if dtype.kind == "f":
         lowest, highest = asked.float_ranges.get(spec.name, (0.0, 1.0))
-        return (lowest + (highest - lowest) * rng.random(shape, dtype=np.float32)).astype(dtype)
+        drawn = lowest + (highest - lowest) * rng.random(shape, dtype=np.float32)
+        return np.asarray(drawn, dtype)  # a single number too
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(dtype)
     low, high = _int_range(spec, dtype, asked)
