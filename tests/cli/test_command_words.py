@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.cli.command_words import wrong_command
+from winml.modelkit.cli.command_words import wrong_command, wrong_option
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,8 @@ def test_a_command_named_in_the_text_needs_no_arguments() -> None:
     assert wrong_command(("kb", "report"), False) is None
     assert wrong_command(("kb", "report", "..."), True) is None
     assert wrong_command(("kb", "report", "--otput"), False) is not None
+
+
+def test_an_option_named_alone_has_to_be_one_of_some_command() -> None:
+    assert [wrong_option(name) for name in ("--max-drop", "--package-name", "--no-tls", "--version")] == [None] * 4
+    assert wrong_option("--max-drpo") == "no command has the option `--max-drpo`; nearest is `--max-drop`"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.knowledge import skills
-from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, Unreadable, found_in
+from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, OptionMention, Unreadable, found_in
 
 GOOD = "---\nname: a-skill\ndescription: Does something, when asked.\n---\n\n# Body\n"
 
@@ -81,3 +81,8 @@ def test_fields_are_found_behind_jq_and_in_a_paragraph_about_json() -> None:
 
 def test_a_line_that_no_shell_reads_is_told() -> None:
     assert found_in("```sh\nwinml perf -m 'open\n```\n") == [Unreadable(2, "winml perf -m 'open")]
+
+
+def test_an_option_is_found_in_the_text_with_or_without_its_value() -> None:
+    page = "Add `--strict-ep`.\n\nWith `--max-drop 0.01` it\nis held; `-- x` is nothing.\n"
+    assert found_in(page) == [OptionMention(1, "--strict-ep"), OptionMention(3, "--max-drop")]

@@ -10,16 +10,18 @@ from winml.modelkit.core import schemas
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import nearest
 from winml.modelkit.knowledge import skill_commands, skills
-from winml.modelkit.knowledge.skill_commands import FieldMention, Found, Mention, Unreadable
+from winml.modelkit.knowledge.skill_commands import FieldMention, Found, Mention, OptionMention, Unreadable
 from winml.modelkit.knowledge.skills import Problem, Skill
 
 SCHEMA = "winml/skill/1"
 
 CommandCheck = Callable[[tuple[str, ...], bool], str | None]
 """What is wrong with the words behind `winml`, and whether they have to be complete."""
+OptionCheck = Callable[[str], str | None]
+"""What is wrong with an option that is named without its command."""
 
 
-def check(path: str, wrong_command: CommandCheck) -> dict[str, Any]:
+def check(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> dict[str, Any]:
     """Check every skill in a folder; a problem is a check answered with no."""
     root = Path(path)
     if not root.is_dir():
@@ -27,7 +29,7 @@ def check(path: str, wrong_command: CommandCheck) -> dict[str, Any]:
     found = [skills.read(folder) for folder in skills.folders(root)]
     if not found:
         raise RequestError(f"there is no `{skills.PAGE}` in `{path}`", hint="name a skill, or a folder of skills")
-    checked = [_checked(skill, wrong_command) for skill in found]
+    checked = [_checked(skill, wrong_command, wrong_option) for skill in found]
     problems = [p for _, of_skill in checked for p in of_skill]
     result = {
         "schema": SCHEMA,
@@ -42,14 +44,16 @@ def check(path: str, wrong_command: CommandCheck) -> dict[str, Any]:
     return result
 
 
-def _checked(skill: Skill, wrong_command: CommandCheck) -> tuple[dict[str, Any], list[Problem]]:
+def _checked(
+    skill: Skill, wrong_command: CommandCheck, wrong_option: OptionCheck
+) -> tuple[dict[str, Any], list[Problem]]:
     problems = list(skill.problems)
     commands, fields = 0, 0
     for page in skill.pages:
         found = skill_commands.found_in(page.read_text(encoding="utf-8"))
         commands += sum(isinstance(f, Mention) for f in found)
         fields += sum(isinstance(f, FieldMention) for f in found)
-        problems += _page_problems(page, found, wrong_command)
+        problems += _page_problems(page, found, wrong_command, wrong_option)
     row = {
         "name": skill.fields.get("name"),
         "folder": skill.folder.as_posix(),
@@ -61,12 +65,16 @@ def _checked(skill: Skill, wrong_command: CommandCheck) -> tuple[dict[str, Any],
     return row, problems
 
 
-def _page_problems(page: Path, found: list[Found], wrong_command: CommandCheck) -> Iterator[Problem]:
+def _page_problems(
+    page: Path, found: list[Found], wrong_command: CommandCheck, wrong_option: OptionCheck
+) -> Iterator[Problem]:
     for item in found:
         if isinstance(item, Unreadable):
             message: str | None = f"no shell reads this: {item.text!r}"
         elif isinstance(item, Mention):
             message = wrong_command(item.words, item.complete)
+        elif isinstance(item, OptionMention):
+            message = wrong_option(item.name)
         else:
             message = _wrong_field(item)
         if message is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 import click
@@ -32,14 +32,29 @@ def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
     return _wrong_options(command, name, rest, complete)
 
 
+def wrong_option(name: str) -> str | None:
+    """What is wrong with an option that is named without its command; None when some command has it."""
+    known = {*_HELP, "--version"}
+    for module, *_ in COMMANDS.values():
+        known.update(_options(import_module(module).command))
+    return None if name in known else f"no command has the option `{name}`{_nearest(name, sorted(known))}"
+
+
+def _options(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from _options(inner)
+
+
 def _wrong_options(command: click.Command, name: str, words: list[str], complete: bool) -> str | None:
     plain = [word for word in words if word not in (*_HELP, *_LEFT_OUT)]
     whole = complete and plain == words
     try:
         command.make_context(name, plain)
     except click.NoSuchOption as error:
-        options = [opt for parameter in command.params for opt in (*parameter.opts, *parameter.secondary_opts)]
-        return f"`{name}` has no option `{error.option_name}`{_nearest(error.option_name, options)}"
+        return f"`{name}` has no option `{error.option_name}`{_nearest(error.option_name, _options(command))}"
     except click.MissingParameter as error:
         return f"`{name}`: {error.format_message()}" if whole else None
     except click.UsageError as error:

@@ -1,8 +1,8 @@
 """The commands a page shows, and the JSON fields it says they have.
 
 Commands stand in blocks of `sh` or `text`, where they have to be complete, or in the text between backticks, where a
-command may be named without its arguments. Fields stand behind `| jq`, or in a paragraph that begins with
-"JSON of `winml COMMAND`": every other word in backticks there is a field.
+command may be named without its arguments, and an option without its command. Fields stand behind `| jq`, or in a
+paragraph that begins with "JSON of `winml COMMAND`": every other word in backticks there is a field.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ PROGRAMS = ("winml", "wmk")
 _SHELLS = ("sh", "bash", "console", "text", "")
 _OPERATORS = ("|", "||", "&&", ";", "&", ">", ">>", "2>", "<")
 _CODE = re.compile(r"`([^`]+)`")
+_OPTION = re.compile(r"(--[a-z][a-z-]*)(?:[ =].*)?")
 _FIELD = re.compile(r"\.?[a-z_]\w*(\[\])?(\.\w+(\[\])?)*")
 _JSON_OF = "JSON of `"
 
@@ -28,6 +29,14 @@ class Mention:
     words: tuple[str, ...]
     """What follows the program's name."""
     complete: bool
+
+
+@dataclass(frozen=True)
+class OptionMention:
+    """An option in the text, of whichever command."""
+
+    line: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ class Unreadable:
     text: str
 
 
-Found = Mention | FieldMention | Unreadable
+Found = Mention | OptionMention | FieldMention | Unreadable
 
 
 def found_in(text: str) -> list[Found]:
@@ -130,5 +139,7 @@ def _in_text(start: int, lines: list[str]) -> Iterator[Found]:
                 yield mention
                 if names_fields and fields_of is None:
                     fields_of = mention.words
+            elif option := _OPTION.fullmatch(code):
+                yield OptionMention(number, option[1])
             elif fields_of is not None and _FIELD.fullmatch(code):
                 yield FieldMention(number, fields_of, code.lstrip("."))

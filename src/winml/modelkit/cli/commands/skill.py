@@ -20,8 +20,8 @@ def command() -> None:
 
 @command.command(
     "check",
-    help="Check the skills in PATH: their format, every command they show and every JSON field they name; exit 5 when "
-    "one is wrong.",
+    help="Check the skills in PATH: their format, every command they show, every option and JSON field they name; exit "
+    "5 when one is wrong.",
     epilog=examples("winml skill check", "winml skill check skills/use-winml-cli"),
     context_settings=HELP,
 )
@@ -29,12 +29,12 @@ def command() -> None:
 @json_option
 def check(path: str, as_json: bool) -> None:
     from winml.modelkit.app import skill
-    from winml.modelkit.cli.command_words import wrong_command
+    from winml.modelkit.cli.command_words import wrong_command, wrong_option
     from winml.modelkit.core.errors import CheckFailed
     from winml.modelkit.render.skill import problems_text, skills_text
 
     try:
-        result = skill.check(path, wrong_command)
+        result = skill.check(path, wrong_command, wrong_option)
     except CheckFailed as error:
         if not as_json:
             console.data(problems_text(error.details))
