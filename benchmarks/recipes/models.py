@@ -53,6 +53,7 @@ def segformer_wide() -> Any:
         "SegformerConfig", "SegformerForSemanticSegmentation",
         num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1], hidden_sizes=[64, 128], patch_sizes=[7, 3],
         strides=[4, 2], num_attention_heads=[1, 2], mlp_ratios=[2, 2], decoder_hidden_size=64, num_labels=5,
+        image_size=64,
     )  # fmt: skip
 
 
