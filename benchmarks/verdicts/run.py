@@ -5,7 +5,7 @@
     python benchmarks/verdicts/run.py power      true gains of 3 and 5 %, and candidates 3 % slower
     python benchmarks/verdicts/run.py quiet      A/A verdicts beside the registered run, on a quiet machine
     python benchmarks/verdicts/run.py threads    A/A with two spinning threads
-    python benchmarks/verdicts/run.py seed       the sequential policy of the seed on the same models
+    python benchmarks/verdicts/run.py seed       the sequential policy of the earlier project on the same models
     python benchmarks/verdicts/run.py report     the table, with Clopper-Pearson limits
 
 Numbers, seed and promises stand in `registration.json`, which is committed before a run. Every verdict is appended to
@@ -215,7 +215,7 @@ def threads() -> None:
 
 
 def _sessions_ms(model: Path, count: int, warmup: int, iterations: int) -> list[dict[str, float]]:
-    """Wall medians and spreads of sequential sessions, as the seed measures them."""
+    """Wall medians and spreads of sequential sessions, as the earlier project measures them."""
     from winml.modelkit.app.perf import PerfRequest, perf
     from winml.modelkit.bench.sessions import PerfProtocol
 
@@ -319,7 +319,7 @@ def report() -> None:
     if _rows("threads"):
         print(_line("A/A, 2 spinning threads", _rows("threads")))
     rows = _rows("seed")
-    for what, title in (("0", "seed's policy, A/A"), ("3", "seed's policy, true 3 %")):
+    for what, title in (("0", "earlier policy, A/A"), ("3", "earlier policy, true 3 %")):
         for condition in ("quiet", "loaded"):
             some = [r for r in rows if (r["what"], r["condition"]) == (what, condition)]
             if some:

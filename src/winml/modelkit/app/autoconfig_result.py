@@ -183,7 +183,7 @@ def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str,
 
 
 def _session(study: Study, objective: str) -> dict[str, Any]:
-    """The state of the search in the words of the seed.
+    """The state of the search in the words of the earlier project.
 
     `baseline_p50` is the median of the probe in ms, `best_p50` what the leader's ratio makes of it; both are null where
     times are not what is searched for.
