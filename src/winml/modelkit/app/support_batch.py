@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.support_model import read_model
-from winml.modelkit.app.support_produce import SCHEMA, OnEvent, ProduceRequest, new_folder, produce
+from winml.modelkit.app.support_produce import SCHEMA, OnEvent, ProduceRequest, check_words, new_folder, produce
 from winml.modelkit.core.errors import CheckFailed, Interrupted, ModelkitError, PartlyDone, RunFailedError
 from winml.modelkit.render.contribution import batch_markdown
 from winml.modelkit.store import atomic
@@ -21,6 +21,7 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
     """A contribution for the one model, or a folder with one for each."""
     if len(models) == 1:
         return produce(request, on_event)
+    check_words(request)
     output = new_folder(request.output)
     output.mkdir()
     rows = []

@@ -16,6 +16,7 @@ from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.review import probe as judging
@@ -41,6 +42,8 @@ class ProbeRequest:
 
 def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
     """Inspect, build and run the model as it is, and say what it needs."""
+    for target in request.targets:
+        parse_target(target)
     model = read_model(request.model)
     if not request.targets:
         request = replace(request, targets=_ready())

@@ -16,6 +16,8 @@ from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import BuildPart, ExportPart, InputPart, Recipe, recipe_from_json
 from winml.modelkit.core.support import GOALS, Goal
+from winml.modelkit.ep import precision as precisions
+from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelFinding, ModelKnowledge, ModelScope
 from winml.modelkit.render.contribution import contribution_markdown
@@ -71,8 +73,17 @@ def new_folder(path: str) -> Path:
     return output
 
 
+def check_words(request: ProduceRequest) -> None:
+    """Refuse words that nothing is known by before anything runs."""
+    for target in request.targets:
+        parse_target(target)
+    if request.build.precision is not None:
+        precisions.checked(request.build.precision)
+
+
 def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     """Write a contribution; one that does not reach its goal is a check answered with no."""
+    check_words(request)
     output = new_folder(request.output)
     model = read_model(request.model)
     staged = atomic.temporary_name(output.parent)

@@ -28,14 +28,18 @@ PRECISIONS: dict[str, str] = {
 """What `-p` takes besides `auto`, and what it means."""
 
 
-def resolve(target: Target, word: str) -> str:
-    """A concrete precision for `auto`, and any other word as it is spelled in the table."""
+def checked(word: str) -> str:
+    """A word as it is spelled in the table, or `auto`; raises for any other."""
     folded = word.strip().casefold()
-    if folded == AUTO:
-        return catalog.BY_NAME[target.ep].auto_precision.get(target.device, UNQUANTIZED)
-    if folded not in PRECISIONS:
+    if folded not in (*PRECISIONS, AUTO):
         raise RequestError(f"unknown precision `{word}`", hint=did_you_mean(word, (*PRECISIONS, AUTO)))
     return folded
+
+
+def resolve(target: Target, word: str) -> str:
+    """A concrete precision for `auto`, and any other word as it is spelled in the table."""
+    found = checked(word)
+    return catalog.BY_NAME[target.ep].auto_precision.get(target.device, UNQUANTIZED) if found == AUTO else found
 
 
 def quantize_section(target: Target, word: str, **changes: Any) -> QuantizeSection | None:

@@ -19,6 +19,7 @@ COSINE: dict[str, float] = {
     "int16": 0.99,
     "w8a16": 0.95,
     "int8": 0.90,
+    "w8a8": 0.90,
     "dynamic": 0.90,
     "w4a16": 0.90,
     "int4": 0.90,

@@ -53,6 +53,8 @@ class Dossier:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         file = folder / FILE
+        if not folder.is_dir():
+            raise NotAContribution(f"there is no `{FILE}` in `{folder}`, which is no folder")
         if not file.is_file():
             raise NotAContribution(f"there is no `{FILE}` in `{folder}`")
         if file.is_symlink():

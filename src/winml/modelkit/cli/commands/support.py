@@ -104,7 +104,7 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 @click.option(
     "--recipe", metavar="FILE|NAME", help="A recipe, or a shipped one by its name, instead of the one the probe finds."
 )
-@click.option("-p", "--precision", metavar="P", help="Make a recipe of this precision.")
+@click.option("-p", "--precision", metavar="P", help="Make a recipe of this precision, as fp16 or dynamic.")
 @click.option("--level", metavar="L", help="Make a recipe of this optimization level.")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
 @click.option("--task", metavar="TASK", help="Task of the data.")
