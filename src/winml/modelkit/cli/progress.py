@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -105,7 +106,7 @@ def _fitting(text: str, columns: int) -> str:
     return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
 
 
-class LineProgress:
+class LineProgress(ABC):
     """One line on a terminal that is written over and goes at the end."""
 
     def __enter__(self) -> Self:
@@ -121,9 +122,9 @@ class LineProgress:
         else:
             self.show(event)
 
+    @abstractmethod
     def show(self, event: dict[str, Any]) -> None:
         """Show what only this command tells of."""
-        raise NotImplementedError
 
     def write(self, text: str) -> None:
         if self._live:

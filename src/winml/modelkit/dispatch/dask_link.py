@@ -66,8 +66,8 @@ def connected(cluster: Cluster) -> Client:
     except Exception as error:  # whatever Dask makes of the words of a server that is no scheduler
         raise UnavailableError(
             f"no scheduler answers at {cluster}: {_reason(error)}",
-            hint="`winml node --scheduler --cluster dask://HOST:PORT` starts one; with TLS, all need certificates of "
-            "one authority",
+            hint=f"`winml node --scheduler --cluster {cluster}` starts one; with TLS, all need certificates of one "
+            "authority",
         ) from error
 
 
