@@ -13,6 +13,7 @@ contribution/
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,29 +75,26 @@ def _levels(value: Any, where: str) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _parts(value: Any, where: str) -> tuple[str, ...]:
-    """Names of parts, which become names of files."""
-    found = names(value, where)
-    for name in found:
-        if not re.fullmatch(r"[a-z0-9]+([_-][a-z0-9]+)*", name):
-            raise RequestError(f"`{where}` must be plain names but got {name!r}")
-    return found
+def _written_as(pattern: str, what: str) -> Callable[[Any, str], tuple[str, ...]]:
+    """Names of one form: they become names of files, or words of a command."""
+
+    def check(value: Any, where: str) -> tuple[str, ...]:
+        found = names(value, where)
+        for name in found:
+            if not re.fullmatch(pattern, name, re.ASCII):
+                raise RequestError(f"`{where}` must be {what} but got {name!r}")
+        return found
+
+    return check
 
 
-def _steps(value: Any, where: str) -> tuple[str, ...]:
-    """Names of commands, which are names of files too."""
-    found = names(value, where)
-    for name in found:
-        if not re.fullmatch(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", name):
-            raise RequestError(f"`{where}` must be names of commands but got {name!r}")
-    return found
+_parts = _written_as(r"[a-z0-9]+([_-][a-z0-9]+)*", "plain names")
+_steps = _written_as(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", "names of commands")
+_target_words = _written_as(r"\w+(/\w+)?", "targets, as `qnn/npu`,")
 
 
 def _targets(value: Any, where: str) -> tuple[str, ...]:
-    found = names(value, where)
-    for name in found:
-        if not re.fullmatch(r"\w+(/\w+)?", name, re.ASCII):
-            raise RequestError(f"`{where}` must be targets, as `qnn/npu`, but got {name!r}")
+    found = _target_words(value, where)
     if not found:
         raise RequestError(f"`{where}` must name at least one target")
     return found
