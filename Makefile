@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test check format benchmarks setup clean
+.PHONY: demo test test-all check format benchmarks setup clean
 
 setup: $(VENV)/.installed
 
@@ -25,6 +25,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 10
+
+# Also the tests marked `slow`.
+test-all: setup
+	WINML_TEST_ALL=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 30
 
 check: setup
 	$(BIN)/ruff check .

@@ -26,6 +26,8 @@ def _reason(item: pytest.Item) -> str | None:
         return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
     if item.get_closest_marker("npu") and os.environ.get("WINML_TEST_NPU") != "1":
         return "needs a real NPU; set WINML_TEST_NPU=1"
+    if item.get_closest_marker("slow") and os.environ.get("WINML_TEST_ALL") != "1":
+        return "takes long; `make test-all` runs it"
     if item.get_closest_marker("package_index") and os.environ.get("WINML_TEST_OFFLINE") == "1":
         return "needs a package index; WINML_TEST_OFFLINE=1 is set"
     if item.get_closest_marker("registry") and feed_zoo.docker_registry() is None:
