@@ -76,15 +76,14 @@ def test_one_export_serves_the_npu_which_takes_all_of_it(
 
 
 @pytest.mark.qnn
-def test_a_model_that_only_the_npu_computes_wrongly_is_caught(builds: Builds, hf_folders: Path) -> None:
+def test_swin_is_right_on_the_npu_at_16_bits(builds: Builds, hf_folders: Path) -> None:
     words = ("--target", "qnn/npu", "--calibration", "random", "--samples", "4", "--no-analyze")
-    builds.build("-m", hf_folders / "swin", *words, "-o", "swin")
+    built = builds.build("-m", hf_folders / "swin", *words, "-o", "swin")
+    assert "npu-106" in " ".join(built["notes"])
+    held = ("--reference", hf_folders / "swin", "--reference-target", "cpu", "--min-agreement", "0.95")
     data = ("--data", "random", "--samples", "4")
-    held = ("--reference", hf_folders / "swin", "--reference-target", "cpu", "--min-agreement", "0.9")
-    on_cpu = builds.winml("eval", "-m", "swin", *data, "--target", "cpu", *held, "--json")
-    assert valid(on_cpu.stdout)["checks"][0]["answer"] == "within", on_cpu.stderr
     on_npu = builds.winml("eval", "-m", "swin", *data, "--target", "qnn/npu", *held, "--json")
-    assert (on_npu.returncode, valid(on_npu.stdout)["checks"][0]["answer"]) == (5, "exceeded"), on_npu.stderr
+    assert valid(on_npu.stdout)["checks"][0]["answer"] == "within", on_npu.stderr
 
 
 def test_commands_take_the_folder_itself(bert: dict[str, Any], builds: Builds, hf_folders: Path) -> None:

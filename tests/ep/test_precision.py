@@ -53,3 +53,34 @@ def test_an_unknown_word_gets_a_suggestion() -> None:
     with pytest.raises(RequestError) as caught:
         precision.resolve(Target("cpu", "cpu"), "w8a15")
     assert "did you mean `w8a1" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("word", precision.PRECISIONS)
+def test_every_precision_says_how_near_it_stays_and_leads_to_known_ones(word: str) -> None:
+    row = precision.PRECISIONS[word]
+    assert 0.5 < row.agreement < 1.0
+    assert set(row.then) <= set(precision.PRECISIONS) - {word}
+
+
+@pytest.mark.parametrize(
+    ("target", "word", "data", "found"),
+    [
+        ("qnn/npu", "int8", True, ["w8a16", "fp16", "int16"]),
+        ("qnn/npu", "dynamic", False, ["fp16"]),
+        ("qnn/npu", "fp32", False, []),
+        ("cpu/cpu", "int8", True, ["dynamic", "fp32"]),
+        ("cpu/cpu", "w4a16", True, ["fp32"]),
+        ("qnn/gpu", "fp16", True, ["fp32"]),
+    ],
+)
+def test_what_comes_next_ends_and_never_comes_twice(target: str, word: str, data: bool, found: list[str]) -> None:
+    where = Target(*target.split("/"))  # type: ignore[arg-type]
+    tried = [word]
+    while (after := precision.next_precision(where, tried[-1], data=data, tried=tried)) is not None:
+        tried.append(after)
+    assert tried[1:] == found
+
+
+def test_an_npu_that_computes_floats_in_16_bits_is_held_to_that() -> None:
+    assert precision.agreement(Target("cpu", "cpu"), "fp32") == 0.9999
+    assert precision.agreement(Target("qnn", "npu"), "fp32") == precision.agreement(Target("qnn", "npu"), "fp16")

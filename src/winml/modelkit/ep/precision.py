@@ -2,30 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.core.target import Target
+from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep import catalog
 
 AUTO = "auto"
 UNQUANTIZED = "fp32"
 
-PRECISIONS: dict[str, str] = {
-    "fp32": "as it is, unquantized",
-    "fp16": "float16 weights and arithmetic",
-    "int8": "static 8-bit in the types the target is fastest with",
-    "w8a8": "the same as int8",
-    "w8a16": "static, 8-bit weights with 16-bit activations",
-    "w4a16": "static, 4-bit weights per channel with 16-bit activations",
-    "int16": "static, 16-bit weights and activations",
-    "dynamic": "8-bit weights, activations quantized while running; needs no data",
-    "int4": "4-bit weights in blocks (MatMulNBits); needs no data",
+HALF: tuple[Device, ...] = ("npu", "gpu")
+"""Devices that may compute float32 in 16 bits."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """One row of the table."""
+
+    meaning: str
+    agreement: float
+    """Least cosine of outputs with those of the source, on the target.
+
+    How small a difference is says nothing: outputs may be smaller. Eight bits cost a random transformer 0.03 to 0.06,
+    a model that a device computes wrongly lies far below.
+    """
+    then: tuple[str, ...]
+    """What to try where that is not reached, best first; `next_precision` leaves out what is no use on a device."""
+
+
+PRECISIONS: dict[str, Precision] = {
+    "fp32": Precision("as it is, unquantized", 0.9999, ("int16",)),
+    "fp16": Precision("float16 weights and arithmetic", 0.99, ("fp32", "int16")),
+    "int8": Precision(
+        "static 8-bit in the types the target is fastest with", 0.90, ("w8a16", "dynamic", "fp16", "int16", "fp32")
+    ),
+    "w8a8": Precision("the same as int8", 0.90, ("w8a16", "dynamic", "fp16", "int16", "fp32")),
+    "w8a16": Precision("static, 8-bit weights with 16-bit activations", 0.95, ("fp16", "int16", "fp32")),
+    "w4a16": Precision(
+        "static, 4-bit weights per channel with 16-bit activations", 0.90, ("w8a16", "fp16", "int16", "fp32")
+    ),
+    "int16": Precision("static, 16-bit weights and activations", 0.99, ("fp16", "fp32")),
+    "dynamic": Precision(
+        "8-bit weights, activations quantized while running; needs no data", 0.90, ("w8a16", "fp16", "fp32")
+    ),
+    "int4": Precision("4-bit weights in blocks (MatMulNBits); needs no data", 0.90, ("dynamic", "fp16", "fp32")),
 }
-"""What `-p` takes besides `auto`, and what it means."""
+"""What `-p` takes besides `auto`: what it means, how near it must stay to its source, and what comes after it."""
+
+_NO_BETTER: dict[Device, tuple[str, ...]] = {
+    "npu": ("dynamic", "fp32"),
+    "gpu": ("w8a16", "int16", "dynamic"),
+    "cpu": ("w8a16", "int16", "fp16"),
+}
+"""What is not worth trying next: an NPU computes float32 in 16 bits, a CPU has no kernels for 16-bit types."""
+
+
+def agreement(target: Target, word: str) -> float:
+    """The least cosine with the source that a precision must reach on a target."""
+    if word == UNQUANTIZED and target.device in HALF:
+        return PRECISIONS["fp16"].agreement
+    return PRECISIONS[word].agreement
+
+
+def next_precision(target: Target, word: str, *, data: bool, tried: Collection[str] = ()) -> str | None:
+    """What to try after a precision that does not agree with the source; None when nothing is left.
+
+    `data` says whether there is any to calibrate on.
+    """
+    refused = (word, *tried, *_NO_BETTER[target.device])
+    return next((p for p in PRECISIONS[word].then if p not in refused and _possible(target, p, data)), None)
+
+
+def _possible(target: Target, word: str, data: bool) -> bool:
+    info = catalog.BY_NAME[target.ep]
+    section = _section(word, info)
+    if section is None or section.mode == "fp16":
+        return True
+    return target.device not in info.unquantized and (data or section.mode != "static")
 
 
 def checked(word: str) -> str:

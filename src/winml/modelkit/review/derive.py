@@ -8,23 +8,14 @@ from typing import Any
 
 from winml.modelkit.bench import summary
 from winml.modelkit.core.measurement import Measurement, round_from_json
+from winml.modelkit.ep.precision import PRECISIONS
 from winml.modelkit.review import times
 
 Json = Mapping[str, Any]
 Numbers = dict[str, float]
 
-COSINE: dict[str, float] = {
-    "fp32": 0.9999,
-    "fp16": 0.99,
-    "int16": 0.99,
-    "w8a16": 0.95,
-    "int8": 0.90,
-    "w8a8": 0.90,
-    "dynamic": 0.90,
-    "w4a16": 0.90,
-    "int4": 0.90,
-}
-"""Least cosine with the reference, by precision. How small a difference is says nothing: outputs may be smaller."""
+COSINE: dict[str, float] = {word: row.agreement for word, row in PRECISIONS.items()}
+"""Least cosine with the reference, by precision."""
 
 
 def latency(result: Json) -> dict[str, Any]:

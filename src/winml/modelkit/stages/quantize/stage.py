@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -17,7 +17,7 @@ from winml.modelkit.core.errors import DataError, Interrupted, RequestError
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import InputSpec
-from winml.modelkit.stages.quantize import fidelity, static
+from winml.modelkit.stages.quantize import device_forms, fidelity, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.prepare import Prepared, load, prepare
@@ -154,7 +154,8 @@ def _without_data(job: _Job, mode: Mode) -> _Outcome:
 def _prepared(path: Path, section: QuantizeSection) -> Prepared:
     model = load(path)
     opset, contrib_from = static.needs(section, model)
-    return prepare(model, opset=opset, contrib_from=contrib_from)
+    prepared = prepare(model, opset=opset, contrib_from=contrib_from)
+    return replace(prepared, notes=(*prepared.notes, *device_forms.rewrite(prepared.model, section.rules)))
 
 
 def _static(job: _Job) -> _Outcome:
