@@ -13,14 +13,19 @@ import pytest
 import model_zoo
 import pass_zoo
 from winml.modelkit.core import sections
-from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files
 from winml.modelkit.graph.fingerprint import fingerprint
+from winml.modelkit.graph.inputs import InputRequest, synthetic
+from winml.modelkit.session.session import WinMLSession
+from winml.modelkit.stages.optimize.apply import Runner
 from winml.modelkit.stages.optimize.resolve import resolve
 from winml.modelkit.stages.optimize.rewrites import unfuse_bias_gelu, unfuse_conv
 from winml.modelkit.stages.optimize.stage import run
-from winml.modelkit.stages.optimize.workspace import op_counts
+from winml.modelkit.stages.optimize.table import find
+from winml.modelkit.stages.optimize.workspace import Workspace, op_counts
 
 
 @pytest.fixture(autouse=True)
@@ -316,3 +321,32 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, events: Any) -> None
 def test_nothing_is_left_in_the_working_folder(tmp_path: Path, events: Any) -> None:
     _optimized(model_zoo.conv_net(), tmp_path, events)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.onnx", "out.onnx"]
+
+
+@pytest.mark.parametrize("level", ["basic", "extended", "all"])
+def test_the_runtime_opens_the_result_at_every_level(tmp_path: Path, events: Any, level: str) -> None:
+    """Its fusions would make the names again that they gave to what is stored."""
+    report = _optimized(pass_zoo.transformer(fused_norms=True), tmp_path, events, level=level)
+    assert _pass(report, "matmul_add_fusion")["changed"]
+    expected = _run(tmp_path / "in.onnx", "disable")
+    for opened in ("disable", "basic", "extended", "layout", "all"):
+        np.testing.assert_allclose(_run(tmp_path / "out.onnx", opened), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_model_that_was_fused_elsewhere_can_be_opened_afterwards(
+    tmp_path: Path, runner: Runner, workspace: Workspace, events: Any
+) -> None:
+    """It has the names of the runtime from the start."""
+    fused = runner.apply(find("matmul_add_fusion"), workspace.open(pass_zoo.transformer(fused_norms=True)))
+    assert fused is not None
+    with pytest.raises(ModelkitError, match="replace the existing tensor"):
+        _run(fused.path, "all")
+    _optimized(files.load(fused.path), tmp_path, events, level="none")
+    _run(tmp_path / "out.onnx", "all")
+
+
+def _run(path: Path, level: str) -> np.ndarray:
+    section = SessionSection(optimization_level=level)
+    with WinMLSession(path, target=Target("cpu", "cpu"), section=section) as session:
+        (output,) = session.run(synthetic(session.inputs, InputRequest(seed=1))).values()
+    return output

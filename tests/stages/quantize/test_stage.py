@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,18 @@ import onnx
 import pytest
 
 import model_zoo
+import pass_zoo
 import quantize_zoo
 from quantize_zoo import SECTIONS
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection, QuantizeSection
 from winml.modelkit.core.errors import DataError, Interrupted, RequestError, RunFailedError
+from winml.modelkit.graph import files
 from winml.modelkit.graph.quantization import quantization_of
+from winml.modelkit.graph.value_names import values_of
+from winml.modelkit.stages.optimize.apply import Runner
+from winml.modelkit.stages.optimize.table import find
+from winml.modelkit.stages.optimize.workspace import Workspace
 from winml.modelkit.stages.quantize.stage import run, saturates
 
 Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
@@ -326,3 +333,14 @@ def test_a_model_with_external_data_is_quantized(
     assert report["nodes"]["quantized"]["Conv"] == 3
     assert report["size"]["before_bytes"] > 20_000
     assert not (tmp_path / "q.onnx.data").exists()
+
+
+def test_a_quantized_model_has_no_names_that_the_runtime_makes_again(quantize: Quantize, tmp_path: Path) -> None:
+    """Fused and named by the runtime, which would not open the result at its highest level."""
+    workspace = Workspace(tmp_path)
+    fused = Runner(workspace).apply(find("matmul_add_fusion"), workspace.open(pass_zoo.transformer(fused_norms=True)))
+    assert fused is not None
+    section = replace(SECTIONS["dynamic"], op_types=("Gemm",))
+    model, report = quantize(files.load(fused.path), section, compare=False)
+    assert report["changed"]
+    assert not [name for name in values_of(model) if re.match(r"gemm_\w+_shape|.*_token_\d+$", name)]

@@ -18,6 +18,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.graph import files, opset
 from winml.modelkit.graph.fingerprint import fingerprint
+from winml.modelkit.graph.value_names import rename_generated, values_of
 from winml.modelkit.stages.optimize import dims, verify
 from winml.modelkit.stages.optimize.apply import Runner
 from winml.modelkit.stages.optimize.support import refused
@@ -76,6 +77,7 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
     rows = tuple(map(find, section.passes))
     target = None if args.get("allow_unsupported") else _target(args.get("target"))
     source = files.load(args["model"])
+    value_names = values_of(source)
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
         first = _opened(workspace, source, section)
@@ -88,6 +90,7 @@ def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
                 _require_equal(reference, start)
         last, outcomes, verification = _optimize(Job(rows, Runner(workspace), target, reference, context), start)
         result = source if last is first else files.load(last.path)
+        rename_generated(result, source=value_names)
         written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
     before, after = fingerprint(source), fingerprint(result)
     return {

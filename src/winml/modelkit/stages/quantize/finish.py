@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from onnx import ModelProto, NodeProto
 
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.graph.value_names import rename_generated
 from winml.modelkit.stages.quantize.prepare import reads
 
 INFERRED = "onnx.infer"
@@ -19,7 +20,7 @@ def producer_of(model: ModelProto) -> tuple[str, str]:
 
 
 def finish(model: ModelProto, producer: tuple[str, str]) -> None:
-    """Sort the nodes, drop unused weights and types, and restore the name and version of the producer."""
+    """Sort the nodes, drop unused weights, types and names of the runtime, and restore the producer."""
     del model.graph.value_info[:]
     kept = [entry for entry in model.metadata_props if entry.key != INFERRED]
     del model.metadata_props[:]
@@ -27,6 +28,7 @@ def finish(model: ModelProto, producer: tuple[str, str]) -> None:
     model.producer_name, model.producer_version = producer
     _sort(model)
     _drop_unused_initializers(model)
+    rename_generated(model)
 
 
 def _sort(model: ModelProto) -> None:
