@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ from winml.modelkit import sample
 from winml.modelkit.app.search_gate import Gate, GateRequest
 from winml.modelkit.bench.compare import ArmSpec
 from winml.modelkit.core.config import DataSection, SessionSection
+from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.target import Target
 
@@ -33,8 +35,10 @@ def spec(model: Path) -> ArmSpec:
     return ArmSpec(arm, model.stem, None, "onnxruntime", {})
 
 
-def gate(folder: Path, min_agreement: float | None) -> Gate:
-    request = GateRequest(DataSection(str(sample.TEST), limit=32), "image-classification", min_agreement=min_agreement)
+def gate(folder: Path, min_agreement: float | None, **given: Any) -> Gate:
+    data = DataSection(str(sample.TEST), limit=32)
+    judge = given.pop("judge", "value")
+    request = GateRequest(data, "image-classification", min_agreement=min_agreement, judge=judge, **given)
     made = Gate(request, sample.MODEL.parent, folder)
     made.reference(spec(sample.MODEL))
     return made
@@ -48,3 +52,10 @@ def test_with_labels_outputs_need_not_agree_unless_a_limit_is_given(tmp_path: Pa
     assert held.reason.startswith("agreement with the given model is -0.")
     assert held.reason.endswith("the least is 0.9")
     assert gate(tmp_path, 0.9).check(spec(sample.MODEL)).passed
+
+
+def test_data_that_could_never_show_so_small_a_drop_end_the_search_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(RunFailedError, match="32 samples cannot show that a drop stays within 0.01") as caught:
+        gate(tmp_path, None, judge="interval")
+    assert "about 268 that go on like these would decide" in (caught.value.hint or "")
+    assert gate(tmp_path, None, judge="interval", max_drop=0.2).check(spec(sample.MODEL)).passed

@@ -15,7 +15,7 @@ from winml.modelkit.core.intervals import (
     correlation_difference_interval,
     correlation_interval,
     normal_quantile,
-    paired_share_interval,
+    paired_difference_interval,
     pearson,
     ranks,
     spearman,
@@ -64,46 +64,57 @@ def test_an_interval_of_ranks_is_wider_and_a_perfect_one_is_a_point() -> None:
         correlation_interval(0.5, 3, by_rank=False)
 
 
-Pairs = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
+Counts = st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 500)).filter(any)
 
 
-@given(Pairs)
-def test_the_interval_of_a_difference_holds_it_and_turns_with_it(pairs: list[tuple[bool, bool]]) -> None:
-    first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    low, high = paired_share_interval(first, second)
-    difference = (sum(first) - sum(second)) / len(pairs)
-    assert low <= difference + 1e-12
-    assert difference <= high + 1e-12
-    assert paired_share_interval(second, first) == pytest.approx((-high, -low), abs=1e-12)
+@given(Counts)
+def test_the_interval_of_a_difference_holds_it_and_turns_with_it(counts: tuple[int, int, int]) -> None:
+    first, second, alike = counts
+    count = first + second + alike
+    low, high = paired_difference_interval(first, second, count)
+    assert low <= (first - second) / count <= high
+    assert paired_difference_interval(second, first, count) == pytest.approx((-high, -low), abs=1e-12)
+    more = paired_difference_interval(first, second, count + 100)
+    assert more[1] - more[0] < high - low
 
 
-def test_newcombes_interval_by_hand() -> None:
-    """Both right 20, first alone 12, second alone 2, none 16: phi = (320 - 24 - 25) / sqrt(32·18·22·28)."""
-    first = [True] * 32 + [False] * 18
-    second = [True] * 20 + [False] * 12 + [True] * 2 + [False] * 16
-    (l1, u1), (l2, u2) = wilson_interval(0.64, 50), wilson_interval(0.44, 50)
-    phi = 271 / math.sqrt(32 * 18 * 22 * 28)
-    a, b, c, d = 0.64 - l1, u2 - 0.44, u1 - 0.64, 0.44 - l2
-    low = 0.2 - math.sqrt(a * a + b * b - 2 * phi * a * b)
-    high = 0.2 + math.sqrt(c * c + d * d - 2 * phi * c * d)
-    assert paired_share_interval(first, second) == pytest.approx((low, high))
+def test_the_ends_of_a_paired_difference_are_where_the_score_test_turns() -> None:
+    """At both ends the score statistic of Tango (1998), with the likeliest nuisance found by search, is z."""
+    first, second, count = 12, 2, 50
+
+    def log_likelihood(share: float, difference: float) -> float:
+        alike = 1 - 2 * share - difference
+        if share <= 0 or share + difference <= 0 or alike <= 0:
+            return -math.inf
+        return (
+            first * math.log(share + difference) + second * math.log(share) + (count - first - second) * math.log(alike)
+        )
+
+    for end, sign in zip(paired_difference_interval(first, second, count), (1, -1), strict=True):
+        share = max((i / 100_000 for i in range(1, 50_000)), key=lambda s: log_likelihood(s, end))
+        score = (first - second - count * end) / math.sqrt(count * (2 * share + end * (1 - end)))
+        assert score == pytest.approx(sign * normal_quantile(0.975), abs=0.01)
 
 
-def _pairs_with_a_drop(rng: random.Random) -> tuple[list[bool], list[bool]]:
-    first, second = [], []
-    for _ in range(200):
-        draw = rng.random()
-        right = rng.random() < 0.9
-        first.append(draw < 0.05 or (draw >= 0.08 and right))
-        second.append(0.05 <= draw < 0.08 or (draw >= 0.08 and right))
-    return first, second
+def test_equal_answers_rule_out_a_drop_by_their_number() -> None:
+    """About three or four parts in the number of samples: 500 rule out one point, 20 do not."""
+    for count in (20, 500, 10_000):
+        low, high = paired_difference_interval(0, 0, count)
+        assert -low == pytest.approx(high)
+        assert 3.0 < high * count < 4.0
+    assert paired_difference_interval(0, 0, 500)[1] < 0.01 < paired_difference_interval(0, 0, 20)[1]
+
+
+def _changed_answers(rng: random.Random, count: int, worse: float, better: float) -> tuple[int, int]:
+    draws = [rng.random() for _ in range(count)]
+    return sum(d < worse for d in draws), sum(worse <= d < worse + better for d in draws)
 
 
 def test_a_true_drop_is_missed_no_more_often_than_stated() -> None:
     rng, draws = random.Random(4), 800
     covered = 0
     for _ in range(draws):
-        low, high = paired_share_interval(*_pairs_with_a_drop(rng))
+        low, high = paired_difference_interval(*_changed_answers(rng, 200, 0.05, 0.03), 200)
         covered += low <= 0.02 <= high
     assert covered / draws >= 0.935
 

@@ -29,6 +29,45 @@ def test_seven_hundredths_of_a_point_are_no_drop_and_seven_points_are() -> None:
         assert checks.max_drop(found, 0.05, "interval") == ("exceeded" if clear else "within")
 
 
+def _drop(count: int, worse: int, better: int) -> dict[str, Any]:
+    reference = [1.0] * (count - better) + [0.0] * better
+    candidate = [0.0] * worse + [1.0] * (count - worse)
+    return drop(ACCURACY, {"top1": reference}, {"top1": candidate})
+
+
+def test_only_samples_that_the_models_differ_on_count() -> None:
+    """500 equal answers rule out a drop of one point whatever the accuracy is; 20 do not, and say how many would."""
+    for right in (500, 440, 0):
+        scores = {"top1": [1.0] * right + [0.0] * (500 - right)}
+        found = drop(ACCURACY, scores, scores)
+        assert (found["worse"], found["better"], found["value"]) == (0, 0, 0.0)
+        assert checks.max_drop(found, 0.01, "interval") == "within"
+    few = _drop(20, 0, 0)
+    assert checks.max_drop(few, 0.01, "interval") == "inconclusive"
+    needed = checks.samples_needed(few, 0.01)
+    assert needed is not None
+    assert checks.max_drop(_drop(needed, 0, 0), 0.01, "interval") == "within"
+    assert checks.max_drop(_drop(needed - 1, 0, 0), 0.01, "interval") == "inconclusive"
+
+
+def test_the_samples_that_would_decide_decide() -> None:
+    found = _drop(500, 4, 2)
+    assert (found["worse"], found["better"]) == (4, 2)
+    needed = checks.samples_needed(found, 0.01)
+    assert needed is not None
+    factor = -(-needed // 500)
+    assert checks.max_drop(_drop(500 * factor, 4 * factor, 2 * factor), 0.01, "interval") == "within"
+    assert checks.samples_needed(_drop(500, 6, 1), 0.01) is None  # it lies on the limit itself
+
+
+@pytest.mark.parametrize("metric", [F1, SPEARMAN])
+def test_other_metrics_say_how_many_samples_would_decide_too(metric: Metric) -> None:
+    series = {"similarity": [0.1, 0.4, 0.2, 0.8, 0.6, 0.5] * 5, "gold": [1, 3, 2, 4, 5, 2.5] * 5, "f1": [0.5, 1.0] * 15}
+    needed = checks.samples_needed(summary(metric, series), summary(metric, series)["value"] - 0.01)
+    assert needed is not None
+    assert needed > 30
+
+
 def test_means_that_never_vary_still_have_an_interval() -> None:
     found = summary(F1, {"f1": [1.0] * 50})
     assert found["interval"]["low"] == pytest.approx(wilson_interval(1.0, 50)[0])

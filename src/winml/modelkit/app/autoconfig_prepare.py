@@ -56,7 +56,7 @@ class AutoconfigRequest:
     min_metric: float | None = None
     max_drop: float | None = None
     min_agreement: float | None = None
-    judge: str = "value"
+    judge: str = "interval"
     calibration: DataSection | None = None
     inputs: dict[str, Any] = field(default_factory=dict)
     threads: int | None = None

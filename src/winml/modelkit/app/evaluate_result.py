@@ -108,7 +108,8 @@ def _notes(candidate: Side, reference: Side | None) -> list[str]:
 def _check(word: str, limit: float, found: dict[str, Any] | None, metric: str, judging: Judging) -> dict[str, Any]:
     judge = checks.max_drop if word == "max-drop" else checks.min_metric
     answer = "inconclusive" if found is None else judge(found, limit, judging.by)
-    return {"check": word, "metric": metric, "limit": limit, "by": judging.by, "answer": answer}
+    needed = checks.samples_needed(found, limit) if answer == "inconclusive" else None
+    return {"check": word, "metric": metric, "limit": limit, "by": judging.by, "answer": answer, "needed": needed}
 
 
 def _cosine(result: dict[str, Any]) -> float | None:
@@ -120,7 +121,9 @@ def _cosine(result: dict[str, Any]) -> float | None:
 def _agreement_check(limit: float, result: dict[str, Any]) -> dict[str, Any]:
     found = _cosine(result)
     answer = checks.min_metric({"value": found, "interval": None}, limit, "value")
-    return {"check": "min-agreement", "metric": "cosine", "limit": limit, "by": "value", "answer": answer}
+    return {
+        "check": "min-agreement", "metric": "cosine", "limit": limit, "by": "value", "answer": answer, "needed": None
+    }  # fmt: skip
 
 
 def _checks(judging: Judging, metric: str | None, result: dict[str, Any]) -> list[dict[str, Any]]:
@@ -181,8 +184,9 @@ def _numbers(found: dict[str, Any] | None) -> str:
     if found is None or found["value"] is None:
         return "unknown"
     interval = found["interval"]
-    limits = f"{interval['low']:.4f} … {interval['high']:.4f}" if interval else f"no interval: {found['reason']}"
-    return f"{found['value']:.4f} ({limits})"
+    if interval is None:
+        return f"{found['value']:.4f} (no interval: {found['reason']})"
+    return f"{found['value']:.4f} ({interval['low']:.4f} … {interval['high']:.4f}, {100 * interval['level']:.0f} %)"
 
 
 def sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
@@ -206,6 +210,15 @@ def raise_for(result: dict[str, Any]) -> None:
     if unknown:
         raise RunFailedError(
             f"cannot tell: {'; '.join(sentence(c, result) for c in unknown)}",
-            hint="more samples would tell; `--judge value` goes by the value alone",
+            hint=too_few(unknown, result["samples"]["n"]),
             details=result,
         )
+
+
+def too_few(unknown: Sequence[dict[str, Any]], count: int) -> str:
+    """What would make checks tell that the data leave open."""
+    alone = "`--judge value` goes by the value alone"
+    needed = [c["needed"] for c in unknown]
+    if None in needed:
+        return f"more samples may tell; {alone}"
+    return f"{count} samples are too few: about {max(needed)} that go on like these would decide; {alone}"

@@ -12,7 +12,7 @@ from winml.modelkit.app.evaluate_result import Judging, Side
 from winml.modelkit.bench.compare import ArmSpec
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection
-from winml.modelkit.core.errors import CheckFailed, DataError
+from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
 from winml.modelkit.search.guards import Checked
 from winml.modelkit.worker.client import Worker
 
@@ -35,7 +35,7 @@ class GateRequest:
     max_drop: float | None = None
     min_agreement: float | None = None
     """None means 0.99 without labels, and nothing with them."""
-    judge: Any = "value"
+    judge: Any = "interval"
     digest: str | None = None
     """Content of the inputs, so that a search does not go on with others."""
 
@@ -110,6 +110,14 @@ class Gate:
             raise CheckFailed(
                 f"{broken[0]['metric']} of the given model is {value:.4f}, below {broken[0]['limit']:g}",
                 hint="no config of this model can be expected to reach it; lower the limit",
+            )
+        open_checks = [c for c in result["checks"] if c["check"] == "max-drop" and c["answer"] == "inconclusive"]
+        if open_checks:
+            count, limit = result["samples"]["n"], open_checks[0]["limit"]
+            raise RunFailedError(
+                f"{count} samples cannot show that a drop stays within {limit:g}, not even for a model that says "
+                "the same about all of them",
+                hint=evaluate_result.too_few(open_checks, count),
             )
         if not self._request.labelled and _agreement(self._distance(side, side)) is None:
             raise DataError(

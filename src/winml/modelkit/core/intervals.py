@@ -45,21 +45,33 @@ def _square_and_add(
     return p - q - half(p - p_low, q_high - q), p - q + half(p_high - p, q - q_low)
 
 
-def paired_share_interval(first: Sequence[bool], second: Sequence[bool], *, level: float = 0.95) -> tuple[float, float]:
-    """Newcombe's interval for how much larger the share of true is in `first` than in `second`, pair by pair.
+def paired_difference_interval(
+    first_only: float, second_only: float, count: float, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Tango's (1998) score interval for how much larger a share is in the first of two answers about the same samples.
 
-    The tenth method of Newcombe (1998): Wilson intervals of both shares, joined by their corrected phi coefficient.
+    `first_only` samples are true in the first answer alone, `second_only` in the second alone; samples that both
+    answer alike add to `count` and to nothing else. With no difference at all the ends are ±z²/(count + z²).
     """
-    count = len(first)
-    both = sum(1 for a, b in zip(first, second, strict=True) if a and b)
-    p, q = sum(map(bool, first)), sum(map(bool, second))
-    neither = count - p - q + both
-    product: float = both * neither - (p - both) * (q - both)
-    if product > 0:
-        product = max(product - count / 2, 0)
-    norm = math.sqrt(p * (count - p) * q * (count - q))
-    sides = [(k / count, *wilson_interval(k / count, count, level=level)) for k in (p, q)]
-    return _square_and_add(sides[0], sides[1], product / norm if norm else 0.0)
+    z = normal_quantile(0.5 + level / 2.0)
+
+    def score(difference: float) -> float:
+        # The likeliest share of `second_only` if the true difference were `difference`.
+        b = (2 * count - first_only + second_only) * difference - first_only - second_only
+        c = -second_only * difference * (1 - difference)
+        share = (math.sqrt(max(0.0, b * b - 8 * count * c)) - b) / (4 * count)
+        variance = count * (2 * share + difference * (1 - difference))
+        distance = first_only - second_only - count * difference
+        return distance / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, distance)
+
+    def end(low: float, high: float, wanted: float) -> float:
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if score(middle) > wanted else (low, middle)
+        return 0.5 * (low + high)
+
+    value = (first_only - second_only) / count
+    return end(-1.0, value, z), end(value, 1.0, -z)
 
 
 def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:

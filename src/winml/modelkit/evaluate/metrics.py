@@ -11,7 +11,7 @@ from winml.modelkit.core.intervals import (
     bootstrap_interval,
     correlation_difference_interval,
     correlation_interval,
-    paired_share_interval,
+    paired_difference_interval,
     pearson,
     spearman,
     wilson_interval,
@@ -20,6 +20,8 @@ from winml.modelkit.core.statistics import mean
 from winml.modelkit.evaluate import corpus
 
 LEVEL = 0.95
+DROP_LEVEL = 0.90
+"""Of the interval of a drop: each end holds with 95 %, and a limit for a drop asks about one end."""
 GOLD = "gold"
 """The series a correlation is taken with."""
 MIN_PAIRS = 4
@@ -65,9 +67,15 @@ def metric_from_json(value: dict[str, Any]) -> Metric:
 
 
 def _answer(
-    value: float | None, limits: Limits | None, count: int, method: str, reason: str | None = None
+    value: float | None,
+    limits: Limits | None,
+    count: int,
+    method: str,
+    reason: str | None = None,
+    *,
+    level: float = LEVEL,
 ) -> dict[str, Any]:
-    interval = None if limits is None else {"low": limits[0], "high": limits[1], "level": LEVEL}
+    interval = None if limits is None else {"low": limits[0], "high": limits[1], "level": level}
     return {"value": value, "interval": interval, "n": count, "method": method, "reason": reason}
 
 
@@ -109,21 +117,21 @@ def _of(metric: Metric, series: Series) -> corpus.Of:
     return corpus.precision(series[metric.series], loose=metric.kind == "map_50")
 
 
-def _together(of: corpus.Of, count: int, bounds: Limits | None) -> dict[str, Any]:
+def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> dict[str, Any]:
     """A metric of all samples together; where leaving out samples changes nothing, as much as one unseen could."""
     value = of(range(count))
     if value is None:
         return _answer(None, None, count, "jackknife", "the samples hold nothing to find")
     if count < MIN_SAMPLES:
         return _answer(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
-    half = corpus.jackknife(of, count, level=LEVEL)
+    half = corpus.jackknife(of, count, level=level)
     if half is None:
         return _answer(value, None, count, "jackknife", "all there is to find is in a few samples")
     method = "jackknife" if half else "wilson"
-    half = half or wilson_interval(0.0, count, level=LEVEL)[1]
+    half = half or wilson_interval(0.0, count, level=level)[1]
     low, high = value - half, value + half
     limits = (low, high) if bounds is None else (max(low, min(bounds[0], value)), min(high, max(bounds[1], value)))
-    return _answer(value, limits, count, method)
+    return _answer(value, limits, count, method, level=level)
 
 
 def _bounds(metric: Metric) -> Limits:
@@ -140,14 +148,28 @@ def summary(metric: Metric, series: Series) -> dict[str, Any]:
     return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
 
 
+def _share_drop(reference: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
+    """The drop of a share, with how many samples only one of the two models is right about: they alone count."""
+    worse = sum(1 for r, c in zip(reference, candidate, strict=True) if r and not c)
+    better = sum(1 for r, c in zip(reference, candidate, strict=True) if c and not r)
+    count = len(reference)
+    limits = paired_difference_interval(worse, better, count, level=DROP_LEVEL)
+    return {
+        **_answer((worse - better) / count, limits, count, "tango", level=DROP_LEVEL),
+        "worse": worse,
+        "better": better,
+    }
+
+
 def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
     differences = [r - c for r, c in zip(reference, candidate, strict=True)]
     count, value = len(differences), mean(differences)
     if _constant(differences):
         # No spread to resample: as much as a kind of sample could differ that was not met in `count`.
-        unseen = wilson_interval(0.0, count, level=LEVEL)[1]
-        return _answer(value, (value - unseen, value + unseen), count, "wilson")
-    return _answer(value, bootstrap_interval(differences, level=LEVEL), count, "paired-bootstrap")
+        unseen = wilson_interval(0.0, count, level=DROP_LEVEL)[1]
+        return _answer(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
+    limits = bootstrap_interval(differences, level=DROP_LEVEL)
+    return _answer(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
 
 
 def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
@@ -160,9 +182,9 @@ def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> d
     if count < MIN_PAIRS:
         return _answer(first - second, None, count, "zou", f"an interval needs at least {MIN_PAIRS} samples")
     limits = correlation_difference_interval(
-        first, second, between, count, by_rank=metric.kind == "spearman", level=LEVEL
+        first, second, between, count, by_rank=metric.kind == "spearman", level=DROP_LEVEL
     )
-    return _answer(first - second, limits, count, "zou")
+    return _answer(first - second, limits, count, "zou", level=DROP_LEVEL)
 
 
 def _together_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
@@ -174,7 +196,7 @@ def _together_drop(metric: Metric, reference: Series, candidate: Series) -> dict
             return None
         return after - before if metric.lower else before - after
 
-    found = _together(difference, len(candidate[metric.series]), None)
+    found = _together(difference, len(candidate[metric.series]), None, DROP_LEVEL)
     return {**found, "method": "paired-jackknife" if found["method"] == "jackknife" else found["method"]}
 
 
@@ -187,6 +209,4 @@ def drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]
     first, second = reference[metric.series], candidate[metric.series]
     if metric.kind == "mean":
         return _mean_drop(first, second)
-    right = [bool(v) for v in first], [bool(v) for v in second]
-    limits = paired_share_interval(*right, level=LEVEL)
-    return _answer(mean(first) - mean(second), limits, len(first), "newcombe-paired")
+    return _share_drop(first, second)

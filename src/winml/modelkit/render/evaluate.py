@@ -30,7 +30,7 @@ def _number(kind: str, value: float, *, signed: bool = False) -> str:
 
 
 def _cell(found: dict[str, Any] | None, *, signed: bool = False) -> str:
-    """`99.40 % (98.25 … 99.80)`."""
+    """`99.40 % (98.25 … 99.80)`; a drop says its level, which is not that of the other columns."""
     if found is None:
         return ""
     if found["value"] is None:
@@ -40,7 +40,8 @@ def _cell(found: dict[str, Any] | None, *, signed: bool = False) -> str:
     if interval is None:
         return f"{_number(kind, found['value'], signed=signed)}{unit} (no interval: {found['reason']})"
     low, high = (_number(kind, interval[end], signed=signed) for end in ("low", "high"))
-    return f"{_number(kind, found['value'], signed=signed)}{unit} ({low} … {high})"
+    level = f", {100 * interval['level']:.0f} %" if signed else ""
+    return f"{_number(kind, found['value'], signed=signed)}{unit} ({low} … {high}{level})"
 
 
 def _metrics(result: dict[str, Any]) -> list[str]:
@@ -82,15 +83,30 @@ def _agreement(result: dict[str, Any]) -> list[str]:
     return [] if found is None else [f"  both say the same about {_cell({'kind': 'share', **found})} of samples"]
 
 
+def _changed(result: dict[str, Any]) -> list[str]:
+    """How many answers a drop of a share is made of."""
+    return [
+        f"  {name}: {found['worse'] + found['better']} of {found['n']} answers changed, "
+        f"{found['worse']} to wrong and {found['better']} to right"
+        for name, found in (result["drop"] or {}).items()
+        if "worse" in found
+    ]
+
+
 def _checks(result: dict[str, Any]) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
     questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
     return [
-        f"  {c['metric']} {questions[c['check']]} {c['limit']:g}: {words[c['answer']]} (by its {c['by']})"
+        f"  {c['metric']} {questions[c['check']]} {c['limit']:g}: {words[c['answer']]} (by its {c['by']}{_needed(c)})"
         for c in result["checks"]
     ]
 
 
+def _needed(check: dict[str, Any]) -> str:
+    return "" if check["needed"] is None else f"; about {check['needed']} samples would decide"
+
+
 def evaluate_text(result: dict[str, Any]) -> str:
     """Metrics with their intervals, then what the reference adds, then the answers of checks."""
-    return "\n".join([_headline(result), *_metrics(result), *_agreement(result), *_distance(result), *_checks(result)])
+    parts = (_metrics, _changed, _agreement, _distance, _checks)
+    return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

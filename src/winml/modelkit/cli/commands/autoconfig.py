@@ -26,9 +26,9 @@ data_options = stacked(
     click.option(
         "--judge",
         type=click.Choice(["interval", "value"]),
-        default="value",
+        default="interval",
         show_default=True,
-        help="Hold the value against the limit, or its whole interval.",
+        help="Hold the whole interval against the limit, or the value alone.",
     ),
     click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
