@@ -61,8 +61,9 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
         dossier = Dossier(folder)
     except NotAContribution as error:
         raise RequestError(f"not a contribution: {error}", details=_rejected(request.folder, str(error))) from error
-    changed, items = _scope(dossier, request)
-    items += read_against_itself(dossier, request)
+    items = read_against_itself(dossier, request)
+    changed, outside = _scope(dossier, request, items)
+    items += outside
     again: list[dict[str, Any]] = []
     if not any(item.severity == "reject" for item in items):
         items += _rerun(dossier, request, again, on_event)
@@ -82,8 +83,10 @@ def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
     return items
 
 
-def _scope(dossier: Dossier, request: ReviewRequest) -> tuple[dict[str, Any], list[Item]]:
+def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple[dict[str, Any], list[Item]]:
     """What the repository says it changes, and what of it the effort does not allow."""
+    if any(item.check == "files" for item in items):
+        return repository.not_asked("the files are not those of the contribution, and come first"), []
     folder = dossier.folder.resolve()
     try:
         change = repository.change(folder, request.repo, request.base)

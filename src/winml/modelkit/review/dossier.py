@@ -13,6 +13,7 @@ from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
 from winml.modelkit.review import derive, ladder
 from winml.modelkit.review.contribution import FILE, Contribution, contribution_from_json
+from winml.modelkit.review.embedded import repositories_inside
 from winml.modelkit.review.evidence import Record, record_from_json, record_path, result_path
 from winml.modelkit.review.judging import judged
 from winml.modelkit.review.plan import RECIPE_FILE, Metric, Step, Subject, plan
@@ -47,6 +48,17 @@ class NotAContribution(ValueError):
     """There is nothing that could be reviewed."""
 
 
+def _refuse_repositories(folder: Path) -> None:
+    """Before anything else is read: whoever asks git about such a folder takes orders from it."""
+    try:
+        found = next(repositories_inside(folder), None)
+    except OSError as error:
+        raise NotAContribution(f"`{error.filename}` cannot be listed: {error.strerror}") from error
+    if found is not None:
+        where = folder if found == "." else folder / found
+        raise NotAContribution(f"`{where}` is a git repository, or leads to one; a contribution holds none")
+
+
 class Dossier:
     """A contribution's folder, read once."""
 
@@ -55,6 +67,7 @@ class Dossier:
         file = folder / FILE
         if not folder.is_dir():
             raise NotAContribution(f"there is no `{FILE}` in `{folder}`, which is no folder")
+        _refuse_repositories(folder)
         if not file.is_file():
             raise NotAContribution(f"there is no `{FILE}` in `{folder}`")
         if file.is_symlink():

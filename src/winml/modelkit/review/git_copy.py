@@ -1,0 +1,209 @@
+"""A copy of a git repository that holds objects and names alone, so that nothing in it makes git run or fetch anything.
+
+Configs, hooks, attributes, alternates, replacements, grafts, modules and caches of the repository are never copied, and
+the repository is found by our own reading: git is not started in a folder that came from others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST_BYTES = 8 * 2**30
+"""Objects of more than this are not copied."""
+_LARGEST_TEXT_BYTES = 64 * 2**20
+_CHUNK = 1 << 20
+_HEX = r"(?:[0-9a-f]{40}|[0-9a-f]{64})"
+_OBJECT = re.compile(_HEX)
+_PACK = re.compile(rf"pack-{_HEX}\.(?:pack|idx)")
+_PACKED = re.compile(rf"({_HEX}) (refs/\S+)")
+_NAME = re.compile(r"refs(?:/(?!\.)[^\x00-\x20\x7f~^:?*\[\\/]+(?<!\.)(?<!\.lock))+")
+_DEEPEST = 5
+
+
+class NotAsked(ValueError):
+    """Git could not be asked, with the reason."""
+
+
+@dataclass(frozen=True)
+class GitFolder:
+    """Where a repository keeps what is copied."""
+
+    top: Path
+    """The folder that is worked in."""
+    own: Path
+    """Holds HEAD."""
+    common: Path
+    """Holds objects and names; another folder than `own` for one of several working trees."""
+
+
+def find_repository(place: Path) -> GitFolder:
+    """The repository that a folder lies in, by the name `.git` alone: what only looks like a bare one is a folder."""
+    if not place.is_dir():
+        raise NotAsked(f"there is no folder `{place}`")
+    place = place.resolve()
+    for top in (place, *place.parents):
+        found = top / ".git"
+        try:
+            mode = found.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise NotAsked(f"`{found}` cannot be read: {error.strerror}") from error
+        if stat.S_ISDIR(mode):
+            return GitFolder(top, found, found)
+        if stat.S_ISREG(mode):
+            return _working_tree(top, found)
+        raise NotAsked(f"`{found}` is neither a folder nor a file, and is not followed")
+    raise NotAsked(f"`{place}` lies in no git repository")
+
+
+def _working_tree(top: Path, link: Path) -> GitFolder:
+    """One of several working trees of a repository, which has to know of it: any file can name a folder."""
+    said = _read_text(link)
+    if not said.startswith("gitdir:"):
+        raise NotAsked(f"`{link}` names no repository")
+    own = top / said.removeprefix("gitdir:").strip()
+    wrong = NotAsked(f"`{link}` leads to `{own}`, which does not lead back to it")
+    try:
+        back = (own / _read_text(own / "gitdir").strip()).resolve()
+        common = _read_text(own / "commondir").strip()
+    except NotAsked as error:
+        raise wrong from error
+    if back != link or common != "../.." or own.parent.name != "worktrees":
+        raise wrong
+    return GitFolder(top, own, own.parent.parent)
+
+
+def copy_repository(git: GitFolder, folder: Path) -> None:
+    """Write a bare repository with the objects, names and head of another into an empty folder."""
+    try:
+        names = _names(git)
+        head = _head(git, names)
+        if (git.common / "objects" / "info" / "alternates").exists():
+            raise NotAsked(f"`{git.common}` borrows objects from another repository, which is not followed")
+        _copy_objects(git.common / "objects", folder / "objects", len(head))
+        _write_names(folder, names, head)
+        shallow = git.common / "shallow"
+        if shallow.exists():
+            cut = [line for line in _read_text(shallow).splitlines() if _OBJECT.fullmatch(line)]
+            (folder / "shallow").write_text("".join(f"{line}\n" for line in cut), encoding="ascii", newline="\n")
+    except OSError as error:
+        raise NotAsked(f"`{git.common}` cannot be read: {error}") from error
+
+
+def _write_names(folder: Path, names: dict[str, str], head: str) -> None:
+    (folder / "refs").mkdir()
+    lines = ["# pack-refs with: sorted", *(f"{names[name]} {name}" for name in sorted(names, key=os.fsencode))]
+    (folder / "packed-refs").write_bytes(b"".join(os.fsencode(line) + b"\n" for line in lines))
+    (folder / "HEAD").write_text(f"{head}\n", encoding="ascii", newline="\n")
+    hashed = "sha256" if len(head) == 64 else "sha1"
+    (folder / "config").write_text(
+        f"[core]\n\trepositoryformatversion = {int(hashed != 'sha1')}\n\tbare = true\n"
+        + (f"[extensions]\n\tobjectFormat = {hashed}\n" if hashed != "sha1" else ""),
+        encoding="ascii",
+        newline="\n",
+    )
+
+
+def _head(git: GitFolder, names: dict[str, str]) -> str:
+    said = _read_text(git.own / "HEAD").strip()
+    head = names.get(said.removeprefix("ref:").strip()) if said.startswith("ref:") else said
+    if head is None or not _OBJECT.fullmatch(head):
+        raise NotAsked(f"`{git.own}` has no commit at its head")
+    return head
+
+
+def _names(git: GitFolder) -> dict[str, str]:
+    """Objects by the names of branches and tags; replacements of objects are no such names."""
+    found: dict[str, str] = {}
+    packed = git.common / "packed-refs"
+    if packed.exists():
+        for line in _read_text(packed).split("\n"):
+            entry = _PACKED.fullmatch(line)
+            if entry:
+                found[entry[2]] = entry[1]
+    symbolic = {}
+    for name, path in _loose(git.common / "refs", "refs"):
+        said = _read_text(path).strip()
+        if said.startswith("ref:"):
+            symbolic[name] = said.removeprefix("ref:").strip()
+        elif _OBJECT.fullmatch(said):
+            found[name] = said
+    for name, other in symbolic.items():
+        for _ in range(_DEEPEST):
+            other = symbolic.get(other, other)
+        if other in found:
+            found[name] = found[other]
+    fits = {n: o for n, o in found.items() if _NAME.fullmatch(n) and ".." not in n and "@{" not in n}
+    return {n: o for n, o in fits.items() if not n.startswith("refs/replace/")}
+
+
+def _loose(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Files below a folder that are no links, with their names."""
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _loose(Path(entry.path), f"{name}/{entry.name}")
+        elif entry.is_file(follow_symlinks=False):
+            yield f"{name}/{entry.name}", Path(entry.path)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """What a folder holds; a link to one is not followed."""
+    if not folder.is_dir() or folder.is_symlink():
+        raise NotAsked(f"`{folder}` is no folder")
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _copy_objects(source: Path, target: Path, length: int) -> None:
+    """Copy loose objects and packs, and nothing else that lies beside them."""
+    left = LARGEST_BYTES
+    (target / "pack").mkdir(parents=True)
+    for entry in _entries(source):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        loose = len(entry.name) == 2
+        if not loose and entry.name != "pack":
+            continue
+        for file in _entries(Path(entry.path)):
+            fits = _OBJECT.fullmatch(entry.name + file.name) if loose else _PACK.fullmatch(file.name)
+            if fits and (not loose or len(entry.name + file.name) == length):
+                (target / entry.name).mkdir(exist_ok=True)
+                left -= _copy_file(Path(file.path), target / entry.name / file.name, left)
+
+
+def _copy_file(source: Path, target: Path, limit: int) -> int:
+    """Copy a file up to its size of now; the number of its bytes."""
+    with _open(source) as stream, target.open("xb") as out:
+        size = left = os.fstat(stream.fileno()).st_size
+        if size > limit:
+            raise NotAsked(f"its objects take more than {LARGEST_BYTES / 2**30:.0f} GiB")
+        while left > 0 and (chunk := stream.read(min(left, _CHUNK))):
+            out.write(chunk)
+            left -= len(chunk)
+    return size
+
+
+def _read_text(path: Path) -> str:
+    with _open(path) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > _LARGEST_TEXT_BYTES:
+            raise NotAsked(f"`{path}` is larger than any that git writes")
+        return os.fsdecode(stream.read(size))
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file that is no link, pipe or device: reading one of those leads elsewhere, or never ends."""
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise NotAsked(f"`{path}` is no file")
+        return os.fdopen(os.open(path, flags), "rb")
+    except OSError as error:
+        raise NotAsked(f"`{path}` cannot be read: {error.strerror}") from error
