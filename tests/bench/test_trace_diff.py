@@ -15,9 +15,8 @@ META = TraceMetadata(ep="cpu", device="cpu", tracing_level="basic", tracing_back
 def op(path: str, kind: str, value: float, *nodes: str, ep: str = CPU, **more: Any) -> OperatorMetrics:
     origin = more.pop("origin", "node" if nodes else "inserted")
     unit = more.pop("unit", "cycles" if ep == QNN else "us")
-    return OperatorMetrics(
-        path, ep, unit, (value,), onnx_op_type=kind, op_type=more.pop("op_type", kind), onnx_nodes=nodes, origin=origin
-    )
+    more.setdefault("op_type", kind)
+    return OperatorMetrics(path, ep, unit, (value,), onnx_op_type=kind, onnx_nodes=nodes, origin=origin, **more)
 
 
 def compared(before: list[OperatorMetrics], after: list[OperatorMetrics]) -> TraceDiff:
@@ -45,26 +44,77 @@ def test_nodes_that_were_fused_stay_together_by_their_names() -> None:
 
 
 def test_convolutions_that_became_fused_and_moved_are_said_in_words() -> None:
-    before = []
+    """Nodes without names: the weights and what reads what say which belong together."""
+    before, after = [], []
+    reads = ["input:x", "input:x"]
     for i in range(3):
-        before.append(op(f"_token_{i}", "Conv", 0, f"Conv_{2 * i}", ep=QNN))
-        before.append(op(f"Relu{i}", "Relu", 80, f"Relu_{2 * i + 1}", ep=QNN))
-    after = [op(f"r{i}_nchwc", "FusedConv", 30, f"FusedConv_{i}", op_type="Conv") for i in range(3)]
-    found = compared(
-        [*before, op("p", "Flatten", 1, "Flatten_6", ep=QNN)], [*after, op("f", "Flatten", 1, "Flatten_3", ep=QNN)]
-    )
-    assert found.reasons[0] == "3 Conv became FusedConv and moved from QNN to CPU"
+        weight = (f"w{i}", (16, 16, 3, 3))
+        conv, relu, fused = f"Conv_{2 * i}", f"Relu_{2 * i + 1}", f"FusedConv_{i}"
+        before.append(op(f"_token_{i}", "Conv", 0, conv, ep=QNN, reads=(reads[0],), weight=weight))
+        before.append(op(f"Relu{i}", "Relu", 80, relu, ep=QNN, reads=(conv,)))
+        after.append(op(f"r{i}_nchwc", "FusedConv", 30, fused, op_type="Conv", reads=(reads[1],), weight=weight))
+        reads = [relu, fused]
+    before.append(op("p", "Flatten", 1, "Flatten_6", ep=QNN, reads=(reads[0],)))
+    after.append(op("f", "Flatten", 1, "Flatten_3", ep=QNN, reads=(reads[1],)))
+    found = compared(before, after)
+    assert found.reasons[0] == "3 Conv + Relu became FusedConv and moved from QNN to CPU"
     moved = [c for c in found.changes if c.moved]
     assert [[o.type for o in c.before] for c in moved] == [["Conv", "Relu"]] * 3
     assert all(c.moved == ("QNN", "CPU") and c.unit is None and c.delta is None for c in moved)
 
 
 def test_numbers_as_names_are_not_trusted_between_different_models() -> None:
+    before = [
+        op("Conv_0", "Conv", 9, "Conv_0", reads=("input:x",)), op("Relu_1", "Relu", 1, "Relu_1", reads=("Conv_0",)),
+    ]  # fmt: skip
+    after = [
+        op("Conv_0", "Conv", 9, "Conv_0", reads=("Neg_1",)),
+        op("Neg_1", "Neg", 2, "Neg_1", reads=("input:x",)),
+        op("Conv_2", "Conv", 9, "Conv_2", reads=("input:x",)),
+        op("Relu_3", "Relu", 1, "Relu_3", reads=("Conv_2",)),
+    ]
+    assert _pairs(compared(before, after)) == [
+        (["Conv_0"], ["Conv_2"]), (["Relu_1"], ["Relu_3"]), ([], ["Conv_0"]), ([], ["Neg_1"]),
+    ]  # fmt: skip
+
+
+def test_operators_in_the_same_order_are_no_pair_without_a_reason() -> None:
+    """Equal types one after the other say nothing when neither names, weights nor edges are known."""
+    found = compared([op("a", "Conv", 9, "a"), op("b", "Conv", 1, "b")], [op("c", "Conv", 9, "c")])
+    assert [c.kind for c in found.changes] == ["vanished", "vanished", "appeared"]
+
+
+def test_a_name_is_not_trusted_against_the_weight() -> None:
     found = compared(
-        [op("Conv_0", "Conv", 9, "Conv_0"), op("Relu_1", "Relu", 1, "Relu_1")],
-        [op("Neg_0", "Neg", 2, "Neg_0"), op("Conv_1", "Conv", 9, "Conv_1"), op("Relu_2", "Relu", 1, "Relu_2")],
+        [op("conv", "Conv", 9, "conv", weight=("w", (8, 3, 3, 3)))],
+        [op("conv", "Conv", 9, "conv", weight=("w", (16, 8, 3, 3)))],
     )
-    assert _pairs(found) == [(["Conv_0"], ["Conv_1"]), (["Relu_1"], ["Relu_2"]), ([], ["Neg_0"])]
+    assert [c.kind for c in found.changes] == ["vanished", "appeared"]
+
+
+def test_operators_of_a_dynamic_quantizer_belong_to_what_they_replace() -> None:
+    def convs(suffix: str, kind: str) -> list[OperatorMetrics]:
+        size = (16, 16, 3, 3)
+        return [op(f"{n}{suffix}", kind, 5, f"{n}{suffix}", weight=(n, size)) for n in ("stem.0/Conv", "body.3/Conv")]
+
+    found = compared(convs("", "Conv"), convs("_quant", "ConvInteger")[::-1])
+    assert _pairs(found) == [
+        (["stem.0/Conv"], ["stem.0/Conv_quant"]), (["body.3/Conv"], ["body.3/Conv_quant"]),
+    ]  # fmt: skip
+
+
+def test_opposite_changes_are_not_added_up_and_what_stayed_is_told() -> None:
+    """Five of twelve convolutions were quantized; four of the five got faster, one far slower."""
+    before = [op(f"c{i}", "Conv", 100, f"c{i}") for i in range(12)]
+    after = [replace(o, samples=(50.0,), op_type="QLinearConv") for o in before[:4]]
+    after += [replace(before[4], samples=(900.0,), op_type="QLinearConv"), *before[5:]]
+    found = compared(before, after)
+    assert found.reasons == (
+        "1 Conv became QLinearConv and got slower (100 µs -> 900 µs, 9.00x)",
+        "4 Conv became QLinearConv and got faster (400 µs -> 200 µs, 0.50x)",
+        "7 Conv take as long (700 µs -> 700 µs, 1.00x)",
+    )
+    assert [g["direction"] for g in found.to_json()["groups"]] == ["slower", "faster", "same"]
 
 
 def test_operators_that_got_slower_are_named_with_their_figures() -> None:

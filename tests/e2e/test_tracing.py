@@ -156,7 +156,7 @@ def test_a_diff_names_the_convolutions_that_moved_to_the_cpu(zoo: Path, tmp_path
     plain = _traced(zoo / "conv.onnx", tmp_path / "plain.json", "--device", "npu")
     fused = _traced(zoo / "fused.onnx", tmp_path / "fused.json", "--device", "npu")
     result = winml("trace", "diff", plain, fused)
-    assert "3 Conv became FusedConv and moved from QNN to CPU" in result.stdout
+    assert "3 Conv + Relu became FusedConv and moved from QNN to CPU" in result.stdout
     assert "simulator" in result.stderr
     value = valid(winml("trace", "diff", plain, fused, "--json").stdout)
     moved = [c for c in value["changes"] if c["moved"]]

@@ -52,3 +52,12 @@ def test_a_cut_file_never_ends_in_anything_but_our_error(tmp_path: Path, cut: in
     path.write_bytes(data[: cut % len(data)])
     with contextlib.suppress(ModelFileError):
         assert len(outline(path).nodes) <= 8
+
+
+def test_sizes_of_weights_are_read_without_their_content(zoo: Path) -> None:
+    model = onnx.load(zoo / "conv.onnx")
+    found = outline(zoo / "conv.onnx")
+    assert dict(found.shapes) == {t.name: tuple(t.dims) for t in model.graph.initializer}
+    assert found.weight_bytes == sum(len(t.raw_data) for t in model.graph.initializer)
+    constant = model_zoo.text_model("g () => (float[2,1] y) { y = Constant <value = float[2,1] {1, 2}> () }")
+    assert dict(outline(model_zoo.saved(constant, zoo / "constant.onnx")).shapes) == {"y": (2, 1)}

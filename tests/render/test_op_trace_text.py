@@ -16,7 +16,7 @@ TRACE = OpTraceResult(
             OperatorMetrics("Transpose", QNN, "cycles", (100.0, 300.0), op_type="Transpose", origin="inserted",
                             neighbour="conv"),
             OperatorMetrics("conv_token_2", QNN, "cycles", (600.0, 600.0), op_type="Conv2d", onnx_op_type="Conv",
-                            onnx_nodes=("conv", "relu"), origin="fused"),
+                            onnx_nodes=("conv", "relu"), origin="fused", absorbed=(("relu", "Relu"),)),
             OperatorMetrics("Output", QNN, "cycles", (0.0, 0.0), origin="boundary"),
             OperatorMetrics("q", CPU, "us", (12.0, 14.0), start_time_us=3.0, op_type="QuantizeLinear",
                             onnx_op_type="QuantizeLinear", onnx_nodes=("q",), origin="node"),
@@ -32,7 +32,7 @@ def test_a_trace_is_a_table_by_share_with_shares_added_up() -> None:
         "operators (qnn profiling, simulated; 2 runs after 1 warm-up)\n"
         "  3 operators on QNN, share of their cycles, the first 2\n"
         "    node                       type       avg cycles  p90 cycles   share      sum\n"
-        "    conv +1                    Conv              600         600  75.0 %   75.0 %\n"
+        "    conv +1                    Conv+Relu         600         600  75.0 %   75.0 %\n"
         "    + Transpose (before conv)  Transpose         200         280  25.0 %  100.0 %\n"
         "  1 operator on CPU, share of their µs\n"
         "    node  type            avg µs  p90 µs    share      sum\n"

@@ -25,6 +25,8 @@ def _map(model: Outline, *operators: tuple[str, str | None]) -> ModelMapping:
     [
         ("conv1_token_12", "conv1"),
         ("_token_2", ""),
+        ("Conv_token_1_2", "Conv"),
+        ("/stem/Conv_token_12_3_0", "/stem/Conv"),
         ("/a/MatMul/MatMulAddFusion", "/a/MatMul"),
         ("/a/MatMul/MatMulScaleFusion/", "/a/MatMul"),
         ("/a/MatMul/MatMulAddFusion_token_3", "/a/MatMul"),
@@ -42,6 +44,25 @@ def test_a_convolution_named_after_its_output_takes_in_its_activation(tmp_path: 
     first, second = mapping.operators
     assert (first.origin, first.nodes, first.onnx_op_type) == ("fused", ("Conv_0", "Relu_1"), "Conv")
     assert second.nodes == ("Conv_2", "Relu_3")
+
+
+def test_a_convolution_named_after_what_it_absorbed_is_still_the_convolution(tmp_path: Path) -> None:
+    """By name alone: the runtime names a blocked Conv after the value of its Relu, past a BatchNormalization."""
+    model = model_zoo.text_model(
+        """g (float[1,4,8,8] x, float[4,4,1,1] w, float[4] s, float[4] b, float[4] m, float[4] v)
+        => (float[1,4,8,8] relu2)
+        { c = Conv(x, w)  n = BatchNormalization(c, s, b, m, v)  a = Add(n, x)  relu2 = Relu(a) }"""
+    )
+    (conv,) = _map(_outline(tmp_path, model), ("relu2_nchwc", "Conv")).operators
+    assert (conv.nodes, conv.onnx_op_type) == (("Conv_0", "BatchNormalization_1", "Add_2", "Relu_3"), "Conv")
+    assert conv.absorbed == (("BatchNormalization_1", "BatchNormalization"), ("Add_2", "Add"), ("Relu_3", "Relu"))
+
+
+def test_an_operator_says_what_it_reads_and_its_weight(tmp_path: Path) -> None:
+    net = _outline(tmp_path, model_zoo.conv_net())
+    first, second = _map(net, ("r0_nchwc", "Conv"), ("r1_nchwc", "Conv")).operators
+    assert (first.reads, first.weight) == (("input:x",), ("w0", (16, 3, 3, 3)))
+    assert (second.reads, second.weight) == (("Conv_0",), ("w1", (16, 16, 3, 3)))
 
 
 def test_what_was_inserted_names_the_node_that_follows_it_or_else_precedes_it(tmp_path: Path) -> None:

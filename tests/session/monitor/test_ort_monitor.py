@@ -13,6 +13,7 @@ import model_zoo
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel
 from winml.modelkit.core.target import Target
+from winml.modelkit.session import perf
 from winml.modelkit.session.monitor.ort_monitor import ORTMonitor
 from winml.modelkit.session.monitor.ort_profile import read_profile
 from winml.modelkit.session.session import WinMLSession
@@ -52,6 +53,18 @@ def test_every_node_of_the_model_is_in_an_operator_or_listed(zoo: Path, tmp_path
         "/layer.0/attention/LayerNorm", "/layer.0/output/LayerNorm",
         "/layer.1/attention/LayerNorm", "/layer.1/output/LayerNorm",
     }  # fmt: skip
+
+
+def test_the_saved_graph_is_removed_and_a_large_model_is_mapped_by_names(
+    zoo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = {"x": np.ones((1, 3, 16, 16), np.float32)}
+    small = traced(zoo / "conv.onnx", feed, tmp_path / "small")
+    monkeypatch.setattr(perf, "SAVED_GRAPH_BYTES", 1000)
+    large = traced(zoo / "conv.onnx", feed, tmp_path / "large")
+    assert (small.summary["mapped_by"], large.summary["mapped_by"]) == ("graph", "names")
+    assert [p.suffix for folder in ("small", "large") for p in (tmp_path / folder).iterdir()] == [".json", ".json"]
+    assert [o.onnx_nodes for o in small.operators] == [o.onnx_nodes for o in large.operators]
 
 
 def test_warm_up_runs_are_kept_apart(zoo: Path, tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""What changed between two operator traces: pure, from the traces alone."""
+"""What changed between two operator traces: pure, from the traces alone.
+
+Every operator of both traces is in exactly one change, every change in exactly one group, and a group holds changes of
+one direction only: sums over groups are sums over what the runtime ran.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ from winml.modelkit.bench.trace_match import SWALLOWED, family, matched
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Unit
 
 Kind = Literal["same", "fused", "split", "appeared", "vanished"]
+Direction = Literal["slower", "faster", "same", "unknown"]
 
 NOTABLE_PCT = 1.0
 """Share of a trace below which a change of time is not worth a sentence."""
 CHANGED = 1.05
-"""Ratio from which a group of operators counts as slower or faster."""
+"""Ratio from which an operator counts as slower or faster."""
 
 
 def _ep(operator: OperatorMetrics) -> str:
@@ -65,10 +70,23 @@ class Change:
         before, after = self.value(self.before, self.unit), self.value(self.after, self.unit)
         return None if before is None or after is None else after - before
 
+    @property
+    def direction(self) -> Direction:
+        """Slower or faster by its own times; unknown where they cannot be compared."""
+        if self.unit is None or not self.before or not self.after:
+            return "unknown"
+        before, after = self.value(self.before, self.unit), self.value(self.after, self.unit)
+        if before is None or after is None:
+            return "unknown"
+        if after > before * CHANGED:
+            return "slower"
+        return "faster" if before > after * CHANGED else "same"
+
     def to_json(self) -> dict[str, Any]:
         moved, unit = self.moved, self.unit
         return {
             "kind": self.kind,
+            "direction": self.direction,
             "before": [_brief(o) for o in self.before],
             "after": [_brief(o) for o in self.after],
             "unit": unit,
@@ -96,19 +114,99 @@ def _brief(operator: OperatorMetrics) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class TraceDiff:
-    """All changes in order of execution, and the most important of them in words."""
+class Group:
+    """Changes that are alike: the same types on both sides, the same EPs, the same direction."""
 
     changes: tuple[Change, ...]
-    reasons: tuple[str, ...]
+    words: tuple[str, str]
+    """The types on both sides, as a sentence says them."""
+    told: bool
+    """Whether it is worth a sentence; what is not stayed as it was."""
+
+    @property
+    def values(self) -> tuple[float | None, float | None]:
+        unit = self.unit
+        if unit is None:
+            return None, None
+        sides = [
+            [c.value(side, unit) for c in self.changes for side in ((c.before, c.after)[at],) if side] for at in (0, 1)
+        ]
+        before, after = (None if None in side else sum(v or 0.0 for v in side) for side in sides)
+        return before, after
+
+    @property
+    def unit(self) -> Unit | None:
+        units = {c.unit for c in self.changes}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def delta(self) -> float:
+        before, after = self.values
+        return 0.0 if before is None or after is None else after - before
+
+    @property
+    def sentence(self) -> str:
+        first = self.changes[0]
+        if first.kind in ("appeared", "vanished"):
+            where = _eps(first.before or first.after)
+            return f"{len(self.changes)} {''.join(self.words)} on {where} {first.kind}{self._figures()}"
+        moved, parts, many = first.moved, [], len(self.changes) > 1
+        if self.words[0] != self.words[1]:
+            parts.append(f"became {self.words[1]}")
+        if moved:
+            parts.append(f"moved from {moved[0]} to {moved[1]}")
+        if first.direction in ("slower", "faster"):
+            parts.append(f"{'got' if parts else 'are' if many else 'is'} {first.direction}")
+        elif first.direction == "same":
+            parts.append("takes as long" if not many else "take as long")
+        return f"{len(self.changes)} {self.words[0]} {' and '.join(parts)}{self._figures()}"
+
+    def _figures(self) -> str:
+        unit, (before, after) = self.unit, self.values
+        if unit is None or before is None or after is None:
+            return ""
+        if self.changes[0].kind in ("appeared", "vanished"):
+            return f" ({_amount(before + after, unit)})"
+        ratio = f", {after / before:.2f}x" if before and after else ""
+        return f" ({_amount(before, unit)} -> {_amount(after, unit)}{ratio})"
+
+    def to_json(self) -> dict[str, Any]:
+        before, after = self.values
+        moved = self.changes[0].moved
+        return {
+            "count": len(self.changes),
+            "kind": self.changes[0].kind,
+            "direction": self.changes[0].direction,
+            "before_types": dict(Counter(_word(o) for c in self.changes for o in c.before)),
+            "after_types": dict(Counter(_word(o) for c in self.changes for o in c.after)),
+            "moved": None if moved is None else {"from": moved[0], "to": moved[1]},
+            "unit": self.unit,
+            "before_value": before,
+            "after_value": after,
+            "reason": self.sentence if self.told else None,
+        }
+
+
+@dataclass(frozen=True)
+class TraceDiff:
+    """All changes in order of execution, and what they come to in words."""
+
+    changes: tuple[Change, ...]
+    groups: tuple[Group, ...]
+    """The moves first, then by how much time they are about; what stayed as it was last."""
     totals: dict[str, dict[str, float | None]]
     notes: tuple[str, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(group.sentence for group in self.groups if group.told)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "changes": [change.to_json() for change in self.changes],
             "counts": dict(Counter(change.kind for change in self.changes)),
             "moved": sum(change.moved is not None for change in self.changes),
+            "groups": [group.to_json() for group in self.groups],
             "reasons": list(self.reasons),
             "totals": self.totals,
             "notes": list(self.notes),
@@ -120,7 +218,7 @@ def diff(before: OpTraceResult, after: OpTraceResult) -> TraceDiff:
     sides = [[o for o in trace.operators if o.origin != "boundary"] for trace in (before, after)]
     changes = tuple(Change(*members) for members in matched(*sides))
     totals = _totals(before, after)
-    return TraceDiff(changes, tuple(_reasons(changes, totals)), totals, tuple(_notes(before, after)))
+    return TraceDiff(changes, tuple(_groups(changes, totals)), totals, tuple(_notes(before, after)))
 
 
 def _totals(before: OpTraceResult, after: OpTraceResult) -> dict[str, dict[str, float | None]]:
@@ -147,79 +245,49 @@ def _notes(before: OpTraceResult, after: OpTraceResult) -> Iterator[str]:
         yield f"one trace has {runs}; take more with `--iterations` before trusting a time"
 
 
+def _word(operator: OperatorMetrics) -> str:
+    """The type in the runtime's own words, as its profile counts it."""
+    return operator.op_type or operator.type
+
+
 def _words(change: Change) -> tuple[str, str]:
-    """The types on both sides; the EP's own where the model's are the same."""
-    sides = [_main(side) for side in (change.before, change.after)]
-    words = [o.type if o else "" for o in sides]
-    if words[0] == words[1] and sides[0] and sides[1] and sides[0].op_type and sides[1].op_type and not change.moved:
-        words = [sides[0].op_type, sides[1].op_type]
-    return words[0], words[1]
-
-
-def _main(operators: Sequence[OperatorMetrics]) -> OperatorMetrics | None:
-    """The operator a group is spoken of by: not one that others swallow."""
-    inner = [o for o in operators if family(o) not in SWALLOWED]
-    return next(iter(inner or operators), None)
+    """The types on both sides, the one that does the work first; those of the model where the EPs differ."""
+    name = (lambda o: o.type) if change.moved else _word
+    found = []
+    for side in (change.before, change.after):
+        ordered = sorted(side, key=lambda o: family(o) in SWALLOWED)
+        counts = Counter(name(o) for o in ordered)
+        found.append(" + ".join(kind if n == 1 else f"{n} {kind}" for kind, n in counts.items()))
+    return found[0], found[1]
 
 
 def _amount(value: float, unit: Unit) -> str:
     return f"{value:,.0f} {'cycles' if unit == 'cycles' else 'µs'}"
 
 
-def _time(members: Sequence[Change]) -> tuple[float, str, str]:
-    """How much a group changed, its word and its figures; nothing where units differ."""
-    unit, deltas = members[0].unit, [m.delta for m in members]
-    if unit is None or any(m.unit != unit for m in members) or any(d is None for d in deltas):
-        return 0.0, "", ""
-    before = sum(m.value(m.before, unit) or 0.0 for m in members)
-    after = sum(m.value(m.after, unit) or 0.0 for m in members)
-    figures = f"{_amount(before, unit)} -> {_amount(after, unit)}"
-    if before and after and after / before >= CHANGED:
-        return after - before, "slower", f"{figures}, {after / before:.2f}x"
-    if before and after and before / after >= CHANGED:
-        return after - before, "faster", f"{figures}, {after / before:.2f}x"
-    return after - before, "", figures
-
-
-def _sentence(count: int, words: tuple[str, str], moved: tuple[str, str] | None, speed: str, figures: str) -> str:
-    parts = []
-    if words[0] != words[1]:
-        parts.append(f"became {words[1]}")
-    if moved:
-        parts.append(f"moved from {moved[0]} to {moved[1]}")
-    if speed and not moved:
-        parts.append(f"{'are' if not parts and count > 1 else 'is' if not parts else 'got'} {speed}")
-    tail = f" ({figures})" if figures else ""
-    return f"{count} {words[0]} {' and '.join(parts)}{tail}"
-
-
-def _one_sided(changes: Sequence[Change]) -> Iterator[tuple[float, str]]:
-    """What appeared or vanished, by type and EP, with what it takes."""
-    found: defaultdict[tuple[str, str, Unit, Kind], list[float]] = defaultdict(list)
+def _groups(changes: Sequence[Change], totals: dict[str, dict[str, float | None]]) -> list[Group]:
+    """Alike changes together; those of one type that became another tell also how many of the type did not."""
+    alike: defaultdict[tuple[Any, ...], list[Change]] = defaultdict(list)
     for change in changes:
-        if change.kind in ("appeared", "vanished"):
-            for o in change.before or change.after:
-                found[o.type, _ep(o), o.unit, change.kind].append(o.median or 0.0)
-    for (name, ep, unit, kind), values in found.items():
-        yield sum(values), f"{len(values)} {name} on {ep} {kind} ({_amount(sum(values), unit)})"
+        where = change.moved or _eps(change.before or change.after)
+        alike[_words(change), change.kind, where, change.direction, change.unit].append(change)
+    became = {words[0] for words, *_ in alike if words[0] and words[1] and words[0] != words[1]}
+    found = []
+    for (words, *_), members in alike.items():
+        group = Group(tuple(members), words, told=True)
+        same = members[0].moved is None and words[0] == words[1]
+        if same and words[0] not in became:
+            unit = group.unit
+            limit = NOTABLE_PCT / 100.0 * (totals["before"].get(f"operators_{unit}") or 0.0)
+            worth = members[0].direction in ("slower", "faster") and abs(group.delta) >= limit
+            group = Group(tuple(members), words, told=worth)
+        found.append(group)
+    return sorted(found, key=_rank)
 
 
-def _reasons(changes: Sequence[Change], totals: dict[str, dict[str, float | None]]) -> Iterator[str]:
-    """Sentences, the moves first, then by how much time they are about."""
-    alike: defaultdict[tuple[tuple[str, str], tuple[str, str] | None], list[Change]] = defaultdict(list)
-    for change in changes:
-        if change.before and change.after:
-            alike[_words(change), change.moved].append(change)
-    ranked: list[tuple[bool, float, str]] = []
-    for (words, moved), members in alike.items():
-        delta, speed, figures = _time(members)
-        if moved or words[0] != words[1] or (speed and abs(delta) >= _notable(members, totals)):
-            ranked.append((moved is None, -abs(delta), _sentence(len(members), words, moved, speed, figures)))
-    ranked += [(True, -value, text) for value, text in _one_sided(changes)]
-    yield from (text for _, _, text in sorted(ranked))
-
-
-def _notable(members: Sequence[Change], totals: dict[str, dict[str, float | None]]) -> float:
-    unit = members[0].unit
-    total = totals["before"].get(f"operators_{unit}") or 0.0
-    return NOTABLE_PCT / 100.0 * total
+def _rank(group: Group) -> tuple[bool, bool, float, str]:
+    """What is told first, moves before all; then by how much time it is about."""
+    one_sided = group.changes[0].kind in ("appeared", "vanished")
+    before, after = group.values
+    about = (before or 0.0) + (after or 0.0) if one_sided else abs(group.delta)
+    return not group.told, group.changes[0].moved is None, -about, group.sentence

@@ -53,6 +53,12 @@ class OperatorMetrics:
     """The nodes of the model it comes from, the one that does the work first."""
     origin: Origin = "unknown"
     neighbour: str | None = None
+    absorbed: tuple[tuple[str, str], ...] = ()
+    """Names and types of the nodes it does the work of besides the first."""
+    reads: tuple[str, ...] = ()
+    """What it reads: the first nodes of other operators, and inputs of the model as `input:NAME`."""
+    weight: tuple[str, tuple[int, ...]] | None = None
+    """Name and dimensions of the largest weight of its first node."""
     data_type: str | None = None
     dims: tuple[int, ...] | None = None
     detail: Mapping[str, float | None] = field(default_factory=dict)
@@ -113,6 +119,9 @@ class OperatorMetrics:
             "onnx_nodes": list(self.onnx_nodes),
             "origin": self.origin,
             "neighbour": self.neighbour,
+            "absorbed": [{"node": node, "op_type": kind} for node, kind in self.absorbed],
+            "reads": list(self.reads),
+            "weight": None if self.weight is None else {"name": self.weight[0], "dims": list(self.weight[1])},
             "data_type": self.data_type,
             "dims": None if self.dims is None else list(self.dims),
             **{name: self.detail.get(name) for name in DETAIL_FIELDS},
@@ -218,7 +227,7 @@ class OpTraceResult:
 
 def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
     unit: Unit = "cycles" if value["unit"] == "cycles" else "us"
-    dims = value["dims"]
+    dims, weight = value["dims"], value.get("weight")
     return OperatorMetrics(
         op_path=str(value["op_path"]),
         ep=str(value["ep"]),
@@ -234,6 +243,10 @@ def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
         onnx_nodes=tuple(str(n) for n in value["onnx_nodes"]),
         origin=value["origin"],
         neighbour=value["neighbour"],
+        # Traces of earlier versions do not have the three that follow.
+        absorbed=tuple((str(a["node"]), str(a["op_type"])) for a in value.get("absorbed", ())),
+        reads=tuple(str(r) for r in value.get("reads", ())),
+        weight=None if weight is None else (str(weight["name"]), tuple(int(d) for d in weight["dims"])),
         data_type=value["data_type"],
         dims=None if dims is None else tuple(int(d) for d in dims),
         detail={name: value[name] for name in DETAIL_FIELDS if value[name] is not None},

@@ -85,6 +85,8 @@ class EPInfo:
     """Vendors of hardware it drives; empty means any."""
     native_quantization: bool = False
     """It quantizes by itself from floats, so a build hands it an unquantized model."""
+    saves_graph: bool = False
+    """It runs nodes as kernels, so that the runtime can save the graph it executes; compiled nodes cannot be saved."""
     can_compile: bool = False
     uncompilable: tuple[str, ...] = ()
     """Precisions it cannot compile."""
@@ -248,6 +250,7 @@ TABLE: tuple[EPInfo, ...] = (
         packages=(Package("onnxruntime", "onnxruntime", "builtin", ("Linux", "Windows", "Darwin")),),
         # uint8 activations with int8 weights: MLAS has no fast kernels for the other pairs.
         int8=Int8("uint8", "int8", per_channel=True),
+        saves_graph=True,
     ),
     EPInfo(
         name="qnn",

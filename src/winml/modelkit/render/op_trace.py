@@ -32,6 +32,19 @@ def _node(operator: dict[str, Any]) -> str:
     return _short(operator["onnx_nodes"][0]) + more
 
 
+_EDGES = ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity")
+
+
+def _type(operator: dict[str, Any]) -> str:
+    """The type of the node that does the work, and those of the nodes it absorbed."""
+    kind = str(operator["onnx_op_type"] or operator["op_type"] or operator["name"])
+    if not operator["onnx_op_type"]:
+        return kind  # the operator as a whole has a name, as a Gelu does
+    others = dict.fromkeys(a["op_type"] for a in operator.get("absorbed", ()) if a["op_type"] not in _EDGES)
+    shown = [kind, *list(others)[:3]]
+    return "+".join(shown) + (f"+{len(others) - 3} more" if len(others) > 3 else "")
+
+
 def _number(value: float | None) -> str:
     if value is None:
         return ""
@@ -46,10 +59,9 @@ def _rows(operators: Iterable[dict[str, Any]], unit: str, *, detail: bool) -> li
     for o in operators:
         share = o["percent_of_total"] or 0.0
         added += share
-        kind = o["onnx_op_type"] or o["op_type"] or o["name"]
         more = (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
         rows.append(
-            (_node(o), kind, _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %", f"{added:.1f} %",
+            (_node(o), _type(o), _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %", f"{added:.1f} %",
              *more)
         )  # fmt: skip
     return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from winml.modelkit.render.table import table
@@ -41,6 +42,16 @@ def _row(change: dict[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def _unchanged(groups: list[dict[str, Any]]) -> list[str]:
+    """What no sentence is about, so that all operators are accounted for."""
+    kinds: Counter[str] = Counter()
+    for group in groups:
+        if group["reason"] is None:
+            kinds.update(group["after_types"])
+    told = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
+    return [f"  as before: {told}"] if kinds else []
+
+
 def diff_text(result: dict[str, Any], top_k: int) -> str:
     """The reasons in words, then the largest changes."""
     changed = [c for c in result["changes"] if c["kind"] != "same" or c["moved"] or c["delta"]]
@@ -48,6 +59,7 @@ def diff_text(result: dict[str, Any], top_k: int) -> str:
     lines += [f"  {reason}" for reason in result["reasons"][:top_k]] or ["  nothing worth a sentence"]
     if len(result["reasons"]) > top_k:
         lines.append(f"  and {len(result['reasons']) - top_k} more")
+    lines += _unchanged(result["groups"])
     rows = [("", "before", "on", "", "after", "on", ""), *map(_row, sorted(changed, key=_weight)[:top_k])]
     if changed:
         lines += [f"operators ({len(changed)} of {len(result['changes'])} differ)", table(rows, indent="  ")]

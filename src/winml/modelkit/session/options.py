@@ -20,7 +20,9 @@ _LEVELS = {
 }
 RECORD_PLACEMENT = "session.record_ep_graph_assignment_info"
 PROFILE_PREFIX = "profile_file_prefix"
-"""Where the runtime's profiler writes; the one session option that is no config entry."""
+"""Where the runtime's profiler writes; it is no config entry."""
+SAVED_GRAPH = "optimized_model_filepath"
+"""Where the runtime saves the graph it executes; it is no config entry either."""
 
 
 def session_options(section: SessionSection, added: Mapping[str, str] | None = None, *, verbose: bool = False) -> Any:
@@ -43,6 +45,9 @@ def session_options(section: SessionSection, added: Mapping[str, str] | None = N
     if PROFILE_PREFIX in added:
         options.enable_profiling = True
         options.profile_file_prefix = added.pop(PROFILE_PREFIX)
+    if SAVED_GRAPH in added:
+        options.optimized_model_filepath = added.pop(SAVED_GRAPH)
+        options.log_severity_level = 3  # it warns that the file is for this machine only, which is what it is for
     for key, value in {**section.config_entries, **added, RECORD_PLACEMENT: "1"}.items():
         options.add_session_config_entry(key, value)
     for name, size in section.fixed_dims.items():

@@ -8,14 +8,16 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.discovery import this_host
 from winml.modelkit.ep.targets import TargetRequest, resolve
+from winml.modelkit.graph.outline import outline
 from winml.modelkit.session import ep_registry
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
 from winml.modelkit.session.monitor.null import NullEPMonitor
+from winml.modelkit.session.options import SAVED_GRAPH
 from winml.modelkit.session.runtime import Overlay
 from winml.modelkit.session.stats import PerfContext, PerfStats
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from winml.modelkit.session.session import WinMLSession
 
 log = logging.getLogger(__name__)
+
+SAVED_GRAPH_BYTES = 1 << 30
+"""Weights above which the executed graph is not saved for a trace: it holds them all, and protobuf ends at 2 GB."""
 
 
 def _pinned(session: WinMLSession, monitor: EPMonitor) -> Target | None:
@@ -40,10 +45,22 @@ def _pinned(session: WinMLSession, monitor: EPMonitor) -> Target | None:
     return None
 
 
+def _saves(session: WinMLSession, target: Target) -> bool:
+    """Whether the runtime can save the graph it executes: not with compiled nodes in it, nor at any size."""
+    if not catalog.BY_NAME[target.ep].saves_graph:
+        return False
+    try:
+        return outline(session.path).weight_bytes <= SAVED_GRAPH_BYTES
+    except ModelFileError:
+        return False  # opening it says why
+
+
 def _overlay(session: WinMLSession, monitor: EPMonitor) -> Overlay:
     name = type(monitor).__name__
-    overlay = Overlay(monitor.get_session_options(), monitor.get_provider_options(), _pinned(session, monitor), name)
-    target = overlay.target or session.target
+    pinned = _pinned(session, monitor)
+    target = pinned or session.target
+    options = {k: v for k, v in monitor.get_session_options().items() if k != SAVED_GRAPH or _saves(session, target)}
+    overlay = Overlay(options, monitor.get_provider_options(), pinned, name)
     if overlay.provider and not catalog.BY_NAME[target.ep].options:
         raise RequestError(
             f"provider options of {name} would reach nobody: `{target}` takes none",

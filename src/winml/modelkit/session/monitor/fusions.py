@@ -91,3 +91,6 @@ CORES: dict[str, tuple[str, ...]] = {
 
 PARTS = ("Erf", "Tanh", "Sigmoid", "ReduceMean", "Pow", "Softmax")
 """Types that name a part of a fused operator and not its work."""
+
+HEAVY = ("Conv", "ConvTranspose", "ConvInteger", "MatMul", "Gemm", "MatMulInteger", "LSTM", "GRU", "RNN", "Einsum")
+"""Types that do the work of an operator they are fused into, whatever it is named after."""

@@ -1,23 +1,30 @@
 """From the operators an EP ran back to the nodes of the model.
 
-Optimizers rename, fuse, insert and drop nodes. An operator is resolved by its index, its name (without what optimizers
-append), the value it makes, or its position among equals; then it takes in the dropped nodes around it that its type is
-known to swallow.
+Optimizers rename, fuse, insert and drop nodes. Where the runtime saved the graph it executes, the values of that graph
+say which nodes an operator does the work of (`final_graph`). Elsewhere an operator is resolved by its index, its name
+(without what optimizers append), the value it makes, or its position among equals; then it takes in the dropped nodes
+around it that its type is known to swallow. Either way it is spoken of by the node that does the work.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from winml.modelkit.core.op_trace import OperatorMetrics, Origin
 from winml.modelkit.graph.outline import Outline, OutlineNode
-from winml.modelkit.session.monitor.fusions import ANY, CORES, EDGES, LAYOUT, PARTS, SWALLOWS, Swallows
+from winml.modelkit.session.monitor.final_graph import constant_nodes, source_nodes, top_level
+from winml.modelkit.session.monitor.fusions import ANY, CORES, EDGES, HEAVY, LAYOUT, PARTS, SWALLOWS, Swallows
 
-_TOKEN = re.compile(r"_token_\d+$")
+_TOKEN = re.compile(r"_token_\d+(?:_\d+)*$")
+"""What the runtime appends to be unique; device builds number the parts of an operator besides (`Conv_token_1_2`)."""
+_CASTS = ("InsertedPrecisionFreeCast_",)
+_FARTHEST = 6
+"""Nodes between the one a kernel is named after and the one that does its work: BatchNormalization, Add, activation."""
 _FUSION = re.compile(r"/\w*Fusion\w*/?$")
 _NUMBERED = re.compile(r"(?P<type>[A-Z]\w*?)_?\d+$")
 
@@ -44,6 +51,12 @@ class Mapped:
     """The node that does the work, then the others in model order."""
     onnx_op_type: str | None = None
     neighbour: str | None = None
+    absorbed: tuple[tuple[str, str], ...] = ()
+    """Names and types of the other nodes."""
+    reads: tuple[str, ...] = ()
+    """What it reads: the working nodes of other operators, and inputs of the model as `input:NAME`."""
+    weight: tuple[str, tuple[int, ...]] | None = None
+    """Name and dimensions of the largest weight of its working node."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,16 @@ class ModelMapping:
 def placed(operators: Sequence[OperatorMetrics], mapping: ModelMapping) -> list[OperatorMetrics]:
     """The operators with their place in the model."""
     return [
-        replace(o, onnx_op_type=m.onnx_op_type, onnx_nodes=m.nodes, origin=m.origin, neighbour=m.neighbour)
+        replace(
+            o,
+            onnx_op_type=m.onnx_op_type,
+            onnx_nodes=m.nodes,
+            origin=m.origin,
+            neighbour=m.neighbour,
+            absorbed=m.absorbed,
+            reads=m.reads,
+            weight=m.weight,
+        )
         for o, m in zip(operators, mapping.operators, strict=True)
     ]
 
@@ -158,33 +180,72 @@ class _Resolver:
                     waiting.append(node)
         return found
 
+    def meant(self, name: str) -> OutlineNode | None:
+        """The node of the main graph that a name means, itself or by the value it makes."""
+        plain = plain_name(name)
+        for word in (name, plain, *(plain.removeprefix(p) for p in _CASTS)):
+            node = self.by_label.get(word) or self.producers.get(word)
+            if node is not None and node.index is not None:
+                return node
+        return None
+
     def folded(self) -> set[str]:
         """Unclaimed nodes that depend on weights alone: computed when the model was opened."""
-        known, found = set(self.outline.weights), set[str]()
-        for node in self.outline.nodes:  # a model's nodes are in an order in which they can run
-            if node.label not in self.claimed and all(not value or value in known for value in node.inputs):
-                found.add(node.label)
-                known.update(node.outputs)
-        return found
+        return {label for label in constant_nodes(self.outline) if label not in self.claimed}
 
 
-def map_operators(outline: Outline, operators: Sequence[RuntimeOp]) -> ModelMapping:
-    """The place of every operator in the model; every node is in one, absorbed into one, or listed as gone."""
+def map_operators(outline: Outline, operators: Sequence[RuntimeOp], final: Outline | None = None) -> ModelMapping:
+    """The place of every operator in the model; every node is in one, absorbed into one, or listed as gone.
+
+    `final` is the graph the runtime executes, where it could be saved.
+    """
     if not outline.nodes:
         unknown = [Mapped("boundary" if op.boundary else "unknown") for op in operators]
         return ModelMapping(tuple(unknown), ())
     resolver = _Resolver(outline)
     if outline.compiled:
         return ModelMapping(tuple(_neighbours(operators, [_compiled(op, resolver) for op in operators])), ())
-    named = _named(resolver, operators)
-    grown = _grown(resolver, operators, named)
+    certain = {} if final is None else _by_graph(resolver, operators, final)
+    named = _named(resolver, operators, certain)
+    grown = _grown(resolver, operators, named, certain)
     mapped = [_mapped(op, own, taken, resolver.order) for op, own, taken in zip(operators, named, grown, strict=True)]
-    return ModelMapping(tuple(_neighbours(operators, mapped)), tuple(_absorbed(resolver, operators, named)))
+    wired = _wired(resolver, mapped)
+    return ModelMapping(tuple(_neighbours(operators, wired)), tuple(_absorbed(resolver, operators, named)))
 
 
-def _named(resolver: _Resolver, operators: Sequence[RuntimeOp]) -> list[list[OutlineNode]]:
+def _by_graph(resolver: _Resolver, operators: Sequence[RuntimeOp], final: Outline) -> dict[int, list[OutlineNode]]:
+    """The nodes of every operator that is a node of the graph the runtime saved; the one that does the work first."""
+    kernels = top_level(final)
+    members = source_nodes(resolver.outline, final, resolver.meant)
+    found: dict[int, list[OutlineNode]] = {}
+    for owner, at in _positions(operators, kernels).items():
+        nodes = members[at]
+        if nodes:
+            main = _main(operators[owner], nodes)
+            found[owner] = [main, *(n for n in nodes if n is not main)]
+            for node in nodes:
+                resolver.claimed[node.label] = owner
+        else:
+            found[owner] = []
+    return found
+
+
+def _positions(operators: Sequence[RuntimeOp], kernels: Sequence[OutlineNode]) -> dict[int, int]:
+    """Which kernel every operator is: both are in the order of execution, else by unique name and type."""
+    kinds = [op.sources[0][1] for op in operators]
+    if kinds == [k.op_type for k in kernels]:
+        return {at: at for at in range(len(kinds))}
+    uses = Counter((k.name, k.op_type) for k in kernels)
+    places = {(k.name, k.op_type): at for at, k in enumerate(kernels) if k.name and uses[k.name, k.op_type] == 1}
+    keys = [op.sources[0] for op in operators]
+    return {owner: places[name, kind] for owner, (name, kind) in enumerate(keys) if kind and (name, kind) in places}
+
+
+def _named(
+    resolver: _Resolver, operators: Sequence[RuntimeOp], certain: Mapping[int, list[OutlineNode]]
+) -> list[list[OutlineNode]]:
     """The nodes each operator is named after; those with a clear name first, so that nobody takes theirs."""
-    found: list[dict[int, OutlineNode]] = [{} for _ in operators]
+    found: list[dict[int, OutlineNode]] = [dict(enumerate(certain.get(at, [])[:1])) for at in range(len(operators))]
     steps: tuple[Callable[[RuntimeOp, str, str | None], OutlineNode | None], ...] = (
         lambda op, name, kind: resolver.by_name(name, kind, op.node_index),
         lambda op, name, kind: resolver.by_position(name, kind),
@@ -192,7 +253,7 @@ def _named(resolver: _Resolver, operators: Sequence[RuntimeOp]) -> list[list[Out
     )
     for step in steps:
         for owner, op in enumerate(operators):
-            for place, (name, kind) in enumerate(() if op.boundary else op.sources):
+            for place, (name, kind) in enumerate(() if op.boundary or owner in certain else op.sources):
                 node = None if place in found[owner] else step(op, name, kind)
                 if node is not None:
                     found[owner][place] = node
@@ -211,22 +272,48 @@ def _swallows(kind: str, own: Sequence[OutlineNode]) -> Swallows:
 
 
 def _grown(
-    resolver: _Resolver, operators: Sequence[RuntimeOp], named: Sequence[list[OutlineNode]]
+    resolver: _Resolver,
+    operators: Sequence[RuntimeOp],
+    named: Sequence[list[OutlineNode]],
+    certain: Mapping[int, list[OutlineNode]],
 ) -> list[list[OutlineNode]]:
-    found: list[list[OutlineNode]] = [[] for _ in operators]
-    for owner, (op, own) in enumerate(zip(operators, named, strict=True)):
+    found: list[list[OutlineNode]] = [certain.get(owner, [])[1:] for owner in range(len(operators))]
+    guessed = [(owner, op, own) for owner, (op, own) in enumerate(zip(operators, named, strict=True))
+               if owner not in certain]  # fmt: skip
+    for owner, op, own in guessed:
         for kind in dict.fromkeys(kind for _, kind in op.sources if kind):
-            found[owner] += resolver.grow(own, owner, _swallows(kind, own))
-    for owner, own in enumerate(named):
+            found[owner] += _way_to_core(resolver, owner, kind, own)
+            found[owner] += resolver.grow([*own, *found[owner]], owner, _swallows(kind, own))
+    for owner, _, own in guessed:
         found[owner] += resolver.grow([*own, *found[owner]], owner, ANY)
     return found
 
 
+def _way_to_core(resolver: _Resolver, owner: int, kind: str, own: Sequence[OutlineNode]) -> list[OutlineNode]:
+    """The dropped nodes from the one an operator is named after back to the one of its own type."""
+    kinds = {kind, *_core_types(kind)} & set(HEAVY)
+    if not kinds or not own or any(node.op_type in kinds for node in own):
+        return []
+    ways: deque[list[OutlineNode]] = deque([[node] for node in own])
+    while ways:
+        way = ways.popleft()
+        if way[-1].op_type in kinds:
+            for node in way[1:]:
+                resolver.claimed[node.label] = owner
+            return way[1:]
+        before = (resolver.producers.get(value) for value in way[-1].inputs)
+        if len(way) < _FARTHEST:
+            ways += [[*way, n] for n in before if n is not None and n.label not in resolver.claimed]
+    return []
+
+
 def _main(op: RuntimeOp, nodes: Sequence[OutlineNode]) -> OutlineNode:
-    """The node that does the work: of the operator's own type, else not one of the edges between precisions."""
+    """The node that does the work: of the operator's own type, else a heavy one, else no edge between precisions."""
     kinds = {kind for _, name in op.sources if name for kind in (name, *_core_types(name))}
     inner = [n for n in nodes if n.op_type not in EDGES]
-    return next((n for n in inner if n.op_type in kinds), (*inner, *nodes)[0])
+    heavy = [n for n in inner if n.op_type in HEAVY]
+    own = [n for n in inner if n.op_type in kinds] or [n for n in nodes if n.op_type in kinds]
+    return (*own, *heavy, *inner, *nodes)[0]
 
 
 def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], order: Mapping[str, int]) -> Mapped:
@@ -236,11 +323,58 @@ def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], ord
         return Mapped("inserted")
     nodes = list({n.label: n for n in (*own, *taken)}.values())
     main = _main(op, nodes)
-    others = sorted((n.label for n in nodes if n is not main), key=order.__getitem__)
-    labels = (main.label, *others)
-    origin: Origin = "node" if len(labels) == 1 else "fused"
+    others = sorted((n for n in nodes if n is not main), key=lambda n: order[n.label])
+    origin: Origin = "fused" if others else "node"
     kind = None if origin == "fused" and main.op_type in PARTS else main.op_type
-    return Mapped(origin, labels, kind)
+    labels = (main.label, *(n.label for n in others))
+    return Mapped(origin, labels, kind, absorbed=tuple((n.label, n.op_type) for n in others))
+
+
+def _wired(resolver: _Resolver, mapped: Sequence[Mapped]) -> list[Mapped]:
+    """The same, with what every operator reads and its largest weight: its place in the structure of the model."""
+    owners = {label: place.nodes[0] for place in reversed(mapped) for label in place.nodes}
+    constant = constant_nodes(resolver.outline)
+    return [
+        replace(place, reads=_reads(resolver, place, owners, constant), weight=_weight(resolver, place, constant))
+        if place.nodes
+        else place
+        for place in mapped
+    ]
+
+
+def _reads(resolver: _Resolver, place: Mapped, owners: Mapping[str, str], constant: Set[str]) -> tuple[str, ...]:
+    """What its nodes read of others, in the order of their inputs; nodes that are in no operator are seen through."""
+    members = sorted(set(place.nodes), key=resolver.order.__getitem__)
+    found: list[str] = []
+    waiting = [value for label in members for value in resolver.by_label[label].inputs if value][::-1]
+    seen = set[str]()
+    while waiting:
+        value = waiting.pop()
+        node = resolver.producers.get(value)
+        if value in seen or value in resolver.outline.weights or (node is not None and node.label in constant):
+            continue
+        seen.add(value)
+        if node is None:
+            found.append(f"input:{value}")
+        elif node.label not in owners:
+            waiting += [v for v in reversed(node.inputs) if v]
+        elif owners[node.label] != place.nodes[0]:
+            found.append(owners[node.label])
+    return tuple(dict.fromkeys(found))
+
+
+def _weight(resolver: _Resolver, place: Mapped, constant: Set[str]) -> tuple[str, tuple[int, ...]] | None:
+    """The largest weight its working node reads, through nodes that depend on weights alone."""
+    waiting, found = list(resolver.by_label[place.nodes[0]].inputs), list[tuple[int, str]]()
+    while waiting:
+        value = waiting.pop()
+        node = resolver.producers.get(value)
+        if value in resolver.outline.shapes:
+            found.append((prod(resolver.outline.shapes[value]), value))
+        elif node is not None and node.label in constant:
+            waiting += node.inputs
+    size, name = max(found, default=(0, ""))
+    return (name, tuple(resolver.outline.shapes[name])) if size > 1 else None
 
 
 def _compiled(op: RuntimeOp, resolver: _Resolver) -> Mapped:
@@ -269,7 +403,7 @@ def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Ite
             continue
         following = [*range(at + 1, len(mapped)), *range(at - 1, -1, -1)]
         near = (mapped[i].nodes[0] for i in following if mapped[i].nodes and operators[i].group == operators[at].group)
-        yield Mapped("inserted", neighbour=next(near, None))
+        yield replace(place, neighbour=next(near, None))
 
 
 def _absorbed(

@@ -15,7 +15,7 @@ from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
 from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
 from winml.modelkit.session.monitor.ort_profile import NodeEvent, Profile, ProfileRun, read_profile
 from winml.modelkit.session.monitor.run_folder import RunFolder
-from winml.modelkit.session.options import PROFILE_PREFIX
+from winml.modelkit.session.options import PROFILE_PREFIX, SAVED_GRAPH
 
 NO_DETAIL = "level_unsupported"
 GPU_NOTE = "the runtime's profiler times the launch of GPU kernels, not their run"
@@ -135,12 +135,27 @@ class ORTMonitor(EPMonitor):
         self._folder.cleanup()
 
     def get_session_options(self) -> dict[str, str]:
-        return {PROFILE_PREFIX: str(self._folder.path / self._prefix)}
+        """The runtime also saves the graph it executes: its values say which nodes a kernel does the work of."""
+        return {PROFILE_PREFIX: str(self._folder.path / self._prefix), SAVED_GRAPH: str(self._saved_graph)}
+
+    @property
+    def _saved_graph(self) -> Path:
+        return self._folder.path / f"{self._prefix}.onnx"
+
+    def _take_saved_graph(self) -> Outline | None:
+        """The nodes of the graph the runtime saved; the file goes, for it holds all weights once more."""
+        try:
+            return outline(self._saved_graph) if self._saved_graph.is_file() else None
+        except ModelFileError:
+            return None
+        finally:
+            self._saved_graph.unlink(missing_ok=True)
 
     def _prepare(self) -> None:
         self._folder.prepare()
 
     def _collect(self) -> OpTraceResult:
+        final = self._take_saved_graph()
         profile, artifacts = read_profiles(self._folder.path, self._prefix)
         if not artifacts:
             return self.failure("no_data", f"the runtime wrote no profile into `{self._folder.path}`")
@@ -151,7 +166,7 @@ class ORTMonitor(EPMonitor):
                 self.metadata(warmup=len(warmup), samples=len(measured)), "no_data", artifacts=artifacts,
                 error=f"the profile holds {len(profile.runs)} runs and none of a node after warm-up",
             )  # fmt: skip
-        mapping = map_operators(model_outline(self._observation), [runtime_op(o) for o in operators])
+        mapping = map_operators(model_outline(self._observation), [runtime_op(o) for o in operators], final)
         total = sum(o.average or 0.0 for o in operators)
         notes = [*profile.notes, *missing_runs(profile, self._observation)]
         if self._observation is not None and self._observation.target.device == "gpu":
@@ -167,6 +182,7 @@ class ORTMonitor(EPMonitor):
                 "model_run_us": mean([run.duration_us for run in measured]),
                 **end_to_end(self._observation, total),
                 "absorbed_nodes": list(mapping.absorbed),
+                "mapped_by": "names" if final is None else "graph",
                 "notes": notes,
             },
             artifacts,
