@@ -61,8 +61,8 @@ def _rows(operators: Iterable[dict[str, Any]], unit: str, *, detail: bool) -> li
         added += share
         more = (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
         rows.append(
-            (_node(o), _type(o), _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %", f"{added:.1f} %",
-             *more)
+            (_node(o), _type(o), _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %",
+             f"{added:.1f} %", *more)
         )  # fmt: skip
     return rows
 
