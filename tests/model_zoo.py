@@ -173,6 +173,14 @@ def endless_loop() -> onnx.ModelProto:
     )
 
 
+def endless_shape_inference() -> onnx.ModelProto:
+    """A model of a few bytes on which onnx's shape inference never ends and takes more and more memory.
+
+    Data propagation makes a shape with as many dimensions as a vector has elements; it keeps the interpreter's lock.
+    """
+    return text_model(f"agraph (float[{2**62}] x) => (float[{2**62}] y) {{ y = Add(x, x) }}")
+
+
 def huge_allocation() -> onnx.ModelProto:
     return text_model(
         """g (int64[1] x) => (float[n] y) <int64[1] many = {4398046511104}>

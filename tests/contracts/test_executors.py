@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cluster_zoo import gone
@@ -166,7 +165,7 @@ def test_temporary_files_of_a_killed_job_go_with_it(executor: Executor, tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends jobs with their parent")
-def test_what_a_killed_pool_left_running_is_ended_by_the_next_one(tmp_path: Path) -> None:
+def test_what_a_killed_pool_ran_ends_with_it_and_the_next_one_hears_of_it(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
         "from pathlib import Path\n"
@@ -186,7 +185,7 @@ def test_what_a_killed_pool_left_running_is_ended_by_the_next_one(tmp_path: Path
     left = int(next(notes.glob("[0-9]*")).name)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    assert psutil.pid_exists(left)
+    assert gone(left)
     (notes / str(os.getpid())).write_text("0.0")  # the number went to another process since: that one is left alone
     with LocalPool(1, notes=notes) as pool:
         assert set(pool.ended) == {left, os.getpid()}
@@ -198,7 +197,7 @@ def test_trouble_of_the_machine_is_raised_to_whoever_waits(tmp_path: Path, monke
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("tempfile.TemporaryDirectory", refused)
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
     with LocalPool(1) as pool:
         pool.submit(job("a", ""))
         with pytest.raises(DiskFull):

@@ -29,9 +29,9 @@ from winml.modelkit.ep import catalog, options
 from winml.modelkit.knowledge import operators
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.limits import ask_timeout_s
 
 SCHEMA = "winml/analyze/1"
-DEFAULT_TIMEOUT_S = 300.0
 PRELOAD = ("winml.modelkit.analysis.prepare",)
 ASK_PRELOAD = ("winml.modelkit.analysis.ask",)
 
@@ -52,7 +52,8 @@ class AnalyzeRequest:
     dims: dict[str, int] = field(default_factory=dict)
     ep_options: dict[str, str] = field(default_factory=dict)
     fusions: bool = True
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    timeout_s: float | None = None
+    """Seconds for each step; None is by the size of the model."""
     shown_as: str | None = None
     """What the result and its commands call the model; None takes `model`."""
 
@@ -182,9 +183,8 @@ class _Asker:
             "distribution": plan.here.installed.package.distribution,
             "session": section.to_json(),
         }
-        said: Json = worker.call(
-            "analysis.ask", args, timeout_s=self.request.timeout_s, what=f"opening the model on {plan.target}"
-        )
+        timeout_s = self.request.timeout_s or ask_timeout_s(Path(self.prepared["asked"]))
+        said: Json = worker.call("analysis.ask", args, timeout_s=timeout_s, what=f"opening the model on {plan.target}")
         return said
 
     def _asked(self, target: Target, said: Json, reasons: list[Reason], section: SessionSection) -> Json:
@@ -267,7 +267,7 @@ def _fusions(worker: Worker, path: Path, wanted: Sequence[Target], request: Anal
         found = worker.call(
             "optimize.candidates",
             {"model": str(path), "passes": None},
-            timeout_s=request.timeout_s,
+            timeout_s=request.timeout_s or ask_timeout_s(path),
             on_event=on_event,
             what="trying the optimizer's passes",
         )

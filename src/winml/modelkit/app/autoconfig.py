@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from winml.modelkit.search.strategy import RACE_ALL, Plan, champion, reserve_s
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal
+from winml.modelkit.worker.scratch import ScratchFolder
 
 EVERYTHING = 10**9
 BUILD_TIMEOUT_S = 600.0
@@ -36,9 +36,9 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
     check(request)
     folder = SearchFolder(Path(request.output).absolute(), resume=request.resume)
     start = prepared(request, on_event)
-    with Journal(folder.path / JOURNAL) as journal, tempfile.TemporaryDirectory(prefix="winml-autoconfig-") as work:
+    with Journal(folder.path / JOURNAL) as journal, ScratchFolder("winml-autoconfig-") as work:
         records = _opened(journal, list(journal.replay.records), start)
-        return _searched(start, folder, journal, records, Path(work), on_event)
+        return _searched(start, folder, journal, records, work, on_event)
 
 
 def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 MAX_RELATIVE = 0.5
 """Outputs that point the same way and differ by more than half in size are not equal enough either."""
@@ -132,7 +132,7 @@ def _fingerprints(specs: list[ArmSpec]) -> list[Known]:
     known: dict[str, str | None] = {}
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         for path in dict.fromkeys(s.arm.artifact for s in specs):
-            described = worker.call("graph.describe", {"path": path}, timeout_s=600, what=f"reading `{path}`")
+            described = worker.call("graph.describe", {"path": path}, what=f"reading `{path}`")
             known[path] = described["fingerprint"]
     return [Known(s, known[s.arm.artifact]) for s in specs]
 
@@ -276,7 +276,7 @@ class Comparison:
 
     def _parity(self, number: int) -> dict[str, Any]:
         args = {"base": str(self._folder / "base.npz"), "candidate": str(self._folder / f"candidate{number}.npz")}
-        outputs = self._probers.of(None).call("bench.distance", args, timeout_s=60)["outputs"]
+        outputs = self._probers.of(None).call("bench.distance", args)["outputs"]
         if any(o["cosine"] is None for o in outputs):
             return {"outputs": outputs, "min_cosine": None, "max_relative": None, "within_tolerance": False}
         cosine = min((o["cosine"] for o in outputs), default=1.0)
@@ -412,7 +412,7 @@ def _doubts(compared: Compared) -> list[str]:
 def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
     """Compare and return the JSON object of the contract; the gate and failures are raised with it as details."""
     specs = _specs(request, on_event)
-    with tempfile.TemporaryDirectory(prefix="winml-compare-") as folder:
-        result = Comparison(request, specs, Path(folder), on_event).run()
+    with ScratchFolder("winml-compare-") as folder:
+        result = Comparison(request, specs, folder, on_event).run()
     compare_result.raise_for(result)
     return result

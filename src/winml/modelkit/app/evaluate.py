@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,11 +24,11 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 PRELOAD = ("winml.modelkit.evaluate.run",)
 CPU = "cpu"
 _STOP_WAIT_S = 5.0
-_DISTANCE_TIMEOUT_S = 600.0
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -62,8 +61,8 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     request, data = _completed(request, model.evaluation)
     resolved = targets.resolve(request.target, request.ep, request.device)
     on_event({"event": "target", "target": resolved.target})
-    with tempfile.TemporaryDirectory(prefix="winml-eval-") as folder:
-        runs = _Runs(request, data, model, Path(folder), on_event)
+    with ScratchFolder("winml-eval-") as folder:
+        runs = _Runs(request, data, model, folder, on_event)
         candidate = runs.candidate(resolved)
         reference, distance = None, None
         if runs.compares and not candidate.report["stopped"]:
@@ -239,7 +238,5 @@ def _distance(candidate: Side, reference: Side, keep: str | None) -> dict[str, A
     count = min(len(side.report["predictions"]) for side in (candidate, reference))
     args = {**sides, "samples": count, "keep": keep and str(Path(keep).absolute())}
     with Worker() as worker:
-        found: dict[str, Any] = worker.call(
-            "evaluate.distance", args, timeout_s=_DISTANCE_TIMEOUT_S, what="comparing outputs"
-        )
+        found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
     return found if keep is None else {**found, "kept": {"file": keep, **found["kept"]}}

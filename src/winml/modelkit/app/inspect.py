@@ -12,18 +12,20 @@ from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/inspect/1"
 FOLDER_SCHEMA = "winml/inspect-folder/1"
-TIMEOUT_S = 600.0
 
 
-def inspect(model: str, *, dims: dict[str, int]) -> dict[str, Any]:
-    """Read the model in a worker, where a file that breaks the parser breaks nothing else."""
+def inspect(model: str, *, dims: dict[str, int], timeout_s: float | None = None) -> dict[str, Any]:
+    """Read the model in a worker, where a file that breaks the parser breaks nothing else.
+
+    Without `timeout_s` it may take 20 s and a second for every 10 MB.
+    """
     ref = model_ref.parse(model)
     if ref.is_exported:
         return _described(ref, dims)
     path = model_argument(model).path
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         described = worker.call(
-            "graph.describe", {"path": str(path), "dims": dims}, timeout_s=TIMEOUT_S, what=f"reading `{path.name}`"
+            "graph.describe", {"path": str(path), "dims": dims}, timeout_s=timeout_s, what=f"reading `{path.name}`"
         )
     return {"schema": SCHEMA, "ok": True, "model": model, **described}
 

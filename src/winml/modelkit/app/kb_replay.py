@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import OUTCOME_SCHEMA, Knowledge, Outcome, experiment_digest
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 TIMEOUT_S = 120.0
 CPU = catalog.BY_NAME["cpu"].full_name
@@ -182,7 +182,7 @@ def _accuracy(base: Arm, candidate: Arm, expect: Expectation, on_event: OnEvent)
             probes[name] = worker.call("bench.probe", args, timeout_s=TIMEOUT_S, what=f"running the {name}")
     with Worker() as worker:
         args = {name: str(arm.folder / "outputs.npz") for name, arm in (("base", base), ("candidate", candidate))}
-        outputs = worker.call("bench.distance", args, timeout_s=TIMEOUT_S)["outputs"]
+        outputs = worker.call("bench.distance", args)["outputs"]
     data = {"outputs": outputs, "placement": {name: probe["placement"] for name, probe in probes.items()}}
     worst = min(outputs, key=lambda o: -1.0 if o["cosine"] is None else o["cosine"])
     simulated = candidate.resolved.target.simulated
@@ -206,8 +206,7 @@ _RUNS: dict[str, Callable[[Arm, Arm, Expectation, OnEvent], Seen]] = {
 
 def run(experiment: Experiment, on_event: OnEvent) -> Seen:
     """Make both arms and look."""
-    with tempfile.TemporaryDirectory(prefix="winml-replay-") as name:
-        folder = Path(name)
+    with ScratchFolder("winml-replay-") as folder:
         with Worker(preload=("winml.modelkit.knowledge.experiments.make",)) as worker:
             base = _make(experiment.base, experiment.target, folder / "base", worker)
             candidate = _make(experiment.candidate, experiment.target, folder / "candidate", worker)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +24,7 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     from winml.modelkit.app.watch import Watch
@@ -99,7 +99,7 @@ def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     baseline = None if request.baseline is None else read_trace(request.baseline)
     with contextlib.ExitStack() as stack:
         processes = stack.enter_context(contextlib.closing(_Processes()))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="winml-trace-")))
+        folder = stack.enter_context(ScratchFolder("winml-trace-"))
         resolved, run, utilization = _measured(request, processes, folder, on_event)
         traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
     if run.stopped:

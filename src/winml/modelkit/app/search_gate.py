@@ -172,7 +172,7 @@ class Gate:
         }
         with Worker() as worker:
             args = {**sides, "samples": len(reference.report["predictions"]), "keep": None}
-            found: dict[str, Any] = worker.call("evaluate.distance", args, timeout_s=600, what="comparing outputs")
+            found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
         return found
 
     def _accuracy(self, result: dict[str, Any], *, agreement: float | None) -> dict[str, Any]:

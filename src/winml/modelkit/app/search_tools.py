@@ -170,7 +170,7 @@ class Workbench:
             if not self._reader.alive:
                 self._reader = Worker(preload=("winml.modelkit.graph.describe",))
             args = {"path": str(path)}
-            self._described[name] = self._reader.call("graph.describe", args, timeout_s=600, what="reading the model")
+            self._described[name] = self._reader.call("graph.describe", args, what="reading the model")
         return self._described[name]
 
     def _spec(self, made: BuildConfig, path: Path) -> ArmSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from winml.modelkit.review.plan import SPECS_FILE
 from winml.modelkit.review.probe import Help, Seen, Tried
 from winml.modelkit.stages.export.forward import TO_FILL
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
 
 SCHEMA = "winml/support/1"
 OnEvent = Callable[[dict[str, Any]], None]
@@ -47,8 +47,8 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
     model = read_model(request.model)
     if not request.targets:
         request = replace(request, targets=_ready())
-    with tempfile.TemporaryDirectory(prefix="winml-probe-") as folder:
-        prober = _Prober(request, model, Path(folder), on_event)
+    with ScratchFolder("winml-probe-") as folder:
+        prober = _Prober(request, model, folder, on_event)
         seen = prober.seen()
     answer, sentence = judging.answer(seen)
     return {

@@ -11,7 +11,8 @@
     │   ├── SessionError          1   the runtime refused the model or the run
     │   ├── PlacementError        1   the requested EP took no node
     │   ├── WorkerCrashed         1   the process died
-    │   └── WorkerTimeout         1   the process did not answer in time
+    │   ├── WorkerTimeout         1   the process did not answer in time
+    │   └── WorkerMemory          1   the process used more memory than it may
     ├── TraceEmpty                4   an operator trace was asked for and has no usable data
     ├── CheckFailed               5   a check was answered with no
     ├── PartlyDone                6   some cells or models failed
@@ -91,6 +92,10 @@ class WorkerCrashed(RunFailedError):
 
 class WorkerTimeout(RunFailedError):
     code = "worker-timeout"
+
+
+class WorkerMemory(RunFailedError):
+    code = "worker-memory"
 
 
 class TraceEmpty(ModelkitError):

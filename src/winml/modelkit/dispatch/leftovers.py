@@ -1,6 +1,6 @@
-"""Processes that a killed parent left behind: noted in a folder while they run, ended by whoever comes next.
+"""Processes of a killed parent: noted in a folder while they run, so that the next one knows whose files to remove.
 
-On Windows a job object ends them with their parent, so there is nothing to note.
+They end with their parent (`worker/lifeline.py`, on Windows a job object); one that did not is ended here.
 """
 
 from __future__ import annotations

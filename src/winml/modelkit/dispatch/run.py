@@ -16,6 +16,7 @@ from winml.modelkit.core.errors import DiskFull
 from winml.modelkit.dispatch.base import PYTHON, Job, Result
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.command import Finished, run_command
+from winml.modelkit.worker.scratch import ScratchFolder
 
 _WORK = "work"
 _FULL_BYTES = 64 << 10
@@ -56,15 +57,15 @@ def run_job(
 def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     try:
         # Temporary files go with the folder, also those of a program that had to be killed.
-        folder = tempfile.TemporaryDirectory(prefix="winml-job-", dir=within, ignore_cleanup_errors=True)
-        (Path(folder.name) / _WORK).mkdir()
+        folder = ScratchFolder("winml-job-", within=within)
+        (folder.path / _WORK).mkdir()
     except OSError as error:
         raise atomic.refused(error, within or Path(tempfile.gettempdir())) from error
-    with folder as name:
-        result = _started(job, Path(name), cancelled, on_start)
-        if result.status == "failed" and shutil.disk_usage(name).free < _FULL_BYTES:
+    with folder as path:
+        result = _started(job, path, cancelled, on_start)
+        if result.status == "failed" and shutil.disk_usage(path).free < _FULL_BYTES:
             # What it had to say of that could not be written either.
-            raise DiskFull(f"disk full while writing `{Path(name).parent}`", hint="free some space, then run it again")
+            raise DiskFull(f"disk full while writing `{path.parent}`", hint="free some space, then run it again")
         return result
 
 

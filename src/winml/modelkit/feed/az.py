@@ -10,13 +10,12 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.worker.command import run_command
+from winml.modelkit.worker.scratch import ScratchFolder
 
 Problem = Literal["login", "exists", "no-feed", "tool", "usage", "timeout", "other"]
 
@@ -92,8 +91,7 @@ class Az:
     def call(self, *args: str, timeout_s: float) -> Done | Failure:
         """Run `az`; Ctrl-C and a timeout end it with everything it started, for it leaves its own children alone."""
         env = {**os.environ, "AZURE_CORE_NO_COLOR": "1", "NO_COLOR": "1", "AZURE_CORE_ONLY_SHOW_ERRORS": "1"}
-        with tempfile.TemporaryDirectory(prefix="winml-az-") as name:
-            folder = Path(name)
+        with ScratchFolder("winml-az-") as folder:
             argv = [self.program, *args, "--output", "json"]
             out = folder / "out"
             done = run_command(argv, cwd=folder, log=folder / "err", out=out, timeout_s=timeout_s, env=env)

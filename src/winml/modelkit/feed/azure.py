@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +36,7 @@ from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, d
 from winml.modelkit.feed.landing import Delivery, Source, hashed, is_here, land, read_chunks
 from winml.modelkit.feed.names import checked_package, checked_version
 from winml.modelkit.store import atomic
+from winml.modelkit.worker.scratch import ScratchFolder
 
 PREFIX = "azure:"
 CONTENT = "winml_content.json"
@@ -153,10 +153,10 @@ class AzureFeed:
 
     def _read(self, package: str, version: str) -> Stored:
         """A version that is there, by its list of files."""
-        with tempfile.TemporaryDirectory(prefix="winml-feed-") as name:
-            self._download(package, version, Path(name), CONTENT)
+        with ScratchFolder("winml-feed-") as folder:
+            self._download(package, version, folder, CONTENT)
             try:
-                raw = (Path(name) / CONTENT).read_bytes()
+                raw = (folder / CONTENT).read_bytes()
             except FileNotFoundError as error:
                 raise FeedDamaged(f"`{package}` {version} has no `{CONTENT}`: it was not published by winml") from error
         return Stored(package, version, decode(raw, source=f"`{package}` {version}"), f"{package}@{version}")
@@ -239,15 +239,15 @@ class AzureFeed:
         """
         paths = tuple(wanted.files)
         few = len(paths) <= _FEW and paths != tuple(stored.content.files) and not any(map(_SPECIAL.search, paths))
-        with tempfile.TemporaryDirectory(prefix="winml-feed-") as name:
+        with ScratchFolder("winml-feed-") as folder:
             for path in paths if few else (None,):
-                self._download(stored.package, stored.version, Path(name), path)
+                self._download(stored.package, stored.version, folder, path)
 
             @contextlib.contextmanager
             def opened(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
-                if not (Path(name) / path).is_file():
+                if not (folder / path).is_file():
                     raise FeedDamaged(f"`{path}` did not come with `{stored.package}` {stored.version}")
-                yield Delivery(offset, read_chunks(Path(name) / path, offset))
+                yield Delivery(offset, read_chunks(folder / path, offset))
 
             yield opened
 

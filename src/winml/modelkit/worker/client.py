@@ -9,7 +9,6 @@ import queue
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -18,9 +17,11 @@ from types import TracebackType
 from typing import IO, Any, cast
 
 from winml.modelkit.core import errors
-from winml.modelkit.worker import exit_reason
+from winml.modelkit.worker import exit_reason, limits, scratch
+from winml.modelkit.worker.limits import Limits, limits_of
 from winml.modelkit.worker.memory import memory_of
 from winml.modelkit.worker.process_tree import ProcessTree
+from winml.modelkit.worker.scratch import ScratchFolder
 
 Message = dict[str, Any]
 OnEvent = Callable[[Message], None]
@@ -30,7 +31,8 @@ SOURCE_ROOT = PROGRAM.parents[3]
 """Folder that holds the `winml` package."""
 
 _LOG_TAIL_BYTES = 8192
-_POLL_S = 0.25
+_POLL_S = 0.1
+_TOO_LATE: Message = {}
 _GRACE_S = 2.0
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -46,25 +48,24 @@ class Worker:
         self, *, preload: tuple[str, ...] = (), python: str | None = None, env: dict[str, str] | None = None
     ) -> None:
         """Start the process; it imports the modules of `preload` while the caller does other things."""
-        self.folder = Path(tempfile.mkdtemp(prefix="winml-worker-"))
+        self._scratch = ScratchFolder("winml-worker-")
+        self.folder = self._scratch.path
         self._log_path = self.folder / "worker.log"
         # -P and -I keep the folder of program.py off the path; -I also keeps PYTHONPATH out of another environment.
-        argv = [
-            python or sys.executable,
-            "-I" if python else "-P",
-            "-u",
-            str(PROGRAM),
-            str(SOURCE_ROOT),
-            *preload,
-        ]
+        program = [python or sys.executable, "-I" if python else "-P", "-u", str(PROGRAM), str(SOURCE_ROOT)]
         with self._log_path.open("wb") as log:
-            self._tree = ProcessTree(argv, cwd=self.folder, stderr=log, env=env)
+            self._tree = ProcessTree(
+                lambda lifeline: [*program, lifeline, str(os.getpid()), *preload], cwd=self.folder, stderr=log, env=env
+            )
         self._messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         self._next_id = 0
         self._what = "the worker"
         self._memory: dict[str, int] | None = None
+        self._limits = Limits(None, None)
+        self._looked = 0.0
         self._ended = False
         threading.Thread(target=self._read, daemon=True).start()
+        scratch.sweep_once()  # now, while the process imports
 
     @property
     def pid(self) -> int:
@@ -102,14 +103,16 @@ class Worker:
     ) -> Any:
         """Run an operation and return its answer; its error, its death or a timeout is raised as ours.
 
-        `what` names the work in those errors, in words a user knows.
+        `what` names the work in those errors, in words a user knows. Without `timeout_s` the time is that of the kind
+        of operation (`worker/limits.py`).
         """
         if self._ended:
             raise RuntimeError("this worker has ended")
         self._next_id += 1
         self._what = what or f"`{op}`"
         self._send({"id": self._next_id, "op": op, "args": args or {}})
-        return self._collect(timeout_s, on_event)
+        self._limits = limits_of(op, args or {}, timeout_s)
+        return self._collect(self._limits.timeout_s, on_event)
 
     def stop(self, *, timeout_s: float) -> Any:
         """The answer of the running operation with what it has so far; for use after an interrupted `call`."""
@@ -117,26 +120,46 @@ class Worker:
         return self._collect(timeout_s, None)
 
     def _collect(self, timeout_s: float | None, on_event: OnEvent | None) -> Any:
-        started = time.monotonic()
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            message = self._wait(started, timeout_s)
+            message = self._wait(deadline)
             if message is None:
                 raise self._died()
+            if message is _TOO_LATE:
+                raise self._timed_out(cast("float", timeout_s))
             if "event" in message:
                 if on_event is not None:
                     on_event(message)
             elif message["id"] == self._next_id:
                 return self._unwrap(message)
 
-    def _wait(self, started: float, timeout_s: float | None) -> Message | None:
+    def _wait(self, deadline: float | None) -> Message | None:
+        """The next message; watches memory meanwhile, also when messages come all the time."""
         while True:
-            left = _POLL_S if timeout_s is None else min(_POLL_S, started + timeout_s - time.monotonic())
+            now = time.monotonic()
+            if now - self._looked >= _POLL_S:
+                self._looked = now
+                self._watch_memory()
+            left = _POLL_S if deadline is None else min(_POLL_S, deadline - now)
             try:
                 return self._messages.get(timeout=max(left, 0.0))
             except queue.Empty:
-                self._memory = memory_of(self.pid) or self._memory
-            if timeout_s is not None and time.monotonic() - started >= timeout_s:
-                raise self._timed_out(timeout_s)
+                if deadline is not None and time.monotonic() >= deadline:
+                    return _TOO_LATE
+
+    def _watch_memory(self) -> None:
+        self._memory = memory_of(self.pid) or self._memory
+        allowed = self._limits.memory_bytes
+        if self._memory is None or allowed is None or self._memory["own_bytes"] <= allowed:
+            return
+        self._ended = True
+        self._tree.end()
+        raise errors.WorkerMemory(
+            f"{self._what} used {self._memory['own_bytes'] / 2**20:.0f} MiB of memory, more than the "
+            f"{allowed / 2**20:.0f} MiB it may; the process was ended",
+            hint=f"allow it more with `{limits.MEMORY_LIMIT}=16GiB` (`none`: no limit), or ask where the model is from",
+            details=self._last_words(),
+        )
 
     def _unwrap(self, message: Message) -> Any:
         if "ok" in message:
@@ -195,14 +218,12 @@ class Worker:
 
     def close(self) -> None:
         """End the process and remove its folder."""
-        import shutil
-
         self._ended = True
         self._tree.end()
         for pipe in (self._tree.process.stdin, self._tree.process.stdout):
             if pipe is not None:
                 pipe.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.close()
 
     def __enter__(self) -> Worker:
         return self

@@ -1,20 +1,25 @@
 """A child process together with everything it starts, ended as one.
 
-Linux and macOS: a process group of its own. Windows: a job object that dies with our handle. The Windows half
-is not run by our tests; nothing here was tried on Windows.
+Linux and macOS: a process group of its own with a lifeline to us. Windows: a job object that dies with our handle. The
+Windows half is not run by our tests; nothing here was tried on Windows.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
+
+LAUNCH = Path(__file__).with_name("launch.py")
+
+_Process: TypeAlias = "subprocess.Popen[bytes]"
 
 if sys.platform == "win32":
     import ctypes
@@ -24,6 +29,8 @@ if sys.platform == "win32":
     _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE = 0x2000
     _PROCESS_TERMINATE = 0x1
     _PROCESS_SET_QUOTA = 0x100
+    _PROCESS_SUSPEND_RESUME = 0x800
+    _CREATE_SUSPENDED = 0x4
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = [
@@ -49,14 +56,16 @@ if sys.platform == "win32":
         ]
 
     class _Job:
-        """A job object; closing its handle ends every process in it."""
+        """A job object; closing its handle ends every process in it, and so does the end of ours."""
 
         def __init__(self, pid: int) -> None:
+            """Take a process that was started suspended into a job, then let it run."""
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
             self._kernel.OpenProcess.restype = wintypes.HANDLE
             self._handle: int | None = self._kernel.CreateJobObjectW(None, None)
-            process_handle = self._kernel.OpenProcess(_PROCESS_SET_QUOTA | _PROCESS_TERMINATE, False, pid)
+            rights = _PROCESS_SET_QUOTA | _PROCESS_TERMINATE | _PROCESS_SUSPEND_RESUME
+            process_handle = self._kernel.OpenProcess(rights, False, pid)
             limits = _ExtendedLimits()
             limits.BasicLimitInformation.LimitFlags = _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
             done = self._kernel.SetInformationJobObject(
@@ -66,8 +75,14 @@ if sys.platform == "win32":
                 ctypes.sizeof(limits),
             ) and self._kernel.AssignProcessToJobObject(wintypes.HANDLE(self._handle), wintypes.HANDLE(process_handle))
             code = ctypes.get_last_error()
+            if done:
+                # subprocess keeps no handle of the first thread, which `ResumeThread` would need.
+                resume = ctypes.WinDLL("ntdll").NtResumeProcess
+                code = resume(wintypes.HANDLE(process_handle))
+                done = code == 0
             self._kernel.CloseHandle(wintypes.HANDLE(process_handle))
             if not done:
+                self.end()
                 raise ctypes.WinError(code)
 
         def end(self) -> None:
@@ -92,40 +107,114 @@ def _interrupts_held() -> Iterator[list[object]]:
         signal.signal(signal.SIGINT, before)
 
 
+class _Starter:
+    """A thread that starts processes and stays until ours ends: Linux kills a child when the thread that started it
+    ends, not only when the process does.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: queue.SimpleQueue[tuple[Callable[[], _Process], queue.SimpleQueue[_Process | BaseException]]]
+        self._wanted = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self, begin: Callable[[], _Process]) -> _Process:
+        """Start a process in a thread that stays: this one if it is the main thread."""
+        if sys.platform != "linux" or threading.current_thread() is threading.main_thread():
+            return begin()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():  # none yet, or we are a fork without threads
+                self._thread = threading.Thread(target=self._serve, name="starts processes", daemon=True)
+                self._thread.start()
+        answer: queue.SimpleQueue[_Process | BaseException] = queue.SimpleQueue()
+        self._wanted.put((begin, answer))
+        found = answer.get()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _serve(self) -> None:
+        while True:
+            begin, answer = self._wanted.get()
+            try:
+                answer.put(begin())
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that asked
+                answer.put(error)
+
+
+_STARTER = _Starter()
+
+
+def _launched(argv: list[str], lifeline: int, status: int) -> list[str]:
+    """The words that start a program of others so that it ends with us."""
+    return [sys.executable, "-I", "-S", str(LAUNCH), str(lifeline), str(status), str(os.getpid()), *argv]
+
+
 class ProcessTree:
-    """A started program; its stderr goes to a file, its stdin and stdout are pipes unless stdout is a file too."""
+    """A started program; its stderr goes to a file, its stdin and stdout are pipes unless stdout is a file too.
+
+    It ends with us, and so does everything it started. A program that takes hold of the lifeline itself gets its words
+    from `words(lifeline)`, any other one is launched with it. On Windows there is none, and the word is empty.
+    """
 
     def __init__(
         self,
-        argv: list[str],
+        argv: list[str] | Callable[[str], list[str]],
         *,
         cwd: Path,
         stderr: IO[bytes],
         stdout: IO[bytes] | None = None,
         env: dict[str, str] | None = None,
     ) -> None:
-        extra: dict[str, Any] = {"start_new_session": True}
-        if sys.platform == "win32":
-            # A group of its own keeps our console's Ctrl-C away from it.
-            extra = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+        options: dict[str, Any] = {
+            "stdin": subprocess.PIPE if stdout is None else subprocess.DEVNULL,
+            "stdout": subprocess.PIPE if stdout is None else stdout,
+            "stderr": stderr,
+            "cwd": cwd,
+            "env": env,
+            "bufsize": 0,
+        }
         with _interrupts_held() as interrupts:
-            self.process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE if stdout is None else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if stdout is None else stdout,
-                stderr=stderr,
-                cwd=cwd,
-                env=env,
-                bufsize=0,
-                **extra,
-            )
             if sys.platform == "win32":
-                # A worker waits for its first request before it starts anything, so nothing escapes the job.
-                self._job = _Job(self.process.pid)
+                self._start_in_job(argv if isinstance(argv, list) else argv(""), options)
+            else:
+                self._start_on_lifeline(argv, options)
         if interrupts:
             with self.process:
                 self.end()
             raise KeyboardInterrupt
+
+    if sys.platform == "win32":
+
+        def _start_in_job(self, argv: list[str], options: dict[str, Any]) -> None:
+            # A group of its own keeps our console's Ctrl-C away from it. It begins to run when it is in the job: what
+            # it starts is in there too, and when we end in between it is our only child that has not run at all.
+            flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW | _CREATE_SUSPENDED
+            self.process = subprocess.Popen(argv, creationflags=flags, **options)
+            try:
+                self._job = _Job(self.process.pid)
+            except BaseException:
+                with self.process:
+                    self.process.kill()
+                raise
+
+    else:
+
+        def _start_on_lifeline(self, argv: list[str] | Callable[[str], list[str]], options: dict[str, Any]) -> None:
+            held, self._lifeline = os.pipe()
+            try:
+                if isinstance(argv, list):
+                    self.process = _launch(argv, held, options)
+                else:
+                    words = argv(str(held))
+                    self.process = _STARTER.start(
+                        lambda: subprocess.Popen(words, start_new_session=True, pass_fds=(held,), **options)
+                    )
+            except BaseException:
+                os.close(self._lifeline)
+                raise
+            finally:
+                os.close(held)
 
     @property
     def pid(self) -> int:
@@ -143,4 +232,31 @@ class ProcessTree:
             except PermissionError:
                 # macOS answers so for a group of processes that have ended
                 self.process.kill()
+            if self._lifeline >= 0:
+                os.close(self._lifeline)
+                self._lifeline = -1
         return self.process.wait()
+
+
+if sys.platform != "win32":
+
+    def _launch(argv: list[str], held: int, options: dict[str, Any]) -> _Process:
+        """Start a program of others on the lifeline; raises as `subprocess.Popen` does when it cannot be started."""
+        answer, status = os.pipe()
+        try:
+            try:
+                process = _STARTER.start(
+                    lambda: subprocess.Popen(
+                        _launched(argv, held, status), start_new_session=True, pass_fds=(held, status), **options
+                    )
+                )
+            finally:
+                os.close(status)
+            refusal = os.read(answer, 16)
+        finally:
+            os.close(answer)
+        if refusal:
+            with process:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise OSError(int(refusal), os.strerror(int(refusal)), argv[0])
+        return process

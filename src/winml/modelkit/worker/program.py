@@ -56,7 +56,8 @@ def _own_stdout() -> BinaryIO:
 def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> None:
     """Feed the queue until the caller closes the pipe, which means it is gone: then leave at once.
 
-    A thread of its own, because an operation in native code cannot look.
+    A thread of its own, because an operation cannot look; while native code keeps the interpreter's lock this thread
+    cannot either, and the lifeline ends the process.
     """
     for line in sys.stdin.buffer:
         message = json.loads(line)
@@ -119,4 +120,8 @@ def serve(preload: list[str]) -> NoReturn:
 
 if __name__ == "__main__":
     sys.path.append(sys.argv[1])
-    serve(sys.argv[2:])
+    if sys.argv[2]:
+        from winml.modelkit.worker.lifeline import hold
+
+        hold(int(sys.argv[2]), int(sys.argv[3]))
+    serve(sys.argv[4:])

@@ -36,7 +36,9 @@ from winml.modelkit.core.errors import ModelkitError
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension (NPUs: default 1).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per target (300).")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per step (by model size)."
+)
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
@@ -62,7 +64,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
 
 def _request(model: str, given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.analyze import DEFAULT_TIMEOUT_S, AnalyzeRequest
+    from winml.modelkit.app.analyze import AnalyzeRequest
     from winml.modelkit.cli.words import dimensions
     from winml.modelkit.ep.options import parse_pairs
 
@@ -75,5 +77,5 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         dims=dimensions(given["dims"]),
         ep_options=parse_pairs(given["ep_options"]),
         fusions=not given["no_fusions"],
-        timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
+        timeout_s=given["timeout"],
     )

@@ -19,14 +19,20 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 )
 @model_options
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension for the MACs.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Seconds that reading may take (default 20, and 1 for every 10 MB).",
+)
 @json_option
-def command(model: str | None, sample: bool, dims: tuple[str, ...], as_json: bool) -> None:
+def command(model: str | None, sample: bool, dims: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
     from winml.modelkit.app.inspect import inspect
     from winml.modelkit.cli.words import dimensions
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
     path = chosen_model(model, sample)
-    result = inspect(path, dims=dimensions(dims))
+    result = inspect(path, dims=dimensions(dims), timeout_s=timeout)
     if as_json:
         console.data_json(result)
         return
