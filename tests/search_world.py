@@ -147,7 +147,7 @@ class Laboratory:
         values = tuple(self._rng.gauss(0, self.world.spread) for _ in range(MAX_ROUNDS))
         return {"cpu": values, "wall": values}
 
-    def confirm(self, built: Built) -> tuple[Verdict, Mapping[str, Any]]:
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
         return Yardstick(PROTOCOLS["cpu"]).verdict(self.measure(built, rounds=8, first=0)), {}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -343,6 +345,26 @@ def test_labels_that_do_not_fit_are_told_before_anything_is_searched(searches: S
     assert "is out of range: the model has 10 classes" in failed(result, 2)
 
 
+def test_a_request_that_was_wrong_leaves_nothing_in_the_way(searches: Searches) -> None:
+    """What the model is for is asked before anything else, and a search that has no trial can be begun again."""
+    data = ("--data", sample.TEST, "--objective", "size", "--target", "cpu")
+    model = searches.folder / "copy.onnx"
+    shutil.copyfile(sample.MODEL, model)
+    result = searches.winml("autoconfig", "-m", model, *data, "-o", "wrong")
+    assert "what is the model for?" in failed(result, 2)
+    assert not (searches.folder / "wrong").exists()
+    few = ("--task", "image-classification", "--samples", "20")
+    assert "20 samples cannot show" in failed(searches.winml("autoconfig", "-m", model, *data, *few, "-o", "wrong"), 1)
+    space = space_file(searches.folder, quantize__scheme=["fp16"])
+    right = ("-m", model, *data, "--task", "image-classification", "--space", space, "-o", "wrong")
+    first = searches.search(*right)
+    assert len(first["trials"]) > 1
+    assert "holds a search" in failed(searches.winml("autoconfig", *right), 2)
+    (searches.folder / "wrong" / "notes.txt").write_text("mine")
+    assert searches.search(*right, "--overwrite")["trials"][0]["seconds"] != first["trials"][0]["seconds"]
+    assert (searches.folder / "wrong" / "notes.txt").read_text() == "mine"
+
+
 def test_a_damaged_finding_is_named_with_its_field(searches: Searches, conv: tuple[Path, Path]) -> None:
     folder = searches.folder / "own" / "findings"
     folder.mkdir(parents=True)
@@ -358,8 +380,13 @@ def test_a_budget_too_small_for_one_verdict_says_how_much_is_needed(searches: Se
     result = searches.winml(
         "autoconfig", "--sample", "--target", "cpu", "--space", space, "--budget", "2s", "-o", "out"
     )
-    assert "a budget of 2 s is too small for one verdict: about " in failed(result, 2)
-    assert [r["kind"] for r in searches.records("out")] == ["study", "calibration", "trial"]
+    words = failed(result, 1)
+    assert "a budget of 2 s is too small for one verdict: about " in words
+    again = re.search(r"go on with `winml (.+)`", words)
+    assert again is not None
+    assert again[1].startswith("autoconfig ")
+    assert "--resume --budget" in again[1]
+    assert [r["kind"] for r in searches.records("out")] == ["study", "preparation", "calibration", "trial"]
 
 
 def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searches) -> None:

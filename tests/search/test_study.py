@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.core.errors import RunFailedError, WorkerCrashed
 from winml.modelkit.search import strategy
 from winml.modelkit.search.guards import Built, Guarded, Probed
-from winml.modelkit.search.strategy import Limits, Plan
+from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide
 from winml.modelkit.search.study import Study, replayed
 from winml.modelkit.search.trial import Series, Yardstick
 
@@ -128,6 +129,28 @@ def test_the_budget_leaves_time_to_confirm() -> None:
     assert isinstance(strategy.decide(study.state, study.plan), strategy.Finish)
 
 
+def test_preparing_counts_and_delivering_is_kept_for() -> None:
+    quick, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0))
+    slow, _ = search(
+        random_world(MANY, 1), limits=Limits(budget_s=150.0), records=[{"kind": "preparation", "seconds": 40.0}]
+    )
+    assert slow.state.preparation_s == 40.0
+    assert len(slow.state.trials) < len(quick.state.trials)
+    assert slow.state.seconds <= 150.0 - 40.0
+    assert slow.state.confirmations
+
+
+def test_confirming_gets_what_is_left_of_the_budget_and_a_trial_at_least() -> None:
+    study, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0))
+    state = replace(study.state, confirmations=())
+    action = decide(state, study.plan)
+    assert isinstance(action, Confirm)
+    assert action.within_s >= max(150.0 - state.seconds, 0.0)
+    late = decide(replace(state, seconds=1000.0), study.plan)
+    assert isinstance(late, Confirm)
+    assert 0 < late.within_s < 150.0
+
+
 def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
     world = World(MANY, {("scheme", "l1"): 0.3, ("nchwc", "l1"): 0.2}, spread=0.0005)
     records: list[dict[str, Any]] = []
@@ -183,8 +206,8 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
     class Deceiving(Laboratory):
         """Confirms nothing of the first scheme: its gain was luck."""
 
-        def confirm(self, built: Built) -> Any:
-            verdict, facts = super().confirm(built)
+        def confirm(self, built: Built, within_s: float) -> Any:
+            verdict, facts = super().confirm(built, within_s)
             lucky = "('scheme', 'l1')" in built.path
             return (strategy_verdict(verdict) if lucky else verdict), facts
 

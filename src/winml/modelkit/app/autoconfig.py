@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -33,12 +34,16 @@ BUILD_TIMEOUT_S = 600.0
 
 def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
     """Search and return the JSON object of the contract; a search that ends early is raised with it as details."""
+    started = time.monotonic()
     check(request)
-    folder = SearchFolder(Path(request.output).absolute(), resume=request.resume)
+    folder = SearchFolder(Path(request.output).absolute(), resume=request.resume, overwrite=request.overwrite)
     start = prepared(request, on_event)
-    with Journal(folder.path / JOURNAL) as journal, ScratchFolder("winml-autoconfig-") as work:
+    anew = request.overwrite or not folder.holds_trial
+    with Journal(folder.path / JOURNAL, restart=anew) as journal, ScratchFolder("winml-autoconfig-") as work:
+        if anew:
+            folder.clear()
         records = _opened(journal, list(journal.replay.records), start)
-        return _searched(start, folder, journal, records, work, on_event)
+        return _searched(start, folder, journal, records, work, started, on_event)
 
 
 def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) -> list[dict[str, Any]]:
@@ -71,12 +76,16 @@ def _searched(
     journal: Journal,
     records: list[dict[str, Any]],
     work: Path,
+    started: float,
     on_event: OnEvent,
 ) -> dict[str, Any]:
     gate = Gate(start.gate, start.source.path.parent, work)
     bench = Workbench(_job(start, records), gate, work, keep=folder.keep, on_event=on_event)
     try:
         start = _weighed(start, bench, journal, records)
+        preparation = {"kind": "preparation", "seconds": time.monotonic() - started}
+        journal.append(preparation)
+        records.append(preparation)
         on_event({"event": "insight", "insight": start.insight, "limits": start.request.limits})
         study = _study(start, bench, journal, records, on_event)
         study.watch(lambda: folder.derive(autoconfig_result.table(study, start.objective)))
@@ -127,9 +136,12 @@ def _ran(study: Study, start: Prepared, folder: SearchFolder, on_event: OnEvent)
 
     try:
         ended = study.run()
-        _enough_for_one(study, ended)
+        _enough_for_one(study, start, ended)
         result = so_far(ended)
+        delivering = time.monotonic()
         _deliver(result, start, study, folder, on_event)
+        autoconfig_result.note_time(result, time.monotonic() - delivering)
+        folder.report(result)
     except KeyboardInterrupt as error:
         raise Interrupted("interrupted; go on with `--resume`", details=_kept(so_far, folder)) from error
     except ModelkitError as error:
@@ -166,14 +178,15 @@ def _job(start: Prepared, records: list[dict[str, Any]]) -> Job:
     )
 
 
-def _enough_for_one(study: Study, ended: str) -> None:
+def _enough_for_one(study: Study, start: Prepared, ended: str) -> None:
     """Raise when the budget was too small for a single verdict."""
     if len(study.state.trials) > 1 or not ended.startswith("the budget"):
         return
     needed = study.state.seconds + reserve_s(study.state)
-    raise RequestError(
+    again = start.request.again or "the same command with --resume"
+    raise RunFailedError(
         f"a budget of {study.plan.limits.budget_s:.0f} s is too small for one verdict: about {needed:.0f} s are needed",
-        hint=f"go on with `--resume --budget {math.ceil(needed * 2 / 60)}m`",
+        hint=f"go on with `{again} --budget {math.ceil(needed * 2 / 60)}m`",
     )
 
 
@@ -200,4 +213,3 @@ def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: Sear
         )
     result["champion"] |= {"folder": str(folder.champion), "digest": made["artifact"]["digest"]}
     result["drafts"] = folder.drafts(result, start.objective)
-    folder.report(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,35 +11,57 @@ from typing import Any
 from winml.modelkit.app import kb_draft
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.pipeline.folder import write_json
-from winml.modelkit.store import atomic
+from winml.modelkit.store import atomic, journal
 
 JOURNAL = "journal.jsonl"
 RESULTS = "results.tsv"
 SESSION = "session.json"
 RESULT = "autoconfig.json"
+REPORTS = ("report.md", "report.html")
 COLUMNS = (
     "id", "config", "target", "outcome", "verdict", "gain_pct", "low_pct", "high_pct", "rounds", "accuracy", "bytes",
     "seconds", "reason",
 )  # fmt: skip
 
 
+def holds_trial(folder: Path) -> bool:
+    """Whether the journal in a folder tells of a trial."""
+    return any(record.get("kind") == "trial" for record in journal.read(folder / JOURNAL).records)
+
+
 class SearchFolder:
     """Where a search writes; only the journal decides, everything else is made from it."""
 
-    def __init__(self, path: Path, *, resume: bool) -> None:
+    def __init__(self, path: Path, *, resume: bool, overwrite: bool = False) -> None:
         if path.is_file():
             raise RequestError(f"output `{path}` is a file", hint="name a folder")
         if not path.parent.is_dir():
             raise RequestError(f"output folder's parent not found: `{path.parent}`")
-        started = (path / JOURNAL).is_file()
-        if not started and path.is_dir() and any(path.iterdir()):
+        begun = (path / JOURNAL).is_file()
+        if not begun and path.is_dir() and any(path.iterdir()):
             raise RequestError(f"output folder `{path}` holds other files", hint="name a new folder")
-        if started and not resume:
-            raise RequestError(f"`{path}` holds a search", hint="go on with `--resume`, or name a new folder with `-o`")
-        if resume and not started:
+        if resume and not begun:
             raise RequestError(f"`{path}` holds no search to go on with", hint="leave `--resume` out to start one")
+        if begun and not resume and not overwrite and holds_trial(path):
+            raise RequestError(
+                f"`{path}` holds a search",
+                hint="go on with `--resume`, start anew with `--overwrite`, or name a new folder with `-o`",
+            )
         self.path = path
         self.champion = path / "champion"
+        self._begun = begun
+
+    @property
+    def holds_trial(self) -> bool:
+        """Whether there is anything to go on from: a search that ended before its first trial left nothing."""
+        return self._begun and holds_trial(self.path)
+
+    def clear(self) -> None:
+        """Remove what a search before made of its journal; files that no search makes stay."""
+        for name in (RESULTS, SESSION, RESULT, *REPORTS, kb_draft.TRIALS):
+            (self.path / name).unlink(missing_ok=True)
+        for name in ("measurements", "findings", self.champion.name):
+            shutil.rmtree(self.path / name, ignore_errors=True)
 
     def keep(self, name: str, measurement: Mapping[str, Any]) -> None:
         """Store the samples of some rounds."""

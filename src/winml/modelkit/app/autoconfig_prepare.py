@@ -63,6 +63,9 @@ class AutoconfigRequest:
     ep_options: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     resume: bool = False
+    overwrite: bool = False
+    again: str | None = None
+    """The command that goes on with the search, without its budget; None when a program asked."""
     space: str | None = None
     preset: str | None = None
     only: tuple[str, ...] = ()
@@ -118,8 +121,18 @@ def check(request: AutoconfigRequest) -> None:
         raise RequestError("`--preset` and `--space` exclude each other")
     if request.task is not None and request.data is None:
         raise RequestError("a task is measured on labelled data", hint="name them with `--data`")
+    if request.resume and request.overwrite:
+        raise RequestError("`--resume` goes on with a search and `--overwrite` starts anew; give one of them")
     if request.knowledge is not None and not Path(request.knowledge).is_dir():
         raise RequestError(f"folder not found: `{request.knowledge}`")
+
+
+def _check_task(request: AutoconfigRequest, model: Path) -> None:
+    """Refuse labelled data of a task that nobody named and the model's config.json does not tell."""
+    if request.data is not None:
+        from winml.modelkit.evaluate.all_tasks import chosen_task
+
+        chosen_task(request.task, request.data, model.parent)
 
 
 def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
@@ -150,6 +163,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
     given = model_argument(request.model, on_event)
     model = given.path.absolute()
+    _check_task(request, model)
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
         calibration, calibration_notes = _calibration(request, model, worker)

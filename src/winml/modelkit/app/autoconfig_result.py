@@ -136,6 +136,11 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
         "finished": ended is not None,
         "ended": ended or "it did not end; `--resume` goes on",
         "seconds": state.seconds,
+        "time": {
+            "budget_s": None if math.isinf(study.plan.limits.budget_s) else study.plan.limits.budget_s,
+            "preparation_s": state.preparation_s,
+            "delivery_s": None,
+        },
         "choices": study.plan.space.size,
         "trials": [_trial(trial, study) for trial in state.trials],
         "champion": _champion(study, prepared.objective) if decided else None,
@@ -148,10 +153,21 @@ def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str
     }
 
 
+def note_time(result: dict[str, Any], delivery_s: float) -> None:
+    """Add how long the delivery took, and say when all of it was longer than the budget."""
+    result["time"]["delivery_s"] = delivery_s
+    budget_s, whole = result["time"]["budget_s"], result["seconds"] + delivery_s
+    if budget_s is not None and whole > budget_s:
+        result["notes"].append(
+            f"it took {whole:.0f} s, {whole - budget_s:.0f} s more than the budget: "
+            "a trial or a confirmation that has begun is not cut off"
+        )
+
+
 def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
     """The command that follows."""
     if not strategy.is_finished(study.state, study.plan):
-        return "the same command with `--resume`"
+        return prepared.request.again or "the same command with `--resume`"
     return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}"
 
 

@@ -77,8 +77,12 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> dict[str, Any]:
     root = Path(request.each.output).absolute()
     if not root.parent.is_dir():
         raise RequestError(f"output folder's parent not found: `{root.parent}`")
-    if root.is_dir() and any(root.iterdir()) and not request.each.resume:
-        raise RequestError(f"output folder `{root}` is not empty", hint="go on with `--resume`, or name a new folder")
+    each = request.each
+    if root.is_dir() and any(root.iterdir()) and not each.resume and not (each.overwrite and (root / LOCK).is_file()):
+        raise RequestError(
+            f"output folder `{root}` is not empty",
+            hint="go on with `--resume`, start its sweep anew with `--overwrite`, or name a new folder",
+        )
     with _alone(root):
         return _swept(request, models, root, on_event)
 
@@ -137,7 +141,7 @@ def _rows(
 
 def _row(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> dict[str, Any]:
     """One model; a search of an earlier run goes on, and one with nothing left to do only tells its result again."""
-    started = (search.folder / JOURNAL).is_file()
+    started = (search.folder / JOURNAL).is_file() and not each.overwrite
     one = replace(each, model=str(search.model), output=str(search.folder), resume=started)
     try:
         return autoconfig_cluster.row(search, autoconfig(one, on_event), None)

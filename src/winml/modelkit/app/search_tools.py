@@ -306,10 +306,11 @@ class Workbench:
         values = have().values
         return {clock: tuple(values[clock]) for clock in CLOCKS}
 
-    def confirm(self, built: Built) -> tuple[Verdict, Mapping[str, Any]]:
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
         if self._job.objective != "latency":
             return Yardstick(self._job.protocol).verdict(exact(self._counted_again(built))), {}
         specs, plan = self._pair(built, CONFIRM_SEED)
+        plan = replace(plan, max_seconds=min(CONFIRM_S, within_s))
         calibration = self.calibrate(self._baseline().built) or {}
         self._probers.close()
         with measuring.watching(plan.raise_priority) as raised:

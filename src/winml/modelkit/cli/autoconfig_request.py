@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,18 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.ep.options import parse_pairs
 from winml.modelkit.search.strategy import Limits
 
-_OF_THE_SWEEP = ("models", "output", "resume", "as_json", "cluster", "staging", "tls_ca", "tls_cert", "tls_key")
+_OF_THE_SWEEP = (
+    "models",
+    "output",
+    "resume",
+    "overwrite",
+    "as_json",
+    "cluster",
+    "staging",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+)
 """Options that a search of one model on a node is not given."""
 
 
@@ -50,6 +62,8 @@ def _away(given: dict[str, Any]) -> Away | None:
     cluster = chosen_cluster(given)
     if cluster is None:
         return None
+    if given["overwrite"]:
+        raise click.UsageError("`--overwrite` is for searches on this machine; name a new folder for a cluster's")
     if given["staging"] is None:
         raise click.UsageError("`--cluster` needs a feed that all nodes reach: `--staging FEED`")
     if given["ep"] is not None or given["device"] is not None:
@@ -96,6 +110,8 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
             max_discards=given["max_discards"],
         ),
         resume=given["resume"],
+        overwrite=given["overwrite"],
+        again=shlex.join(["winml", "autoconfig", *given_words("resume", "overwrite", "budget", "as_json"), "--resume"]),
         space=given["space"],
         preset=given["preset"],
         only=tuple(word.strip() for word in (given["only"] or "").split(",") if word.strip()),

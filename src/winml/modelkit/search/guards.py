@@ -52,7 +52,7 @@ class Tools(Protocol):
     def check(self, built: Built) -> Checked: ...
     def measure(self, built: Built, *, rounds: int, first: int) -> Series: ...
     def calibrate(self, built: Built) -> Mapping[str, tuple[float, ...]] | None: ...
-    def confirm(self, built: Built) -> tuple[Verdict, Mapping[str, Any]]: ...
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]: ...
 
 
 def _same(identity: str, trials: tuple[Trial, ...]) -> Trial | None:
@@ -119,9 +119,9 @@ class Guarded:
         assert trial.series is not None
         return self._tools.measure(self._again(trial), rounds=1, first=len(trial.series.deciding))
 
-    def confirm(self, trial: Trial) -> tuple[Verdict, Mapping[str, Any]]:
+    def confirm(self, trial: Trial, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
         try:
-            return self._tools.confirm(self._again(trial))
+            return self._tools.confirm(self._again(trial), within_s)
         except RunFailedError as error:
             return Verdict("FAILED", error.message), {}
 

@@ -54,6 +54,8 @@ class State:
     calibration: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     seconds: float = 0.0
     """Time spent, over all runs."""
+    preparation_s: float = 0.0
+    """Of that, before the first trial of the last run."""
 
     def trial(self, name: str) -> Trial:
         return next(trial for trial in self.trials if trial.id == name)
@@ -114,9 +116,10 @@ class More:
 
 @dataclass(frozen=True)
 class Confirm:
-    """Measure a leader on fresh rounds."""
+    """Measure a leader on fresh rounds, for so long at most."""
 
     trial: str
+    within_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,10 @@ def decide(state: State, plan: Plan) -> Action:
         if action is not None:
             return action
     leader = _to_confirm(state, plan)
-    return Confirm(leader.id) if leader is not None else Finish(stopped or "everything worth a trial was tried")
+    if leader is None:
+        return Finish(stopped or "everything worth a trial was tried")
+    left = plan.limits.budget_s - state.seconds - state.preparation_s
+    return Confirm(leader.id, max(left, _trial_s(state)))
 
 
 def _stopped(state: State, plan: Plan) -> str | None:
@@ -159,10 +165,15 @@ def _stopped(state: State, plan: Plan) -> str | None:
 
 
 def reserve_s(state: State) -> float:
-    """Time to keep for one more trial and for confirming the leader."""
+    """Time to keep for one more trial, for confirming the leader and for delivering it."""
+    # Delivering starts the same processes and reads the same model as preparing did.
+    return 2 * _trial_s(state) + state.preparation_s
+
+
+def _trial_s(state: State) -> float:
+    """What a trial took lately; before the first one what the baseline expects of it."""
     tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
-    once = max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds))
-    return 2 * float(once)
+    return float(max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds)))
 
 
 def consecutive_discards(state: State) -> int:

@@ -41,8 +41,8 @@ class Bench(Protocol):
         """One more round of a trial."""
         ...
 
-    def confirm(self, trial: Trial) -> tuple[Verdict, Mapping[str, Any]]:
-        """The verdict of fresh rounds against the baseline, and what was measured."""
+    def confirm(self, trial: Trial, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
+        """The verdict of fresh rounds against the baseline, taken for so long at most, and what was measured."""
         ...
 
 
@@ -60,6 +60,8 @@ def folded(state: State, record: Record) -> State:
     if kind == "rounds":
         trials = _extended(state.trials, record["trial"], series_from_json(record["series"]))
         return replace(state, trials=trials, seconds=seconds)
+    if kind == "preparation":
+        return replace(state, preparation_s=record["seconds"], seconds=seconds)
     if kind == "calibration":
         values = {clock: tuple(taken) for clock, taken in record["values"].items()}
         return replace(state, calibration=values, seconds=seconds)
@@ -174,7 +176,7 @@ class Study:
     def _confirm(self, action: Confirm, started: float) -> None:
         trial = self.state.trial(action.trial)
         self._on_event({"event": "confirming", "id": trial.id, "state": self.state})
-        verdict, measured = self._bench.confirm(trial)
+        verdict, measured = self._bench.confirm(trial, action.within_s)
         self._write(
             {
                 "kind": "confirmation",

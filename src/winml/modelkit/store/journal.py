@@ -98,9 +98,9 @@ def read(path: Path) -> Replay:
 
 
 class Journal:
-    """A journal open for writing, by this process alone."""
+    """A journal open for writing, by this process alone; `restart` empties it first, whatever it holds."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, restart: bool = False) -> None:
         from filelock import FileLock, Timeout
 
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,9 @@ class Journal:
                 f"journal `{path}` is in use by another process", hint="wait for it to end, or use another folder"
             ) from error
         try:
-            self.replay = read(path)
+            self.replay = Replay((), None, 0) if restart else read(path)
+            if restart:
+                path.unlink(missing_ok=True)
             self._set_torn_aside()
             self._stream: BinaryIO = path.open("ab", buffering=0)
             atomic.sync_folder(path.parent)

@@ -88,6 +88,7 @@ search_options = stacked(
 @click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the search.")
 @click.option("--resume", is_flag=True, help="Go on with the search in the folder.")
+@click.option("--overwrite", is_flag=True, help="Start anew in a folder that holds a search; its files go.")
 @cluster_options
 @json_option
 def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:
