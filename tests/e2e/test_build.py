@@ -311,15 +311,10 @@ def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> Non
     assert builds.winml("cache", "verify").returncode == 0
 
 
-@pytest.mark.qnn
-def test_a_model_that_takes_the_process_down_is_told_where(builds: Builds) -> None:
+def test_a_pass_that_takes_the_process_down_is_left_out(builds: Builds) -> None:
     model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
-    result = builds.winml("build", "-m", "crash.onnx", "--target", "cpu", "-o", "out", "--json")
-    error = valid(result.stdout)["error"]
-    assert result.returncode == 1
-    assert error["message"] == "comparing outputs: stage `optimize`: the process crashed with SIGFPE"
-    assert "--no-optimize" in error["hint"]
-    assert not (builds.folder / "out").exists()
+    made = builds.build("-m", "crash.onnx", "--target", "cpu", "--no-analyze", "-o", "out")
+    assert "optimize: left out constant_folding: its process crashed with SIGFPE" in made["warnings"]
 
 
 def test_an_analysis_that_crashed_is_not_kept_for_the_next_build(builds: Builds) -> None:

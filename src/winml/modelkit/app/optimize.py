@@ -12,7 +12,7 @@ from winml.modelkit.app.models import model_argument
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError, WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.target import Target
-from winml.modelkit.stages.optimize import table
+from winml.modelkit.stages.optimize import crashes, table
 from winml.modelkit.stages.optimize.resolve import resolve
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.worker.client import Worker
@@ -122,22 +122,26 @@ def _check_output(output: Path, model: Path, *, overwrite: bool) -> None:
 
 
 def _run(args: dict[str, Any], timeout_s: float, on_event: OnEvent) -> dict[str, Any]:
-    """The report of the stage; a pass that takes the process down is named."""
+    """The report of the stage; what takes the process down and cannot be left out is named."""
     current: list[str | None] = []
 
     def listen(event: dict[str, Any]) -> None:
         current[:] = [event.get("pass")]
         on_event(event)
 
-    with Worker(preload=PRELOAD) as worker:
-        try:
-            report: dict[str, Any] = worker.call(
-                "stages.optimize", args, timeout_s=timeout_s, on_event=listen, what="optimizing"
-            )
-        except (WorkerCrashed, WorkerTimeout) as error:
-            if not current:
-                raise
-            raise _blamed(error, current[0]) from error
+    try:
+        report: dict[str, Any] = crashes.call(
+            lambda: Worker(preload=PRELOAD),
+            "stages.optimize",
+            args,
+            timeout_s=timeout_s,
+            on_event=listen,
+            what="optimizing",
+        )
+    except (WorkerCrashed, WorkerTimeout) as error:
+        if not current:
+            raise
+        raise _blamed(error, current[0]) from error
     return report
 
 

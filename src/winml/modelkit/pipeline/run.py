@@ -17,6 +17,7 @@ from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.location import work_owner
 from winml.modelkit.pipeline.artifact import Artifact, Source
 from winml.modelkit.pipeline.table import StageInfo
+from winml.modelkit.stages.optimize import crashes
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
@@ -164,7 +165,7 @@ class Pipeline:
             return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
 
     def _report(self, step: Step, args: Mapping[str, Any]) -> Any:
-        """What the stage says of its work; when it takes the worker down, what it was at is named."""
+        """What the stage says of its work; when it takes the worker down for good, what it was at is named."""
         last: dict[str, Any] = {}
 
         def listen(event: dict[str, Any]) -> None:
@@ -172,17 +173,17 @@ class Pipeline:
             last.update(event)
             self.tell(event)
 
-        with self._start() as worker:
-            try:
-                return worker.call(
-                    step.stage.operation,
-                    dict(args),
-                    timeout_s=self._timeout_s,
-                    on_event=listen,
-                    what=f"stage `{step.stage.name}`",
-                )
-            except (WorkerCrashed, WorkerTimeout) as error:
-                raise _blamed(error, last) from None
+        try:
+            return crashes.call(
+                self._start,
+                step.stage.operation,
+                args,
+                timeout_s=self._timeout_s,
+                on_event=listen,
+                what=f"stage `{step.stage.name}`",
+            )
+        except (WorkerCrashed, WorkerTimeout) as error:
+            raise _blamed(error, last) from None
 
     @contextlib.contextmanager
     def work_folder(self) -> Iterator[Path]:

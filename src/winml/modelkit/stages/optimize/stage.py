@@ -21,6 +21,7 @@ from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.value_names import rename_generated, values_of
 from winml.modelkit.stages.optimize import dims, verify
 from winml.modelkit.stages.optimize.apply import Runner
+from winml.modelkit.stages.optimize.crashes import LIBRARY_CRASHES, Crashes
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.stages.optimize.table import Pass, find
 from winml.modelkit.stages.optimize.verify import Reference
@@ -66,29 +67,31 @@ class Job:
     """Whose operators may be made; None when all may."""
     reference: Reference | None
     context: Any
+    crashes: Crashes = Crashes()
 
 
 def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
     """Optimize `args["model"]` into `args["output"]` by `args["section"]` and report what was done.
 
-    Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`.
+    Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`, and
+    the `crashes` of processes that were at this before.
     """
     section = sections.read(OptimizeSection, args["section"], "optimize")
     rows = tuple(map(find, section.passes))
     target = None if args.get("allow_unsupported") else _target(args.get("target"))
+    crashes = Crashes(**args.get("crashes", {}))
     source = files.load(args["model"])
     value_names = values_of(source)
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
         first = _opened(workspace, source, section)
         start = _prepared(workspace, first, section)
-        context.event("compare")
-        reference = None
-        if args.get("verify", True):
-            reference = verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims)
-            if start is not first:
-                _require_equal(reference, start)
-        last, outcomes, verification = _optimize(Job(rows, Runner(workspace), target, reference, context), start)
+        reference = _reference(args, section, first, crashes, context)
+        if reference is not None and start is not first:
+            context.event("compare", of="prepared")
+            _require_equal(reference, start)
+        job = Job(rows, Runner(workspace), target, reference, context, crashes)
+        last, outcomes, verification = _optimize(job, start)
         result = source if last is first else files.load(last.path)
         rename_generated(result, source=value_names)
         written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
@@ -132,6 +135,18 @@ def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) 
     return version if model is version.model else workspace.write(model)
 
 
+def _reference(
+    args: dict[str, Any], section: OptimizeSection, first: Version, crashes: Crashes, context: Any
+) -> Reference | None:
+    """What the model computes as it came; None when nobody wants it compared."""
+    context.event("compare", of="source")
+    if not args.get("verify", True):
+        return None
+    if crashes.source is not None:
+        return Reference((), f"running the model as it came: {crashes.source}")
+    return verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims)
+
+
 def _require_equal(reference: Reference, start: Version) -> None:
     """Refuse an opset or dimensions that change outputs, or that the runtime refuses."""
     try:
@@ -151,10 +166,10 @@ def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], d
 
     Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
     """
-    last, outcomes = _passes(job, start, careful=False)
-    job.context.event("compare")
+    last, outcomes = _passes(job, start, careful=job.crashes.careful)
+    job.context.event("compare", of="result")
     verification = _verification(job, last, outcomes)
-    if verification["status"] == "failed":
+    if verification["status"] == "failed" and not job.crashes.careful:
         last, outcomes = _passes(job, start, careful=True)
         verification = _verification(job, last, outcomes)
     return last, outcomes, verification
@@ -185,6 +200,9 @@ def _passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[
 
 def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] | None) -> tuple[Version, Outcome]:
     """The version after one pass; the one before it when the pass fails, does nothing or makes what it must not."""
+    crash = _crash(job, row)
+    if crash is not None:
+        return version, Outcome(row, False, 0.0, crash)
     started = time.perf_counter()
     made, failure, note = None, None, None
     try:
@@ -198,6 +216,16 @@ def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] |
     if made is None or failure is not None:
         return version, Outcome(row, False, seconds, failure, note)
     return made, Outcome(row, True, seconds)
+
+
+def _crash(job: Job, row: Pass) -> str | None:
+    """Why a pass is not tried again, or at all, after crashes."""
+    if row.name in job.crashes.passes:
+        return job.crashes.passes[row.name]
+    of_library = [name for name in job.crashes.passes if find(name).kind == row.kind]
+    if len(of_library) >= LIBRARY_CRASHES:
+        return f"{', '.join(of_library)}, which the same library runs, crashed"
+    return None
 
 
 def _objection(
