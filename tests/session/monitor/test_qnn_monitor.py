@@ -15,8 +15,9 @@ import pytest
 from test_commands import valid_value
 
 import model_zoo
-from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel
+from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
 from winml.modelkit.core.target import Target
+from winml.modelkit.render.op_trace import op_trace_text
 from winml.modelkit.session.monitor import qnn_monitor
 from winml.modelkit.session.monitor.ep_monitor import Observation
 from winml.modelkit.session.monitor.qnn import viewer
@@ -88,6 +89,96 @@ def test_traces_real_models_and_maps_every_operator(
     assert sum(o.origin == "boundary" for o in on_npu) == 2 * partitions
     assert {o.stream for o in on_npu} == {str(i) for i in range(partitions)}
     assert sum(o.percent_of_total or 0 for o in on_npu) == pytest.approx(100)
+
+
+DEVICE = (
+    "0,BACKEND,14253,US,BACKEND,ROOT,RPC (finalize) time\n"
+    "0,FINALIZE,561285,US,BACKEND,ROOT,QNN (finalize) time\n"
+    "0,UNKNOWN,451,US,BACKEND,SUB-EVENT,Graph Preparation Initializing\n"
+)
+DEVICE_RUN = (
+    "0,BACKEND,4,COUNT,BACKEND,ROOT,Number of HVX threads used\n"
+    "0,BACKEND,7784,US,BACKEND,ROOT,RPC (execute) time\n"
+    "0,BACKEND,665,US,BACKEND,ROOT,Time for initial VTCM acquire\n"
+    "0,BACKEND,1000,CYCLES,BACKEND,ROOT,Accelerator (execute) time (cycles)\n"
+    "0,NODE,10,CYCLES,BACKEND,SUB-EVENT,Input OpId_2 (cycles)\n"
+    "0,NODE,70,CYCLES,BACKEND,SUB-EVENT,x_QuantizeLinear_3:OpId_16 (cycles)\n"
+    "0,NODE,240,CYCLES,BACKEND,SUB-EVENT,Transpose_token_328_2:OpId_18 (cycles)\n"
+    "0,NODE,500,CYCLES,BACKEND,SUB-EVENT,/stem/Conv_token_1_2:OpId_24 (cycles)\n"
+    "0,NODE,90,CYCLES,BACKEND,SUB-EVENT,/body/Conv_token_13_2:OpId_30 (cycles)\n"
+    "0,NODE,60,CYCLES,BACKEND,SUB-EVENT,/body/Add_3:OpId_37 (cycles)\n"
+    "0,NODE,20,CYCLES,BACKEND,SUB-EVENT,/body/Add_1_3:OpId_45 (cycles)\n"
+    "0,NODE,10,CYCLES,BACKEND,SUB-EVENT,Output OpId_3 (cycles)\n"
+    "0,BACKEND,1359,US,BACKEND,ROOT,Accelerator (execute) time\n"
+    "0,BACKEND,1132,US,BACKEND,ROOT,Accelerator (execute excluding wait) time\n"
+    "0,UNKNOWN,UNKNOWN,OBJECT,BACKEND,ROOT,Unknown event type\n"
+    "0,EXECUTE,9308,US,BACKEND,ROOT,QNN (execute) time\n"
+)
+"""Written by hand after the form of a profile recorded on a device (a ResNet-50 of 79 operators): a number at the end
+of every name, with the runtime's token or without, and a row whose value is a word in every run."""
+
+
+def _device_model(folder: Path) -> Path:
+    nodes = ["x_QuantizeLinear", "/stem/Conv", "/body/Conv", "/body/Add", "/body/Add_1"]
+    model = model_zoo.text_model(
+        """g (float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y)
+        { q = Identity(x)  a = Conv(q, w)  b = Conv(a, w)  c = Add(b, a)  y = Add(c, a) }"""
+    )
+    for node, name in zip(model.graph.node, nodes, strict=True):
+        node.name = name
+    return model_zoo.saved(model, folder / "m.onnx")
+
+
+def _device_trace(folder: Path, content: str) -> OpTraceResult:
+    monitor = QNNMonitor("basic", folder / "trace")
+    with monitor:
+        (folder / "trace" / "qnn_profile.csv").write_text(HEADER + DEVICE + content)
+        target = Target("qnn", "npu")
+        monitor.observe(Observation(str(_device_model(folder)), target, warmup_runs=0, wall_ns=(9_000_000,) * 2))
+    assert monitor.result is not None
+    return monitor.result
+
+
+def test_every_row_of_a_devices_profile_is_mapped_and_none_is_called_unreadable(tmp_path: Path) -> None:
+    result = _device_trace(tmp_path, DEVICE_RUN * 2)
+    assert (result.status, result.summary["hvx_threads"], result.metadata.num_samples) == ("ok", 4, 2)
+    assert not [note for note in result.summary["notes"] if "could not be read" in note]
+    assert {o.op_path: o.onnx_nodes for o in result.operators if o.origin == "node"} == {
+        "x_QuantizeLinear_3": ("x_QuantizeLinear",),
+        "/stem/Conv_token_1_2": ("/stem/Conv",),
+        "/body/Conv_token_13_2": ("/body/Conv",),
+        "/body/Add_3": ("/body/Add",),
+        "/body/Add_1_3": ("/body/Add_1",),
+    }
+    assert [(o.op_path, o.neighbour) for o in result.operators if o.origin == "inserted"] == [
+        ("Transpose_token_328_2", "/stem/Conv"),
+    ]  # fmt: skip
+    assert not [a for a in result.summary["absorbed_nodes"] if a["how"] == "gone"]
+
+
+def test_a_number_that_belongs_to_a_name_stays_where_not_all_names_have_one_more(tmp_path: Path) -> None:
+    rows = [row for row in DEVICE_RUN.splitlines(keepends=True) if "Add_3" not in row]
+    plain = "".join(rows).replace("_token_1_2", "_token_1").replace("Add_1_3", "Add_1").replace("Linear_3", "Linear")
+    result = _device_trace(tmp_path, plain)
+    assert [o.onnx_nodes for o in result.operators if o.op_path.endswith("Add_1")] == [("/body/Add_1",)]
+
+
+def test_microseconds_of_operators_are_shown_where_the_profile_has_them(tmp_path: Path) -> None:
+    """Beside their cycles, of the same operator, and never computed from them."""
+    timed = DEVICE_RUN.replace(
+        "0,NODE,90,CYCLES", "0,NODE,31,US,BACKEND,SUB-EVENT,/stem/Conv_token_1_2:OpId_24 (us)\n0,NODE,90,CYCLES"
+    )
+    result = _device_trace(tmp_path, timed + timed.replace("NODE,31,US", "NODE,33.5,US"))
+    value = valid_value(result.to_dict())
+    rows = {o["op_path"]: o for o in value["operators"]}
+    conv, other = rows["/stem/Conv_token_1_2"], rows["/body/Conv_token_13_2"]
+    assert len(rows) == len(value["operators"]) == 8
+    assert (conv["unit"], conv["avg_cycles"], conv["samples_us"], conv["avg_us"]) == ("cycles", 500, [31, 33.5], 32.25)
+    assert (other["samples_us"], other["avg_us"]) == ([], None)
+    assert op_trace_from_json(value, source="it").to_dict() == value
+    text = op_trace_text(value, top_k=2).splitlines()
+    assert text[2].split()[-2:] == ["avg", "µs"]
+    assert text[3].split()[-1] == "32.2"
 
 
 @pytest.mark.qnn

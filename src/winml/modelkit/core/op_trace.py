@@ -40,6 +40,8 @@ class OperatorMetrics:
     samples: tuple[float, ...]
     warmup: tuple[float, ...] = ()
     """Samples of warm-up runs, kept apart."""
+    times_us: tuple[float, ...] = ()
+    """Microseconds of the measured runs, where a profile has them beside cycles."""
     op_type: str | None = None
     """The EP's own type: `QLinearConv`, `Conv2d`."""
     stream: str = "0"
@@ -91,8 +93,10 @@ class OperatorMetrics:
         return self.op_path if self.stream == "0" else f"{self.op_path} [{self.stream}]"
 
     def to_dict(self) -> dict[str, Any]:
-        in_us, in_cycles = self.unit == "us", self.unit == "cycles"
+        in_cycles = self.unit == "cycles"
         total = sum(self.samples) if self.samples else None
+        times = self.times_us if in_cycles else self.samples
+        average_us = mean(times) if times else None
         return {
             "name": self.name,
             "op_path": self.op_path,
@@ -102,16 +106,16 @@ class OperatorMetrics:
             "stream": self.stream,
             "unit": self.unit,
             "start_time_us": self.start_time_us,
-            "duration_us": self.average if in_us else None,
+            "duration_us": average_us,
             "duration_cycles": self.average if in_cycles else None,
             "percent_of_total": self.percent_of_total,
             "sample_count": len(self.samples),
-            "samples_us": list(self.samples) if in_us else [],
+            "samples_us": list(times),
             "samples_cycles": list(self.samples) if in_cycles else [],
             "warmup_samples": list(self.warmup),
-            "avg_us": self.average if in_us else None,
-            "total_us": total if in_us else None,
-            "p90_us": self.p90 if in_us else None,
+            "avg_us": average_us,
+            "total_us": sum(times) if times else None,
+            "p90_us": percentile(sorted(times), 0.9) if times else None,
             "avg_cycles": self.average if in_cycles else None,
             "total_cycles": total if in_cycles else None,
             "p90_cycles": self.p90 if in_cycles else None,
@@ -234,6 +238,7 @@ def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
         unit=unit,
         samples=tuple(float(s) for s in value[f"samples_{unit}"]),
         warmup=tuple(float(s) for s in value["warmup_samples"]),
+        times_us=tuple(float(s) for s in value["samples_us"]) if unit == "cycles" else (),
         op_type=value["op_type"],
         stream=str(value["stream"]),
         op_id=value["op_id"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from winml.modelkit.render.table import table
@@ -51,15 +51,17 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _rows(operators: Iterable[dict[str, Any]], unit: str, *, detail: bool) -> list[tuple[str, ...]]:
+def _rows(operators: Sequence[dict[str, Any]], unit: str, *, detail: bool) -> list[tuple[str, ...]]:
     word = _UNITS[unit]
-    extra = ("DRAM read", "VTCM hit") if detail else ()
+    timed = unit == "cycles" and any(o["avg_us"] is not None for o in operators)
+    extra = (*(("avg µs",) if timed else ()), *(("DRAM read", "VTCM hit") if detail else ()))
     rows: list[tuple[str, ...]] = [("node", "type", f"avg {word}", f"p90 {word}", "share", "sum", *extra)]
     added = 0.0
     for o in operators:
         share = o["percent_of_total"] or 0.0
         added += share
-        more = (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
+        more: tuple[str, ...] = (_number(o["avg_us"]),) if timed else ()
+        more += (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
         rows.append(
             (_node(o), _type(o), _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %",
              f"{added:.1f} %", *more)
@@ -85,7 +87,7 @@ def _section(operators: Sequence[dict[str, Any]], unit: str, top_k: int) -> list
     detail = any(o["dram_read_bytes"] is not None for o in shown)
     head = f"  {_count(len(timed), 'operator')} on {eps}, share of their {_UNITS[unit]}"
     more = f", the first {top_k}" if len(timed) > top_k else ""
-    return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 8)))]
+    return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 9)))]
 
 
 def _whole(trace: dict[str, Any]) -> list[str]:

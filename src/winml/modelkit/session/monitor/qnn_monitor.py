@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,9 @@ from typing import Any, ClassVar
 
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel, with_shares
 from winml.modelkit.core.statistics import mean
+from winml.modelkit.graph.outline import Outline
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed, plain_name
 from winml.modelkit.session.monitor.ort_monitor import (
     end_to_end,
     missing_runs,
@@ -49,8 +51,10 @@ class _Partition:
     """The runs of one partition, operator by operator."""
 
     nodes: tuple[CsvNode, ...]
-    samples: list[list[int]] = field(default_factory=list)
+    samples: list[list[float]] = field(default_factory=list)
     """Per run: the value of every operator."""
+    times_us: list[list[float | None]] = field(default_factory=list)
+    """Per run: the microseconds of every operator, where the profile has them beside cycles."""
     figures: list[CsvRun] = field(default_factory=list)
 
 
@@ -59,11 +63,12 @@ def _partitions(csv: QnnCsv) -> list[_Partition]:
     for run in csv.runs():
         partition = found.setdefault(run.signature, _Partition(run.nodes))
         partition.samples.append([node.value for node in run.nodes])
+        partition.times_us.append([node.time_us for node in run.nodes])
         partition.figures.append(replace(run, nodes=()))
     return [p for p in found.values() if p.nodes]
 
 
-def _average(values: Sequence[int | None]) -> float | None:
+def _average(values: Sequence[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return mean(known) if known else None
 
@@ -166,7 +171,8 @@ class QNNMonitor(EPMonitor):
         """Operators of the partitions in cycles and nodes on the CPU in microseconds, mapped together."""
         model = model_outline(self._observation)
         types = {n.name: n.op_type for n in self._observation.nodes if n.name} if self._observation else {}
-        on_npu = [_runtime_op(node, number, types) for number, p in enumerate(partitions) for node in p.nodes]
+        plain = _model_names([n.name for p in partitions for n in p.nodes if not n.boundary], model)
+        on_npu = [_runtime_op(node, number, types, plain) for number, p in enumerate(partitions) for node in p.nodes]
         elsewhere = operators_of(warmup, measured)
         on_cpu = [o for o in elsewhere if o.ep != EP]
         mapping = map_operators(model, [*on_npu, *(runtime_op(o, group=o.ep) for o in on_cpu)])
@@ -260,9 +266,36 @@ def _sum(values: Sequence[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _runtime_op(node: CsvNode, partition: int, types: Mapping[str, str]) -> RuntimeOp:
-    sources = node.sources or ((node.name,) if not node.boundary else ())
+_LAST_NUMBER = re.compile(r"_\d+$")
+_NUMBERED_TOKEN = re.compile(r"_token_\d+_\d+$")
+
+
+def _model_names(names: Sequence[str], model: Outline) -> Mapping[str, str]:
+    """The EP's names as the model has them: devices put a number at the end of every name (`Add_3`, `Conv_token_1_2`).
+
+    A number may belong to the name (`Add_1`), so that it is taken off everywhere or nowhere: everywhere when all names
+    have one and more of them are nodes of the model without it than with it, or when no name says otherwise.
+    """
+    if not names or not all(_LAST_NUMBER.search(name) for name in names):
+        return {}
+    without = {name: _LAST_NUMBER.sub("", name) for name in names}
+    labels = {node.label for node in model.nodes}
+    here, there = (sum(plain_name(n) in labels for n in words) for words in (names, without.values()))
+    numbered = there > here or (there == here and any(_NUMBERED_TOKEN.search(name) for name in names))
+    return without if numbered else {}
+
+
+def _runtime_op(node: CsvNode, partition: int, types: Mapping[str, str], plain: Mapping[str, str]) -> RuntimeOp:
+    own = plain.get(node.name, node.name)
+    sources = node.sources or ((own,) if not node.boundary else ())
     return RuntimeOp(node.name, tuple((s, types.get(s)) for s in sources), boundary=node.boundary, group=str(partition))
+
+
+def _times(partition: _Partition, at: int, skip: int) -> tuple[float, ...]:
+    """The microseconds of an operator; none where one run lacks them."""
+    found = [run[at] for run in partition.times_us[skip:]]
+    known = [t for t in found if t is not None]
+    return tuple(map(float, known)) if len(known) == len(found) else ()
 
 
 def _metrics(partition: _Partition, number: int, skip: int, kinds: Mapping[str, str]) -> list[OperatorMetrics]:
@@ -274,6 +307,7 @@ def _metrics(partition: _Partition, number: int, skip: int, kinds: Mapping[str, 
             op_type=kinds.get(node.name),
             samples=tuple(float(run[at]) for run in partition.samples[skip:]),
             warmup=tuple(float(run[at]) for run in partition.samples[:skip]),
+            times_us=_times(partition, at, skip),
             stream=str(number),
             op_id=node.op_id or None,
         )

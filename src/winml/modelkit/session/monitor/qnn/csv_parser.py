@@ -1,14 +1,15 @@
 """Reads the CSV the QNN EP writes while it profiles, row by row.
 
 Every run of a partition ends with its EXECUTE row. Rows carry no name of their partition: a partition is known by its
-operators. The EP appends to a file that is there, and leaves an unfinished run when the process dies.
+operators. The EP appends to a file that is there, and leaves an unfinished run when the process dies. Devices write
+rows besides whose value is a word (`UNKNOWN`, unit `OBJECT`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,9 @@ SOURCES = "ONNX Source Ops"
 _NODE = re.compile(r"(?P<name>.*?)(?P<join>[: ])?OpId_(?P<id>\d+)(?: \(\w+\))?")
 _WITH_SOURCES = re.compile(r"(?P<event>.*OpId_\d+(?: \(\w+\))?),(?P<sources>.*)")
 _UNITS: dict[str, Unit] = {"CYCLES": "cycles", "US": "us"}
+_NUMBER = re.compile(r"-?\d{1,20}(?P<fraction>\.\d+)?")
+_WORDS = ("UNKNOWN", "NULL", "true", "false")
+"""Values that are whole and no number: the EP writes them for events of no interest here."""
 
 
 class CsvError(ValueError):
@@ -33,11 +37,13 @@ class CsvNode:
 
     name: str
     op_id: str
-    value: int
+    value: float
     unit: Unit
     sources: tuple[str, ...]
     boundary: bool
     """The begin or end of the graph, which is no node of the model."""
+    time_us: float | None = None
+    """Microseconds, where the profile has them beside cycles."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,10 @@ class CsvRun:
     """One run of one partition."""
 
     nodes: tuple[CsvNode, ...]
-    execute_us: int | None
-    accelerator_us: int | None
-    accelerator_cycles: int | None
-    hvx_threads: int | None
+    execute_us: float | None
+    accelerator_us: float | None
+    accelerator_cycles: float | None
+    hvx_threads: float | None
 
     @property
     def signature(self) -> tuple[tuple[str, str], ...]:
@@ -59,16 +65,29 @@ class CsvRun:
 @dataclass
 class _Building:
     nodes: list[CsvNode] = field(default_factory=list)
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
 
-    def finished(self, execute_us: int) -> CsvRun:
+    def finished(self, execute_us: float) -> CsvRun:
         return CsvRun(
-            tuple(self.nodes),
+            _one_per_operator(self.nodes),
             execute_us,
             self.figures.get("Accelerator (execute) time"),
             self.figures.get("Accelerator (execute) time (cycles)"),
             self.figures.get("Number of HVX threads used"),
         )
+
+
+def _one_per_operator(nodes: list[CsvNode]) -> tuple[CsvNode, ...]:
+    """The nodes, with microseconds beside the cycles of the same operator."""
+    times = {(n.name, n.op_id): n.value for n in nodes if n.unit == "us"}
+    counted = {(n.name, n.op_id) for n in nodes if n.unit == "cycles"} if times else set()
+    if not counted & times.keys():
+        return tuple(nodes)
+    return tuple(
+        replace(n, time_us=times.get((n.name, n.op_id))) if n.unit == "cycles" else n
+        for n in nodes
+        if n.unit == "cycles" or (n.name, n.op_id) not in counted
+    )
 
 
 @dataclass
@@ -125,20 +144,26 @@ def _check_header(line: bytes) -> bool:
     raise CsvError(f"its header is `{shown}`, not that of a QNN profile")
 
 
-def _row(text: str, *, sourced: bool) -> tuple[str, int, str, str, str] | None:
-    """Message, value, unit, event and sources of a row; None for a row that is cut off or no row at all."""
+def _row(text: str, *, sourced: bool) -> tuple[str, float, str, str, str] | None:
+    """Message, value, unit, event and sources of a row; None for a row that is cut off or no row at all.
+
+    A row whose value is a word tells nothing, and its message is empty.
+    """
     parts = text.split(",", len(HEADER) - 1)
-    if len(parts) < len(HEADER) or not parts[2].lstrip("-").isdigit() or len(parts[2]) > 20:
-        return None
+    number = _NUMBER.fullmatch(parts[2]) if len(parts) == len(HEADER) else None
+    if number is None:
+        is_word = len(parts) == len(HEADER) and parts[2] in _WORDS
+        return ("", 0, "", "", "") if is_word else None
+    value = float(parts[2]) if number["fraction"] else int(parts[2])
     event, sources = parts[-1], ""
     if sourced:
         # Names may hold commas, so the event is found by how it ends.
         found = _WITH_SOURCES.fullmatch(event)
         event, sources = (found["event"], found["sources"]) if found else (event.rpartition(",")[0] or event, "")
-    return parts[1], int(parts[2]), parts[3], event.strip('"'), sources.strip('"')
+    return parts[1], value, parts[3], event.strip('"'), sources.strip('"')
 
 
-def _node(event: str, value: int, unit: Unit, sources: str) -> CsvNode:
+def _node(event: str, value: float, unit: Unit, sources: str) -> CsvNode:
     found = _NODE.fullmatch(event)
     if found is None:
         return CsvNode(event, "", value, unit, _names(sources), boundary=False)

@@ -32,6 +32,9 @@ _OPERATOR = {
     "vtcm_read": "vtcm_read_bytes",
     "vtcm_write": "vtcm_write_bytes",
     "num_htp_ops": "num_htp_ops",
+    "dominant_path_us": "dominant_path_us",
+    "hardware_time_us": "hardware_time_us",
+    "memory_time_us": "memory_time_us",
 }
 
 
