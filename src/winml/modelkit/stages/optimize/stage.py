@@ -67,7 +67,7 @@ class Job:
     """Whose operators may be made; None when all may."""
     reference: Reference | None
     context: Any
-    crashes: Crashes = Crashes()
+    crashes: Crashes
 
 
 def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
