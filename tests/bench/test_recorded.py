@@ -47,6 +47,13 @@ def test_a_step_inside_a_config_leaves_its_gain_open() -> None:
     assert "differ by 26 %" in judged.reason
 
 
+def test_entries_of_one_config_give_one_answer() -> None:
+    """h0 and h1 are the same config: whichever is named, what the record says of h3 is the same."""
+    against = [judge_pair(sweep(DINOV2_BASE), base, "h3") for base in ("h0", "h1")]
+    assert [(j.answer, j.effect) for j in against] == [("insufficient", "unknown")] * 2
+    assert all("h1 -> h3 is not supported" in j.reason and "h0 -> h3 is insufficient" in j.reason for j in against)
+
+
 def test_a_gain_that_continues_a_trend_is_not_supported() -> None:
     judged = judge_pair(sweep(DINOV2_BASE), "h0", "h4")
     assert judged.ranges_apart

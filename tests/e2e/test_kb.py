@@ -120,12 +120,30 @@ def test_judge_answers_what_the_recorded_sessions_allow(folder: Path, sessions: 
 def test_judge_on_everything_the_seed_recorded_on_npu_and_gpu(folder: Path) -> None:
     value = valid(kb(folder, "judge", SEED_SESSIONS, "--json").stdout)
     answers = {f["id"]: f["answer"] for f in value["findings"]}
-    assert (answers["npu-006"], answers["npu-001"], answers["gpu-009"]) == ("supported", "not supported", "supported")
+    assert (answers["npu-006"], answers["npu-001"], answers["gpu-010"]) == ("supported", "insufficient", "insufficient")
+    assert value["doubts"] == []
     opset = {p["model"]: p for p in value["pairs"] if (p["device"], p["candidate"]) == ("npu", "h3")}
     assert opset["facebook/dinov2-small"]["answer"] == "not supported"
     assert opset["facebook/dinov2-base"]["answer"] == "insufficient"
     assert "sequential" in opset["facebook/dinov2-base"]["reason"]
     assert opset["facebook/dino-vitb16"]["effect"] == "neutral"
+
+
+def test_an_empty_list_of_passes_is_doubted_where_the_preset_has_some(folder: Path, sessions: Path) -> None:
+    """Some write `[]` for what they do not know; a claim must not turn on that without a word."""
+    record = json.loads(sessions.read_text(encoding="utf-8"))
+    for row in record["rows"]:
+        row["passes"] = []
+    sessions.write_text(json.dumps(record), encoding="utf-8")
+    result = kb(folder, "judge", sessions, "--json")
+    value = valid(result.stdout)
+    (fused,) = [f for f in value["findings"] if f["id"] == "npu-006"]
+    assert fused["answer"] == "insufficient"
+    (pair,) = [p for p in fused["pairs"] if p["model"] == "microsoft/resnet-18"]
+    assert "not supported when no pass was on" in pair["reason"]
+    assert "supported when that is not known (124.7 times slower" in pair["reason"]
+    assert any(d.startswith("qnn/npu: the record gives h4") for d in value["doubts"])
+    assert "write null where passes were not recorded" in result.stderr
 
 
 def test_judge_text_names_the_reason(folder: Path, sessions: Path) -> None:

@@ -103,17 +103,65 @@ def _config(row: Row, preset: Preset | None) -> Config:
     return Config(row.hypothesis, opset, passes, row.session_p50s_ms or ())
 
 
-def sweeps(record: Record) -> dict[Where, Sweep]:
+def _may_mean_unknown(row: Row, preset: Preset | None) -> bool:
+    """Whether the row says that no pass was on and nothing else does: some write that for what they do not know."""
+    meant = next((h for h in preset.hypotheses if h.id == row.hypothesis), None) if preset else None
+    return row.passes == () and (meant is None or bool(meant.passes))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A sweep, and the configs whose empty list of passes may stand for unknown ones."""
+
+    sweep: Sweep
+    unsure: tuple[str, ...] = ()
+
+    def judge(self, base: str, candidate: str) -> Judged:
+        """What a pair shows; insufficient where that hangs on what an empty list of passes means."""
+        found = judge_pair(self.sweep, base, candidate)
+        configs = tuple(replace(c, passes=None) if c.id in self.unsure else c for c in self.sweep.configs)
+        other = judge_pair(replace(self.sweep, configs=configs), base, candidate)
+        if (found.answer, found.effect) == (other.answer, other.effect):
+            return found
+        ids = ", ".join(self.unsure)
+        reason = (
+            f"it hangs on what the empty `passes` of {ids} mean: {found.answer} when no pass was on ({found.reason}), "
+            f"{other.answer} when that is not known ({other.reason})"
+        )
+        return replace(found, answer="insufficient", effect="unknown", reason=reason)
+
+
+def recorded(record: Record) -> dict[Where, Recorded]:
     """The record as one sweep per model and target."""
     known = presets().values()
-    found: dict[Where, Sweep] = {}
+    found: dict[Where, Recorded] = {}
     for row in record.rows:
-        sweep = found.get(row.where) or Sweep(record.order, (), row.measured_on)
-        if sweep.config(row.hypothesis) is not None:
+        so_far = found.get(row.where) or Recorded(Sweep(record.order, (), row.measured_on))
+        if so_far.sweep.config(row.hypothesis) is not None:
             raise RequestError(f"`rows`: {row.model} has `{row.hypothesis}` twice on {row.ep}/{row.device}")
-        config = _config(row, _preset_of(row.where, known))
-        found[row.where] = replace(sweep, configs=(*sweep.configs, config))
+        preset = _preset_of(row.where, known)
+        configs = (*so_far.sweep.configs, _config(row, preset))
+        unsure = (*so_far.unsure, *((row.hypothesis,) if _may_mean_unknown(row, preset) else ()))
+        found[row.where] = Recorded(replace(so_far.sweep, configs=configs), unsure)
     return found
+
+
+def _doubts(found: dict[Where, Recorded]) -> list[str]:
+    """Configs that the record gives no passes and the target's preset some, once per target."""
+    known = presets().values()
+    doubts: dict[tuple[str, str], list[str]] = {}
+    for where, entry in found.items():
+        preset = _preset_of(where, known)
+        named = {h.id for h in preset.hypotheses} if preset else set[str]()
+        against = ", ".join(name for name in entry.unsure if name in named)
+        if preset and against:
+            doubts.setdefault((preset.target, against), []).append(where[2])
+    return [
+        f"{target}: the record gives {names} no passes (`[]`), the preset of the target gives them some "
+        f"({models[0]}{f' and {len(models) - 1} more' if len(models) > 1 else ''}); write null where passes were not "
+        "recorded"
+        for (target, names), models in doubts.items()
+    ]
 
 
 def read_record(path: Path) -> Record:
@@ -148,15 +196,15 @@ def together(answers: list[str]) -> str:
     return answers[0] if len(set(answers)) == 1 else "insufficient"
 
 
-def _of_finding(finding: Finding, found: dict[Where, Sweep]) -> dict[str, Any] | None:
+def _of_finding(finding: Finding, found: dict[Where, Recorded]) -> dict[str, Any] | None:
     """What the record says of a finding's own pairs; None when it holds none that carries the claim."""
     pairs = []
     for evidence, pair in claimed_pairs(finding):
         where = finding.scope.ep, finding.scope.device, evidence.model or ""
-        sweep = found.get(where) or found.get((None, None, where[2]))
-        if sweep is None or sweep.config(pair.candidate) is None:
+        entry = found.get(where) or found.get((None, None, where[2]))
+        if entry is None or entry.sweep.config(pair.candidate) is None:
             continue
-        judged = judge_pair(sweep, pair.base, pair.candidate)
+        judged = entry.judge(pair.base, pair.candidate)
         shown = {"claim": pair.claim, "claim_answer": claim_answer(judged, pair.claim), "speaks": evidence.speaks}
         pairs.append({**_pair(where, judged), **shown})
     carrying = [p["claim_answer"] for p in pairs if p["speaks"] == "for"]
@@ -177,23 +225,24 @@ def judge(
     """Judge every recorded candidate against its base, and every finding that speaks of one of these pairs."""
     record = read_record(path)
     try:
-        found = sweeps(record)
+        found = recorded(record)
     except RequestError as error:
         raise DataError(f"`{path}`: {error.message}") from error
-    chosen = {where: sweep for where, sweep in found.items() if model is None or where[2] == model}
+    chosen = {where: entry for where, entry in found.items() if model is None or where[2] == model}
     if not chosen:
         models = {where[2] for where in found}
         raise RequestError(f"`{path}` has no model `{model}`", hint=did_you_mean(model or "", models))
     pairs = [
-        _pair(where, judge_pair(sweep, base, name))
-        for where, sweep in chosen.items()
-        for name in candidates or [c.id for c in sweep.configs if c.id != base and c.sessions_ms]
+        _pair(where, entry.judge(base, name))
+        for where, entry in chosen.items()
+        for name in candidates or [c.id for c in entry.sweep.configs if c.id != base and c.sessions_ms]
     ]
     judged = [of for finding in findings if (of := _of_finding(finding, chosen)) is not None]
     return {
         "file": str(path),
         "base": base,
         "order": record.order,
+        "doubts": _doubts(chosen),
         "pairs": pairs,
         "findings": judged,
         "counts": {a: sum(p["answer"] == a for p in pairs) for a in ("supported", "not supported", "insufficient")},

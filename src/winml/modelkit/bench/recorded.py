@@ -4,14 +4,17 @@ In a sequential sweep a config and the hour it was measured in cannot be told ap
 how far one and the same config moved between its own sessions, or between two entries that are the same config: a
 difference no larger than that shows nothing. Where the sessions drift one way through the whole sweep, the drift is as
 far as all of them lie apart. The other part is sampling: few sessions, so Student's t.
+
+A claim is about configs and not about entries of a record: where several entries are the same config, each of them has
+to give the answer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, replace
+from itertools import product, takewhile
 from typing import Any, Literal
 
 from winml.modelkit.core.statistics import mean, t_quantile
@@ -153,7 +156,30 @@ def judge_pair(sweep: Sweep, base: str, candidate: str) -> Judged:
     few = [c for c in arms if c is not None and len(c.sessions_ms) < MIN_SESSIONS]
     if few:
         return Judged(base, candidate, "insufficient", "unknown", _too_few(few))
-    return _judged(sweep, arms[0], arms[1])
+    found = _judged(sweep, arms[0], arms[1])
+    if arms[0].equals(arms[1]):
+        return found
+    pairs = product(_entries(sweep, arms[0]), _entries(sweep, arms[1]))
+    return _as_configs(found, [_judged(sweep, a, b) for a, b in pairs])
+
+
+def _entries(sweep: Sweep, config: Config) -> list[Config]:
+    """The entries of a record that are one config, as far as they have enough sessions."""
+    same = [c for c in sweep.configs if c is config or c.equals(config)]
+    return [c for c in same if len(c.sessions_ms) >= MIN_SESSIONS]
+
+
+def _as_configs(found: Judged, all_entries: Sequence[Judged]) -> Judged:
+    """What a pair shows, taking every entry that is the same config for it."""
+    others = [o for o in all_entries if (o.answer, o.effect) != (found.answer, found.effect)]
+    if not others:
+        return found
+    other = others[0]
+    if all(o.answer == found.answer for o in others):
+        return replace(found, effect="unknown")
+    pairs = [f"{j.base} -> {j.candidate} is {j.answer} ({j.reason})" for j in (found, other)]
+    reason = f"entries of the same configs disagree: {pairs[0]}; {pairs[1]}"
+    return replace(found, answer="insufficient", effect="unknown", reason=reason)
 
 
 def _too_few(configs: Sequence[Config]) -> str:

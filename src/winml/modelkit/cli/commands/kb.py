@@ -93,7 +93,10 @@ def judge(
 ) -> None:
     from winml.modelkit.app import kb
 
-    _show(kb.judge(knowledge, file, model=model, base=base, candidates=candidates), as_json)
+    result = kb.judge(knowledge, file, model=model, base=base, candidates=candidates)
+    for doubt in result["doubts"]:
+        console.say("warning", doubt)
+    _show(result, as_json)
 
 
 @command.command(
