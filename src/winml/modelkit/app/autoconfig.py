@@ -14,6 +14,7 @@ from winml.modelkit.app import autoconfig_result, search_evidence, search_space
 from winml.modelkit.app.autoconfig_files import JOURNAL, SearchFolder
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest, OnEvent, Prepared, check, prepared
 from winml.modelkit.app.build import BuildRequest, build
+from winml.modelkit.app.build_proof import handed_over
 from winml.modelkit.app.search_gate import Gate
 from winml.modelkit.app.search_reuse import reused
 from winml.modelkit.app.search_tools import Job, Workbench, completed
@@ -204,7 +205,10 @@ def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: Sear
     )
     named = replace(config, model=str(start.source.path))
     on_event({"event": "delivering", "id": best.id})
-    made = build(BuildRequest(config=named, output=str(folder.champion), overwrite=True), _stages_only(on_event))
+    # The gate of the search ran this artifact on its target.
+    proof = handed_over(named.target, best.facts, start.gate.data.source) if best.facts.get("accuracy") else None
+    request = BuildRequest(config=named, output=str(folder.champion), overwrite=True, proof=proof)
+    made = build(request, _stages_only(on_event))
     if made["artifact"]["digest"] != best.facts["artifact"]["digest"]:
         raise RunFailedError(
             f"the champion was rebuilt with another digest: {made['artifact']['digest']}, "

@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, build_compile
+from winml.modelkit.app import build_analysis, build_compile, build_proof
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
 from winml.modelkit.app.exported import Exporting, processor_objects
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
+from winml.modelkit.ep import precision
 from winml.modelkit.pipeline import folder as folders
-from winml.modelkit.pipeline.artifact import Source, read_source
+from winml.modelkit.pipeline.artifact import Artifact, Source, read_source
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
 from winml.modelkit.stages.compile.stage import Settings
+from winml.modelkit.stages.export import resolve as export
 from winml.modelkit.stages.quantize import advice
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
@@ -47,6 +49,15 @@ class BuildRequest:
     rebuild: bool = False
     analyze: bool = True
     timeout_s: float | None = None
+    prove: bool = True
+    """Whether the artifact is opened on its target, run there and held against its source."""
+    unproven: str = build_proof.SWITCHED_OFF
+    """Why it is not, where it is not."""
+    proof: dict[str, Any] | None = None
+    """A proof that somebody made already of the same artifact."""
+    prove_timeout_s: float = build_proof.SECONDS
+    fallback_precision: bool = False
+    """Whether a build whose artifact is no good on its target goes on with the next precision."""
     trust_remote_code: bool = False
     """Whether code that comes with the model of a config file may run; a config never says so itself."""
 
@@ -68,13 +79,72 @@ class _Plan:
 
 
 def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Build and return the JSON object of the contract."""
+    """Build and return the JSON object of the contract; goes on with the next precision where that was allowed."""
+    attempt = _Attempt(request)
+    while True:
+        try:
+            # One process reads the model at the beginning and runs the proof at the end.
+            with Worker(preload=configs.PRELOAD) as worker:
+                return _build(attempt, on_event, worker)
+        except (CheckFailed, RunFailedError) as error:
+            after = attempt.next(error)
+            if after is None:
+                raise
+            attempt = after
+            on_event({"event": "fallback", **attempt.fallbacks[-1]})
+
+
+@dataclass
+class _Attempt:
+    """A build at one precision, and those that were no good before it."""
+
+    request: BuildRequest
+    fallbacks: tuple[dict[str, Any], ...] = ()
+    plan: _Plan | None = None
+    """What it builds, once that is known."""
+
+    def next(self, error: ModelkitError) -> _Attempt | None:
+        """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
+        error.details |= {"fallbacks": list(self.fallbacks)} if self.fallbacks else {}
+        plan = self.plan
+        if plan is None or "proof" not in error.details or not self.request.fallback_precision:
+            return None
+        data = _calibration_data(self.request, plan)
+        tried = [entry["precision"] for entry in self.fallbacks]
+        word = plan.config.precision
+        after = precision.next_precision(plan.made.planned.target, word, data=data is not None, tried=tried)
+        if after is None:
+            return None
+        entry = {"precision": word, "then": after, "reason": error.message, "identity": plan.identity}
+        return _Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, entry))
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"precision {f['precision']} was given up for {f['then']}: {f['reason']}" for f in self.fallbacks]
+
+
+def _calibration_data(request: BuildRequest, plan: _Plan) -> DataSection | None:
+    """What there is to calibrate on, whether or not the precision so far needs it."""
+    if isinstance(request.config, ConfigRequest):
+        return request.config.data or request.config.sample_data
+    return None if plan.config.quantize is None else plan.config.quantize.calibration
+
+
+def _at_precision(request: BuildRequest, plan: _Plan, word: str, data: DataSection | None) -> BuildRequest:
+    if isinstance(request.config, ConfigRequest):
+        return replace(request, config=replace(request.config, precision=word))
+    section = precision.quantize_section(plan.made.planned.target, word)
+    if section is not None and section.mode == "static":
+        section = replace(section, calibration=data)
+    return replace(request, config=replace(plan.config, precision=word, quantize=section))
+
+
+def _build(attempt: _Attempt, on_event: OnEvent, worker: Worker) -> dict[str, Any]:
     started = time.monotonic()
-    cache = Cache()
-    with Worker(preload=configs.PRELOAD) as worker:
-        made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
-        source = source_of(made.config, worker) if made.exported is None else made.exported.source
-    plan = _plan(request, made, source, cache)
+    cache, request = Cache(), attempt.request
+    made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+    source = source_of(made.config, worker) if made.exported is None else made.exported.source
+    plan = attempt.plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
     pipeline = Pipeline(
@@ -89,13 +159,16 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
         pipeline.adopt(made.exported.run)
     try:
         analysis = _run_stages(pipeline, request, plan, cache)
+        uncompiled = pipeline.artifact
         if settings is not None:
             build_compile.compiled(pipeline, settings, cache)
+        proof = _proof(request, plan, pipeline, uncompiled, cache, worker)
     except ModelkitError as error:
         error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
         error.details.setdefault("stage", pipeline.stage)
         raise
-    return _deliver(plan, pipeline, analysis, cache, time.monotonic() - started)
+    done = _Done(analysis, proof, attempt, time.monotonic() - started)
+    return _deliver(plan, pipeline, done, cache)
 
 
 def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
@@ -194,10 +267,54 @@ def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: C
     return analysis
 
 
-def _deliver(
-    plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, cache: Cache, seconds: float
+def _proof(
+    request: BuildRequest, plan: _Plan, pipeline: Pipeline, uncompiled: Artifact, cache: Cache, worker: Worker
 ) -> dict[str, Any]:
-    warnings = _warnings(plan, pipeline, analysis)
+    """What the artifact computes on its target."""
+    if request.proof is not None:
+        return request.proof
+    if not request.prove:
+        return build_proof.unproven(request.unproven)
+    exported = plan.made.exported
+    subject = build_proof.Subject(
+        config=plan.config,
+        planned=plan.made.planned,
+        reference=plan.source.path if exported is None else exported.path,
+        reference_digest=plan.source.artifact.digest if exported is None else exported.run.artifact.digest,
+        data=_inputs(plan),
+        model_folder=plan.source.path.parent,
+        uncompiled=uncompiled,
+        unloadable=build_compile.unloadable(pipeline.runs),
+        seconds=request.prove_timeout_s
+        if request.timeout_s is None
+        else min(request.prove_timeout_s, request.timeout_s),
+    )
+    return build_proof.prove(subject, pipeline, cache, worker)
+
+
+def _inputs(plan: _Plan) -> DataSection:
+    """What a proof runs on: samples of the calibration data, or what an export was traced with."""
+    section, exported = plan.config.quantize, plan.made.exported
+    if section is not None and section.calibration is not None:
+        return section.calibration
+    if exported is None:
+        return DataSection(RANDOM, limit=build_proof.SAMPLES)
+    return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a build found out besides its artifact."""
+
+    analysis: dict[str, Any] | None
+    proof: dict[str, Any]
+    attempt: _Attempt
+    seconds: float
+
+
+def _deliver(plan: _Plan, pipeline: Pipeline, done: _Done, cache: Cache) -> dict[str, Any]:
+    analysis = done.analysis
+    warnings = [*_warnings(plan, pipeline, analysis), *build_proof.warnings(done.proof)]
     with folders.writing(plan.folder) as staged:
         how = _link(plan, pipeline, cache, staged)
         if analysis is not None:
@@ -206,10 +323,12 @@ def _deliver(
             folders.write_json(staged / EXPORT, plan.made.exported.run.report)
         folders.write_json(staged / CONFIG, plan.config.to_json())
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
-        manifest = _manifest(plan, pipeline, analysis, seconds) | {
+        manifest = _manifest(plan, pipeline, analysis, done.seconds) | {
             "files_by": how,
             "folder": names,
             "objects": {**_objects(pipeline), **_processor(plan, cache)},
+            "proof": done.proof,
+            "fallbacks": list(done.attempt.fallbacks),
             "warnings": warnings,
         }
         folders.write_json(staged / MANIFEST, manifest)
@@ -224,9 +343,11 @@ def _deliver(
         "artifact": {"path": str(model), "digest": pipeline.artifact.digest, "bytes": model.stat().st_size},
         "stages": [_short(run) for run in pipeline.runs],
         "analysis": None if analysis is None else build_analysis.counts(analysis),
+        "proof": done.proof,
+        "fallbacks": list(done.attempt.fallbacks),
         "files_by": how,
-        "seconds": seconds,
-        "notes": [*plan.made.notes, *_told(pipeline, "notes")],
+        "seconds": done.seconds,
+        "notes": [*done.attempt.notes, *plan.made.notes, *_told(pipeline, "notes")],
         "warnings": warnings,
     }
 

@@ -20,7 +20,7 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 COUNTS = ("supported", "partial", "unsupported", "unknown")
 
 
-def _libraries(planned: Planned) -> dict[str, str]:
+def target_libraries(planned: Planned) -> dict[str, str]:
     """What the answer depends on: our tables, the runtime, and the EP where it is here."""
     names = ["onnxruntime"]
     if planned.here is not None:
@@ -42,7 +42,7 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
         stage_version=1,
         section={**planned.target.to_json(), "ep_options": dict(session.ep_options)},
         parent=pipeline.artifact.digest,
-        libraries=_libraries(planned),
+        libraries=target_libraries(planned),
     )
     entry = None if pipeline.rebuild else cache.stages.find(key)
     started, hit = time.monotonic(), entry is not None

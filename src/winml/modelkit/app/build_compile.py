@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
     run = _stage_run(pipeline, settings, outcome, model, time.monotonic() - started)
     pipeline.adopt(run)
     return run
+
+
+def unloadable(runs: Sequence[StageRun]) -> str | None:
+    """Why the compiled form does not open on this machine, which need not be the one it is for; None where it does."""
+    compiled = next((run for run in runs if run.step.stage is COMPILE), None)
+    validation = None if compiled is None else compiled.report["validation"]
+    if validation is None or validation["status"] != "not-validated" or validation["comparisons"]:
+        return None
+    return str(validation["reason"])
 
 
 def _told(pipeline: Pipeline) -> Any:

@@ -14,6 +14,7 @@ from winml.modelkit.app.calibration import Calibration
 from winml.modelkit.app.compare_result import SCHEMA
 from winml.modelkit.app.measuring import Probers
 from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.session_notes import left_words
 from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench import stored
 from winml.modelkit.bench.compare import ArmSpec, Compared, Plan, Progress
@@ -89,7 +90,8 @@ def _built(model: str, on_event: OnEvent) -> tuple[str, str | None]:
     # Stages bring modules that a comparison of finished models does not need.
     from winml.modelkit.app.build import BuildRequest, build
 
-    result = build(BuildRequest(config=model, analyze=False), lambda event: None)
+    unproven = "`winml compare` holds its outputs against those of the other arm"
+    result = build(BuildRequest(config=model, analyze=False, prove=False, unproven=unproven), lambda event: None)
     return result["folder"], result["target"]
 
 
@@ -365,10 +367,8 @@ def _distance(parity: dict[str, Any]) -> str:
 
 def _fallbacks(spec: ArmSpec, probe: dict[str, Any]) -> list[str]:
     placement = probe.get("placement")
-    if not placement or not placement["fallback"]:
-        return []
-    ops = ", ".join(f"{op} x{n}" for op, n in placement["cpu_ops"].items())
-    return [f"`{spec.label}`: {sum(placement['cpu_ops'].values())} nodes run on the CPU: {ops}"]
+    words = None if not placement else left_words(placement)
+    return [] if words is None else [f"`{spec.label}`: {words[0]} nodes run on the CPU: {words[1]}"]
 
 
 def _describe(known: Known) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
             rebuild=request.rebuild,
             analyze=False,
             timeout_s=request.timeout_s,
+            prove=False,
+            unproven="an export is compared with PyTorch instead",
         ),
         lambda event: None if event["event"] == "target" else on_event(event),
     )

@@ -158,6 +158,8 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
             "skipped": ["optimize", "quantize", "compile"],
             "calibration": None,
             "placement": None,
+            "proof": None,
+            "fallbacks": [],
             "seconds": run.seconds,
             "files_by": how,
             "folder": sorted({*objects, EXPORT}),

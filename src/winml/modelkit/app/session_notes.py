@@ -9,10 +9,17 @@ from winml.modelkit.core.target import Target
 
 def left_on_cpu(target: Target, placement: dict[str, Any]) -> list[str]:
     """Nodes that the target did not take."""
+    words = left_words(placement)
+    return [] if words is None else [f"{words[0]} nodes run on the CPU instead of `{target}`: {words[1]}"]
+
+
+def left_words(placement: dict[str, Any]) -> tuple[int, str] | None:
+    """How many nodes an EP did not take, and which; None when it took all that it takes by its settings."""
     if not placement["fallback"]:
-        return []
-    ops = ", ".join(f"{op} x{n}" for op, n in placement["cpu_ops"].items())
-    return [f"{sum(placement['cpu_ops'].values())} nodes run on the CPU instead of `{target}`: {ops}"]
+        return None
+    kept = placement.get("by_setting", {})
+    left = {op: n - kept.get(op, 0) for op, n in placement["cpu_ops"].items() if n > kept.get(op, 0)}
+    return sum(left.values()), ", ".join(f"{op} x{n}" for op, n in left.items())
 
 
 def fixed_dims(target: Target, report: dict[str, Any]) -> list[str]:

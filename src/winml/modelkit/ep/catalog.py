@@ -92,6 +92,8 @@ class EPInfo:
     """Precisions it cannot compile."""
     device_choosing: tuple[str, ...] = ()
     """Options by which a model is compiled for another device than the one at hand."""
+    border_option: str | None = None
+    """The option by which it leaves quantizing a model's own inputs and outputs to the CPU, unless that is 0."""
     side_files: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Options that make it write a file when it compiles: the option for its folder, and its name."""
     options: dict[str, Option] = field(default_factory=dict)
@@ -270,6 +272,7 @@ TABLE: tuple[EPInfo, ...] = (
         can_compile=True,
         uncompilable=("bf16", "fp64"),
         device_choosing=("soc_model", "htp_arch"),
+        border_option="offload_graph_io_quantization",
         side_files={"enable_framework_op_trace": ("framework_op_trace_dir", "qnn_op_trace.json")},
         options=_QNN_OPTIONS,
         device_options={"npu": {"backend_type": "htp"}, "gpu": {"backend_type": "gpu"}},

@@ -70,6 +70,12 @@ class InputSpec:
         return _DTYPES[self.type]
 
 
+def input_spec(name: str, dtype: str, shape: tuple[Dim, ...]) -> InputSpec:
+    """An input of an element type as people write it, as `float32` or `string`."""
+    by_name = {word: kind for kind, word in _DTYPES.items()} | {"string": "tensor(string)"}
+    return InputSpec(name, by_name.get(dtype, f"tensor({dtype})"), shape)
+
+
 @dataclass(frozen=True)
 class InputRequest:
     """How synthetic inputs are made."""

@@ -26,6 +26,8 @@ class Existing:
 
     identity: str | None
     """What it was built from, as its manifest says."""
+    given_up: tuple[str, ...] = ()
+    """The same of what was asked for, where another precision took its place."""
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
@@ -68,7 +70,8 @@ def look(folder: Path) -> Existing | None:
             f"output folder `{folder}` holds files that are not of a build: {listed}",
             hint="name a new folder, or move them away",
         )
-    return Existing((manifest or {}).get("identity"))
+    given_up = tuple(str(entry.get("identity")) for entry in (manifest or {}).get("fallbacks", ()))
+    return Existing((manifest or {}).get("identity"), given_up)
 
 
 def _refuse_mount_point(folder: Path) -> None:
@@ -82,7 +85,8 @@ def _refuse_mount_point(folder: Path) -> None:
 def check(folder: Path, identity: str, *, overwrite: bool) -> None:
     """Raise when a build may not go into `folder`: something else is there, and nobody said that it may go."""
     there = look(folder)
-    if there is not None and there.identity != identity and not overwrite:
+    same = there is None or identity in (there.identity, *there.given_up)
+    if not same and not overwrite:
         raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
 
 

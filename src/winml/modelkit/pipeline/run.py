@@ -198,13 +198,14 @@ class Pipeline:
         with folder as path:
             yield Path(path)
 
-    def materialize(self, folder: Path) -> Path:
-        """The path of what there is so far; objects are linked into `folder`, a source stays where it is."""
-        if self.artifact is self._source.artifact:
+    def materialize(self, folder: Path, artifact: Artifact | None = None) -> Path:
+        """The path of an artifact, or of what there is so far; objects are linked into `folder`, a source stays."""
+        artifact = artifact or self.artifact
+        if artifact is self._source.artifact:
             return self._source.path
-        for name, digest in self.artifact.files.items():
+        for name, digest in artifact.files.items():
             self._cache.objects.link_out(digest, folder / name)
-        return folder / self.artifact.main
+        return folder / artifact.main
 
 
 def _blamed(error: WorkerCrashed | WorkerTimeout, last: Mapping[str, Any]) -> WorkerCrashed | WorkerTimeout:

@@ -46,11 +46,28 @@ def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
         lines += _changes(result)
     if result["analysis"] is not None:
         lines.append(f"  {_analysis(result['analysis'])}")
+    lines.append(f"  {_proof(result['proof'])}")
     artifact = result["artifact"]
     lines.append(f"{artifact['path']}  {size(artifact['bytes'])}  {artifact['digest'][:19]}")
     if result["files_by"] == "copy":
         lines.append("the folder is on another volume than the cache, so its files were copied")
     return "\n".join(lines)
+
+
+def _proof(proof: dict[str, Any]) -> str:
+    """What is known of the artifact on its target."""
+    text = str(proof["status"])
+    if proof["status"] == "not proven":
+        return f"{text}: {proof['reason']}"
+    if proof["agreement"] is not None and proof["agreement"]["cosine"] is not None:
+        found = proof["agreement"]
+        text += (
+            f": `{found['output']}` has a cosine of {found['cosine']:.4f} with the source's (least {proof['limit']:g})"
+        )
+    if proof["placement"] is not None:
+        nodes = proof["placement"]["nodes"]
+        text += f", {nodes.get(proof['placement']['requested'], 0)} of {sum(nodes.values())} nodes on {proof['on']}"
+    return text if proof["compiled"] is None else f"{text}; compiled form not proven"
 
 
 def built_text(result: dict[str, Any], *, explain: bool = False) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from winml.modelkit.graph.outline import Outline
+
 CPU = "CPUExecutionProvider"
+BORDER = ("QuantizeLinear", "DequantizeLinear")
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Placement:
     nodes: dict[str, int]
     partitions: dict[str, int]
     cpu_ops: dict[str, int]
+    by_setting: dict[str, int] = field(default_factory=dict)
+    """Those among them that the EP leaves to the CPU by a setting of its own."""
 
     @property
     def total(self) -> int:
@@ -30,8 +35,11 @@ class Placement:
 
     @property
     def fell_back(self) -> dict[str, int]:
-        """Op types that run on the CPU although another EP was requested."""
-        return {} if self.requested == CPU else self.cpu_ops
+        """Op types that run on the CPU although another EP was requested, and not by a setting of that EP."""
+        if self.requested == CPU:
+            return {}
+        left = {op: count - self.by_setting.get(op, 0) for op, count in self.cpu_ops.items()}
+        return {op: count for op, count in left.items() if count}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -39,6 +47,7 @@ class Placement:
             "nodes": dict(self.nodes),
             "partitions": dict(self.partitions),
             "cpu_ops": dict(self.cpu_ops),
+            "by_setting": dict(self.by_setting),
             "fallback": bool(self.fell_back),
         }
 
@@ -77,6 +86,31 @@ def read_placement(subgraphs: Iterable[Any], requested: str) -> Placement:
         else:
             partitions[subgraph.ep_name] += 1
     return Placement(requested, dict(nodes), dict(partitions), dict(cpu_ops.most_common()))
+
+
+def border_nodes(outline: Outline) -> frozenset[str]:
+    """Labels of the nodes that quantize an input of the model or give one of its outputs back as floats."""
+    made = {name for node in outline.nodes for name in node.outputs}
+    read = {name for node in outline.nodes for name in node.inputs}
+    return frozenset(
+        node.label
+        for node in outline.nodes
+        if (node.op_type == "QuantizeLinear" and node.inputs[0] not in made | outline.weights)
+        or (node.op_type == "DequantizeLinear" and not read.intersection(node.outputs))
+    )
+
+
+def left_by_setting(subgraphs: Iterable[Any], border: frozenset[str]) -> dict[str, int]:
+    """How many nodes of each kind are on the CPU at the border of the model."""
+    return dict(
+        Counter(
+            _op_name(node)
+            for group in subgraphs
+            if group.ep_name == CPU
+            for node in group.get_nodes()
+            if node.name in border and node.op_type in BORDER
+        )
+    )
 
 
 def read_nodes(subgraphs: Iterable[Any]) -> tuple[AssignedNode, ...]:

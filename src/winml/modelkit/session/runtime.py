@@ -14,9 +14,10 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package
+from winml.modelkit.graph.outline import outline
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import PlacedNode
-from winml.modelkit.session.placement import Placement, read_placement
+from winml.modelkit.session.placement import BORDER, Placement, border_nodes, left_by_setting, read_placement
 from winml.modelkit.session.selection import select
 
 
@@ -77,9 +78,21 @@ def open_session(request: Request) -> tuple[Any, Facts]:
     _check_providers(session, request.target, info)
     _check_arrival(session, info, request.overlay)
     subgraphs = session.get_provider_graph_assignment_info()
-    placement = read_placement(subgraphs, info.full_name)
+    placement = _placement(subgraphs, info, request.path, chosen.provider_options)
     _check_placement(placement, request)
     return session, Facts(placement, _nodes(subgraphs), chosen.provider_options, chosen.added_options, chosen.package)
+
+
+def _placement(subgraphs: Any, info: EPInfo, path: Path, provider_options: Mapping[str, str]) -> Placement:
+    """Where nodes went, with what the EP leaves to the CPU by a setting told apart from what it did not take."""
+    found = read_placement(subgraphs, info.full_name)
+    if info.border_option is None or not set(BORDER) & set(found.cpu_ops):
+        return found
+    whole = outline(path)
+    # What a compiled model has outside was left there when it was compiled.
+    if provider_options.get(info.border_option) == "0" and not whole.compiled:
+        return found
+    return replace(found, by_setting=left_by_setting(subgraphs, border_nodes(whole)))
 
 
 def _nodes(subgraphs: Any) -> tuple[PlacedNode, ...]:
@@ -109,7 +122,7 @@ def _check_arrival(session: Any, info: EPInfo, overlay: Overlay) -> None:
 
 def _check_placement(placement: Placement, request: Request) -> None:
     target = request.target
-    ops = ", ".join(f"{op} x{n}" for op, n in placement.cpu_ops.items())
+    ops = ", ".join(f"{op} x{n}" for op, n in (placement.fell_back or placement.cpu_ops).items())
     if placement.took_nothing and not request.asking:
         raise PlacementError(
             f"`{target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",

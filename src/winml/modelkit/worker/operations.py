@@ -19,6 +19,8 @@ OPERATIONS: dict[str, str] = {
     "data.hub_weights": "winml.modelkit.data.hub:weight_types",
     "data.describe": "winml.modelkit.data.describe:describe",
     "evaluate.distance": "winml.modelkit.evaluate.distances:distance",
+    "evaluate.prove": "winml.modelkit.evaluate.proof:prove",
+    "evaluate.reference": "winml.modelkit.evaluate.proof:reference",
     "evaluate.run": "winml.modelkit.evaluate.run:run",
     "compile.compiled": "winml.modelkit.stages.compile.reading:compiled",
     "compile.model": "winml.modelkit.stages.compile.running:model",

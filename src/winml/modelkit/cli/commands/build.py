@@ -32,6 +32,20 @@ from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples
 @click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
 @click.option("--rebuild", is_flag=True, help="Run every stage again, whatever the cache has.")
 @click.option("--no-analyze", is_flag=True, help="Do not ask the target which operators it takes.")
+@click.option("--no-prove", is_flag=True, help="Do not run the artifact on its target; the result says so.")
+@click.option(
+    "--prove-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds that running the artifact on its target may take; after that it is not proven.",
+)
+@click.option(
+    "--fallback-precision",
+    is_flag=True,
+    help="Go on with the next precision when the artifact is refused or computes something else on its target.",
+)
 @click.option("--explain-cache", is_flag=True, help="Say for every stage why it ran or did not.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a stage may take.")
 @json_option
@@ -75,6 +89,9 @@ def _request(context: click.Context, model: str | None, sample: bool, given: dic
         rebuild=given["rebuild"],
         analyze=not given["no_analyze"],
         timeout_s=given["timeout"],
+        prove=not given["no_prove"],
+        prove_timeout_s=given["prove_timeout"],
+        fallback_precision=given["fallback_precision"],
         trust_remote_code=given["trust_remote_code"],
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winml.modelkit.core import sections
-from winml.modelkit.core.config import ExportSection, InputSection
+from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.stages.export import families, signature
@@ -173,6 +173,11 @@ def sample_sizes(section: ExportSection) -> dict[str, int]:
     """Sizes of open axes in one sample of the data: those of the sample that is traced, which is a batch."""
     leading = {entry.shape[0] for entry in section.inputs if entry.shape}
     return {axis: 1 if axis in leading else size for axis, size in section.sizes.items()}
+
+
+def random_inputs(section: ExportSection) -> DataSection:
+    """Made-up data of the values and sizes that the export was traced with."""
+    return DataSection(RANDOM, ranges=value_ranges(section), dims=sample_sizes(section))
 
 
 def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:

@@ -1,0 +1,269 @@
+"""The last step of a build: the artifact is opened on its target, run there and held against its source."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.app.build_analysis import target_libraries
+from winml.modelkit.app.targets import Planned
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import BuildConfig, DataSection
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError, WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import options, precision
+from winml.modelkit.evaluate.agreement import Agreement, judge
+from winml.modelkit.pipeline.artifact import Artifact
+from winml.modelkit.pipeline.folder import write_json
+from winml.modelkit.pipeline.run import Pipeline
+from winml.modelkit.store import digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import StageKey
+from winml.modelkit.worker.client import Worker
+
+STAGE = "prove"
+VERSION = 1
+"""Raised when the same artifact on the same inputs gives other numbers."""
+ON_TARGET = "proven on target"
+ON_CPU = "proven on cpu only (target not here)"
+NOT = "not proven"
+SAMPLES = 4
+"""How many inputs are made up where there is no data."""
+SECONDS = 300.0
+"""How long a proof may take: a simulator runs a large model for hours."""
+SWITCHED_OFF = "switched off"
+CPU = Target("cpu", "cpu")
+FILE = "proof.json"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is proven, and against what."""
+
+    config: BuildConfig
+    planned: Planned
+    reference: Path
+    reference_digest: str
+    data: DataSection
+    """Where inputs come from."""
+    model_folder: Path
+    uncompiled: Artifact
+    """What the compiler was given; the artifact itself where nothing is compiled."""
+    unloadable: str | None = None
+    """Why the compiled form does not open on this machine though it may on another."""
+    seconds: float = SECONDS
+
+    @property
+    def here(self) -> bool:
+        return self.planned.here is not None
+
+    @property
+    def target(self) -> Target:
+        """Where it runs."""
+        return self.planned.target if self.here else CPU
+
+    @property
+    def limit(self) -> float:
+        return precision.agreement(self.planned.target, self.config.precision)
+
+
+def unproven(reason: str, limit: float | None = None) -> dict[str, Any]:
+    """A proof that says nothing, and why."""
+    return {
+        "status": NOT, "reason": reason, "on": None, "compiled": None, "agreement": None, "limit": limit,
+        "outputs": [], "samples": 0, "data": None, "placement": None, "cache": None, "seconds": 0.0,
+    }  # fmt: skip
+
+
+def handed_over(target: str, facts: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """The proof of a search, which ran the artifact on its target and held it against the given model.
+
+    `facts` are those of its trial.
+    """
+    accuracy = facts.get("accuracy") or {}
+    return unproven("") | {
+        "status": ON_TARGET,
+        "reason": None,
+        "on": target,
+        "agreement": {"output": None, "cosine": accuracy.get("agreement")},
+        "samples": accuracy.get("samples", 0),
+        "data": data,
+        "placement": facts.get("placement"),
+    }
+
+
+def warnings(proof: Mapping[str, Any]) -> list[str]:
+    """What speaks against relying on the artifact; nothing where nobody wanted a proof."""
+    if proof["limit"] is None:
+        return []
+    if proof["status"] == NOT:
+        return [f"the artifact is not proven: {proof['reason']}"]
+    return [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
+
+
+def prove(subject: Subject, pipeline: Pipeline, cache: Cache, worker: Worker) -> dict[str, Any]:
+    """What the artifact computes where it is to run; raises when it is refused there, or computes something else."""
+    pipeline.stage = STAGE
+    started = time.monotonic()
+    key = _key(subject, subject.uncompiled if subject.unloadable else pipeline.artifact)
+    entry = None if pipeline.rebuild else cache.stages.find(key)
+    hit = entry is not None
+    pipeline.tell({"event": "stage", "stage": STAGE, "hit": hit})
+    if entry is not None:
+        found = json.loads(cache.objects.open_path(entry.files[FILE]).read_bytes())
+    else:
+        found = _measure(subject, pipeline, cache, key, worker)
+    seconds = time.monotonic() - started
+    pipeline.tell({"event": "stage-done", "stage": STAGE, "hit": hit, "seconds": seconds})
+    return _judged(subject, found, hit=hit, seconds=seconds)
+
+
+def _key(subject: Subject, artifact: Artifact) -> StageKey:
+    return StageKey(
+        stage=STAGE,
+        stage_version=VERSION,
+        section={
+            **subject.target.to_json(),
+            "session": subject.config.session.to_json(),
+            "source": subject.reference_digest,
+            "inputs": digest.of_json(sections.plain(subject.data)),
+        },
+        parent=artifact.digest,
+        libraries=target_libraries(subject.planned),
+    )
+
+
+def _measure(subject: Subject, pipeline: Pipeline, cache: Cache, key: StageKey, worker: Worker) -> dict[str, Any]:
+    """Distances of outputs, or the reason why there are none; only what was measured is kept."""
+    with pipeline.work_folder() as folder:
+        plain = pipeline.materialize(folder / "plain", subject.uncompiled)
+        artifact = plain if subject.unloadable else pipeline.materialize(folder / "artifact")
+        samples = folder / "samples"
+        samples.mkdir()
+        try:
+            found = _run(subject, artifact, plain, samples, worker)
+        except WorkerTimeout:
+            return {"reason": f"it took longer than {subject.seconds:g} s", "samples": 0}
+        if found["reason"] is None:
+            write_json(folder / FILE, found)
+            cache.stages.store(key, {FILE: folder / FILE}, {})
+    return found
+
+
+def _run(subject: Subject, artifact: Path, plain: Path, samples: Path, worker: Worker) -> dict[str, Any]:
+    deadline = time.monotonic() + subject.seconds
+    expected = _reference(subject, plain, samples, worker)
+    args = {
+        "model": str(artifact),
+        "ep": subject.target.ep,
+        "device": subject.target.device,
+        "simulated": subject.target.simulated,
+        "session": _session(subject, expected["dims"]).to_json(),
+        "distribution": None if subject.planned.here is None else subject.planned.here.installed.package.distribution,
+        "folder": str(samples),
+        "samples": expected["samples"],
+        "seconds": subject.seconds,
+    }
+    left = max(1.0, deadline - time.monotonic())
+    with _on_target(subject, worker) as runner:
+        try:
+            found = runner.call("evaluate.prove", args, timeout_s=left, what="running the artifact")
+        except WorkerTimeout:
+            raise
+        except RunFailedError as error:
+            raise _refused(subject, error) from error
+    return {**found, "reason": expected["reason"], "data": subject.data.source}
+
+
+def _reference(subject: Subject, plain: Path, samples: Path, worker: Worker) -> dict[str, Any]:
+    """What the source computes; one that takes its process down says nothing of the artifact yet."""
+    args = {
+        "source": str(subject.reference),
+        "artifact": str(plain),
+        "data": sections.plain(subject.data),
+        "model_folder": str(subject.model_folder),
+        "folder": str(samples),
+        "seconds": subject.seconds,
+    }
+    try:
+        answer: dict[str, Any] = worker.call(
+            "evaluate.reference", args, timeout_s=subject.seconds, what="running the source on the CPU"
+        )
+    except WorkerCrashed as error:
+        return {"samples": 0, "dims": {}, "reason": error.message}
+    return answer
+
+
+def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
+    """How the result is opened; NPUs need sizes for what is still open."""
+    section = subject.config.session
+    if not subject.here:
+        # Options of an EP that is not here mean nothing to the CPU.
+        return SessionSection(threads=section.threads, optimization_level=section.optimization_level)
+    given = options.with_threads(subject.target, section.ep_options, section.threads)
+    fixed = {**section.fixed_dims, **dims} if subject.target.device == "npu" else section.fixed_dims
+    return replace(section, ep_options=options.checked(subject.target, given), fixed_dims=fixed)
+
+
+@contextlib.contextmanager
+def _on_target(subject: Subject, worker: Worker) -> Iterator[Worker]:
+    """A process that has the target: the warm one, or one of another environment."""
+    python = None if subject.planned.here is None else subject.planned.here.installed.python
+    if python is None and worker.alive:
+        yield worker
+        return
+    with Worker(python=python) as other:
+        yield other
+
+
+def advise(subject: Subject) -> str:
+    """What to do about an artifact that is no good."""
+    section = subject.config.quantize
+    data = section is not None and section.calibration is not None
+    after = precision.next_precision(subject.planned.target, subject.config.precision, data=data)
+    way = "`--no-prove` delivers it all the same"
+    return way if after is None else f"try `-p {after}`, or let `--fallback-precision` do that; {way}"
+
+
+def _refused(subject: Subject, error: ModelkitError) -> ModelkitError:
+    details = {**error.details, "proof": unproven(error.message, subject.limit)}
+    message = f"the artifact does not run on `{subject.target}`: {error.message}"
+    return type(error)(message, hint=advise(subject), details=details)
+
+
+def _judged(subject: Subject, found: Mapping[str, Any], *, hit: bool, seconds: float) -> dict[str, Any]:
+    if found["reason"] is not None:
+        return unproven(found["reason"], subject.limit) | {"seconds": seconds, "placement": found.get("placement")}
+    agreement = judge(found["outputs"], subject.limit)
+    proof = {
+        "status": (ON_TARGET if subject.here else ON_CPU) if agreement.answer == "reached" else NOT,
+        "reason": agreement.reason,
+        "on": str(subject.target),
+        "compiled": subject.unloadable,
+        "agreement": {"output": agreement.output, "cosine": agreement.cosine},
+        "limit": subject.limit,
+        "outputs": found["outputs"],
+        "samples": found["samples"],
+        "data": found["data"],
+        "placement": found["placement"],
+        "cache": "hit" if hit else "miss",
+        "seconds": seconds,
+    }
+    if agreement.answer == "missed":
+        raise _missed(subject, agreement, proof)
+    return proof
+
+
+def _missed(subject: Subject, agreement: Agreement, proof: dict[str, Any]) -> CheckFailed:
+    where = f"`{subject.target}`{' (simulated)' if subject.target.simulated else ''}"
+    return CheckFailed(
+        f"on {where} {agreement.reason}; precision {subject.config.precision} must reach a cosine of {subject.limit:g}",
+        hint=advise(subject),
+        details={"proof": proof},
+    )
