@@ -234,7 +234,7 @@ def test_a_number_too_long_for_python_is_a_wrong_request() -> None:
 def test_an_unknown_option_suggests_the_nearest() -> None:
     error = refusal(NPU, {"soc_modle": "60"})
     assert error.message == "execution provider `qnn` has no option `soc_modle`"
-    assert (error.hint or "").startswith("did you mean `soc_model`? known: `backend_path`, `backend_type`")
+    assert (error.hint or "").startswith("did you mean `soc_model`? `winml ep options qnn` lists all ")
 
 
 def test_an_option_of_another_ep_is_unknown() -> None:

@@ -8,13 +8,14 @@ import pytest
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.pipeline import folder as folders
+from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA
 
 
 def built(folder: Path, identity: str = "a", *, files: tuple[str, ...] = ("model.onnx",)) -> Path:
     with folders.writing(folder) as staged:
         for name in files:
             (staged / name).write_text("content")
-        manifest = {"schema": folders.MANIFEST_SCHEMA, "identity": identity, "folder": list(files)}
+        manifest = {"schema": MANIFEST_SCHEMA, "identity": identity, "folder": list(files)}
         folders.write_json(staged / MANIFEST, manifest)
     return folder
 

@@ -26,6 +26,7 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import operators
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.worker.client import Worker
@@ -56,6 +57,7 @@ class AnalyzeRequest:
     """Seconds for each step; None is by the size of the model."""
     shown_as: str | None = None
     """What the result and its commands call the model; None takes `model`."""
+    trust: Trust = NOTHING
 
     @property
     def name(self) -> str:
@@ -64,7 +66,7 @@ class AnalyzeRequest:
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
     """Ask every target that is here, look up the others, and return the JSON object of the contract."""
-    argument = model_argument(request.model, on_event)
+    argument = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     planned = _planned(request)
     with Worker(preload=PRELOAD) as worker:
         on_event({"event": "reading", "name": argument.path.name})

@@ -20,7 +20,9 @@ from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset
@@ -76,6 +78,7 @@ class AutoconfigRequest:
     exhaustive: bool = False
     """Try every choice however many there are, for benchmarks."""
     seed: int = 0
+    trust: Trust = NOTHING
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = model_argument(request.model, on_event)
+    given = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     model = given.path.absolute()
     _check_task(request, model)
     preset = None if request.preset is None else preset_of(request.preset)
@@ -169,7 +172,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         calibration, calibration_notes = _calibration(request, model, worker)
         gate, gate_notes = _gate(request, calibration, model, worker)
         base = _base(request, resolved[0], preset, calibration, given, worker)
-        source = source_of(config_from_json(base), worker)
+        source = source_of(config_from_json(base, OWN_REQUEST), worker)
         described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
         if preset is None:
             whole = search_space.whole(base, tuple(r.target for r in resolved), request.space)

@@ -20,8 +20,10 @@ from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST,
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.ep import precision
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Artifact, Source, read_source
+from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA, identity_of
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
 from winml.modelkit.stages.compile.stage import Settings
@@ -60,6 +62,8 @@ class BuildRequest:
     """Whether a build whose artifact is no good on its target goes on with the next precision."""
     trust_remote_code: bool = False
     """Whether code that comes with the model of a config file may run; a config never says so itself."""
+    trust: Trust = NOTHING
+    """What a config file may set though it names a library or a file."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ def _build(attempt: _Attempt, on_event: OnEvent, worker: Worker) -> dict[str, An
 def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
         return configs.make(request.config, worker, exporting)
-    config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config)
+    config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config, request.trust)
     config = replace(config, model=request.model or config.model)
     return configs.given(config, worker, exporting, trust_remote_code=request.trust_remote_code)
 
@@ -196,10 +200,7 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
 
 def _identity(config: BuildConfig, source: Source) -> str:
     """What a build's result depends on: the model's content and the sections, not where anything lies."""
-    value = config.to_json() | {"model": source.artifact.digest}
-    if value["quantize"] is not None:
-        value["quantize"] |= {"calibration": _calibration(config.quantize)}
-    return digest.of_json(value)
+    return identity_of(config.to_json(), source.artifact.digest)
 
 
 def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
@@ -388,7 +389,7 @@ def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, 
     section = plan.config.quantize
     data = None if section is None else section.calibration
     return {
-        "schema": folders.MANIFEST_SCHEMA,
+        "schema": MANIFEST_SCHEMA,
         "winml": __version__,
         "identity": plan.identity,
         **plan.made.planned.target.to_json(),

@@ -24,6 +24,7 @@ from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep import options
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -60,6 +61,7 @@ class CompareRequest:
     fail_if_slower_pct: float | None = None
     protocol: CompareProtocol | None = None
     """Another protocol than the device's own, for benchmarks."""
+    trust: Trust = NOTHING
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,12 @@ def _specs(request: CompareRequest, on_event: OnEvent) -> list[ArmSpec]:
         raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
-    built = {model: _built(model, on_event) for model in request.models}
+    built = {model: _built(model, request.trust, on_event) for model in request.models}
     specs = [_spec(request, model, built[model], target, on_event) for model, target in arms]
     return specs if len(request.targets) > 1 else _labelled(specs)
 
 
-def _built(model: str, on_event: OnEvent) -> tuple[str, str | None]:
+def _built(model: str, trust: Trust, on_event: OnEvent) -> tuple[str, str | None]:
     """What to open for an arm and the target it names; a config is built first, in the cache."""
     if not model.endswith(".json"):
         return model, None
@@ -91,7 +93,8 @@ def _built(model: str, on_event: OnEvent) -> tuple[str, str | None]:
     from winml.modelkit.app.build import BuildRequest, build
 
     unproven = "`winml compare` holds its outputs against those of the other arm"
-    result = build(BuildRequest(config=model, analyze=False, prove=False, unproven=unproven), lambda event: None)
+    request = BuildRequest(config=model, analyze=False, prove=False, unproven=unproven, trust=trust)
+    result = build(request, lambda event: None)
     return result["folder"], result["target"]
 
 
@@ -99,7 +102,7 @@ def _spec(
     request: CompareRequest, model: str, built: tuple[str, str | None], target: str | None, on_event: OnEvent
 ) -> ArmSpec:
     path, own_target = built
-    argument = model_argument(path, on_event)
+    argument = model_argument(path, on_event, trust=request.trust.typing(request.ep_options))
     if request.ep is None and request.device is None:
         target = target or own_target
     resolved = targets.resolve(target, request.ep, request.device)

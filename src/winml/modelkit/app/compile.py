@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import targets
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.app.session_notes import simulator_options
-from winml.modelkit.core.config import CompileSection, compile_section_from_json
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import CompileSection, check_compile
 from winml.modelkit.core.errors import (
     EPUnavailableError,
     ModelkitError,
@@ -29,6 +30,7 @@ from winml.modelkit.ep.catalog import EPInfo
 from winml.modelkit.ep.discovery import Installed, Rejected, candidates, distribution_version, this_host
 from winml.modelkit.ep.targets import TargetRequest, unavailable
 from winml.modelkit.ep.targets import request as target_request
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.stages.compile import table
 from winml.modelkit.stages.compile.base import Compiler, Tools
 from winml.modelkit.stages.compile.delivery import check_free, deliver, output_names
@@ -63,6 +65,9 @@ class CompileRequest:
     device: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     """A build config; its `target` and `compile` count where nothing else was said."""
+    config_source: str = "config"
+    """Where it comes from, for errors."""
+    trust: Trust = NOTHING
     compiler: str | None = None
     embed: bool | None = None
     ep_options: Mapping[str, str] = field(default_factory=dict)
@@ -104,9 +109,22 @@ def _check_keys(config: Mapping[str, Any]) -> None:
             raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, CONFIG_KEYS))
 
 
+def _stored(request: CompileRequest) -> CompileSection:
+    """The compile section of the config, without what the command line says otherwise."""
+    section = sections.read(CompileSection, request.config.get("compile") or {}, "compile")
+    section = replace(
+        section, provider_options=request.trust.typing(request.ep_options).untyped(section.provider_options)
+    )
+    try:
+        check_compile(section, request.trust.gate(request.config_source))
+    except RequestError as error:
+        raise RequestError(f"`{request.config_source}`: {error.message}", hint=error.hint) from error
+    return section
+
+
 def _section(request: CompileRequest) -> CompileSection:
     """The compile section: what was said on the command line wins over the config."""
-    stored = compile_section_from_json(request.config.get("compile") or {})
+    stored = _stored(request)
     return replace(
         stored,
         compiler=table.find(request.compiler or stored.compiler).name,
@@ -211,7 +229,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
-    paths = [model_argument(model, on_event).path for model in request.models]
+    paths = [model_path(model, on_event) for model in request.models]
     section, asked, tools = _section(request), _asked(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:
@@ -373,8 +391,11 @@ def compile_multiple_onnx(
     *,
     validate: bool = True,
     overwrite: bool = False,
+    trust: Trust = NOTHING,
 ) -> dict[str, Any]:
     """Compile models as `config` says: a build config with `target` and, unless the defaults do, `compile`.
+
+    `trust` names options that `config` may hold though they name libraries or files (`ep.trust`).
 
     `output_path` is a folder, or for a single model a file that ends in .onnx. The result has an entry per model; a
     model that failed is there with its error, and the others are delivered. Only a wrong request raises.
@@ -391,5 +412,6 @@ def compile_multiple_onnx(
             config=config,
             validate=validate,
             overwrite=overwrite,
+            trust=trust,
         )
     )

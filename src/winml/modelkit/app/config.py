@@ -10,7 +10,7 @@ from typing import Any
 from winml.modelkit.app import exported as exports
 from winml.modelkit.app import targets
 from winml.modelkit.app.exported import Exported, Exporting
-from winml.modelkit.app.models import ModelArgument, model_argument
+from winml.modelkit.app.models import ModelArgument, model_argument, model_path
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
@@ -27,6 +27,7 @@ from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.ep import catalog, options, precision
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.stages.export import resolve as export
 from winml.modelkit.stages.export.families import WHOLE
 from winml.modelkit.stages.export.resolve import ExportOptions
@@ -64,6 +65,7 @@ class ConfigRequest:
     ep_options: dict[str, str] = field(default_factory=dict)
     export: ExportOptions = field(default_factory=ExportOptions)
     """How a Hugging Face model is exported; the opset is the one above."""
+    trust: Trust = NOTHING
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     """
     planned = targets.plan(request.target, request.ep, request.device)
     exported = _exported(request, planned, exporting)
-    argument = model_argument(request.model) if exported is None else ModelArgument(exported.path, SessionSection())
+    argument = _argument(request, exported)
     model = argument.path
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
@@ -111,6 +113,12 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
         session=_session(request, argument.section, planned),
     )
     return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
+
+
+def _argument(request: ConfigRequest, exported: Exported | None) -> ModelArgument:
+    if exported is not None:
+        return ModelArgument(exported.path, SessionSection())
+    return model_argument(request.model, trust=request.trust.typing(request.ep_options))
 
 
 def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | None) -> Exported | None:
@@ -223,8 +231,8 @@ def _compile(request: ConfigRequest, planned: Planned) -> CompileSection | None:
     )
 
 
-def load(path: str) -> BuildConfig:
-    """The config in a file."""
+def load(path: str, trust: Trust = NOTHING) -> BuildConfig:
+    """The config in a file; options that name libraries or files are refused unless they are trusted."""
     file = Path(path)
     if not file.is_file():
         raise RequestError(f"config file not found: `{path}`", hint="`winml config -o FILE` writes one")
@@ -233,7 +241,7 @@ def load(path: str) -> BuildConfig:
     except ValueError as error:
         raise RequestError(f"`{path}` is not JSON: {error}") from error
     try:
-        return config_from_json(value)
+        return config_from_json(value, trust.gate(path))
     except RequestError as error:
         raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
 
@@ -255,7 +263,7 @@ def given(
     if config.compile is not None:
         _require_compiler(planned)
     exported = _given_export(config, exporting, trust_remote_code)
-    model = model_argument(config.model).path if exported is None else exported.path
+    model = model_path(config.model) if exported is None else exported.path
     session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
     quantize = None if config.quantize is None else _calibrated(config.quantize, model, worker)
     notes = () if planned.absent is None else (absent_note(planned.absent),)

@@ -23,6 +23,7 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -53,11 +54,12 @@ class EvalRequest:
     save_outputs: str | None = None
     """File for the outputs of the model and its reference."""
     timeout_s: float | None = None
+    trust: Trust = NOTHING
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
-    model = model_argument(request.model, on_event)
+    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     request, data = _completed(request, model.evaluation)
     resolved = targets.resolve(request.target, request.ep, request.device)
     on_event({"event": "target", "target": resolved.target})
@@ -176,7 +178,7 @@ class _Runs:
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP go along to the same target; on another one they would mean nothing."""
         name = self._request.reference or self._request.model
-        model = model_argument(name, self._on_event)
+        model = model_argument(name, self._on_event, trust=self._request.trust.typing(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
             words = ", ".join(f"{k}={v}" for k, v in given.items())

@@ -17,6 +17,7 @@ from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.artifact import Source, named_source
+from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.stages.export.folder import ModelFolder, Weights
@@ -146,7 +147,7 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
         how = folders.link_files(cache.objects, objects, staged)
         folders.write_json(staged / EXPORT, run.report)
         manifest = {
-            "schema": folders.MANIFEST_SCHEMA,
+            "schema": MANIFEST_SCHEMA,
             "winml": __version__,
             "identity": identity,
             "target": "cpu",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.model_ref import ModelRef
@@ -22,7 +22,7 @@ def inspect(model: str, *, dims: dict[str, int], timeout_s: float | None = None)
     ref = model_ref.parse(model)
     if ref.is_exported:
         return _described(ref, dims)
-    path = model_argument(model).path
+    path = model_path(model)
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         described = worker.call(
             "graph.describe", {"path": str(path), "dims": dims}, timeout_s=timeout_s, what=f"reading `{path.name}`"

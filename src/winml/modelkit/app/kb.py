@@ -17,6 +17,7 @@ from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.sweep import pair_from_json
 from winml.modelkit.ep import targets
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import Entry, Knowledge
 from winml.modelkit.knowledge.presets import presets
@@ -168,10 +169,10 @@ def judge(
     return _result("judge", judged)
 
 
-def replay(knowledge: str | None, name: str, on_event: OnEvent) -> dict[str, Any]:
+def replay(knowledge: str | None, name: str, on_event: OnEvent, *, trust: Trust = NOTHING) -> dict[str, Any]:
     """Run the experiment of a finding here."""
     folder = knowledge_folder(knowledge)
-    return _result("replay", kb_replay.replay(Knowledge(folder), name, folder, on_event))
+    return _result("replay", kb_replay.replay(Knowledge(folder), name, folder, on_event, trust=trust))
 
 
 def promote(knowledge: str | None, name: str, rung: str) -> dict[str, Any]:

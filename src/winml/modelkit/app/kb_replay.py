@@ -16,9 +16,10 @@ from winml.modelkit.app.compare import CompareRequest, OnEvent, compare
 from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding
-from winml.modelkit.core.measurement import section_from_json
+from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import OUTCOME_SCHEMA, Knowledge, Outcome, experiment_digest
 from winml.modelkit.store import atomic
@@ -48,7 +49,8 @@ class Arm:
 
     folder: Path
     resolved: Resolved
-    session: dict[str, Any]
+    session: SessionSection
+    trust: Trust
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -58,20 +60,23 @@ class Arm:
             "ep": target.ep,
             "device": target.device,
             "simulated": target.simulated,
-            "session": section_from_json(self.session).to_json(),
+            "session": self.session.to_json(),
             "distribution": self.resolved.installed.package.distribution,
         }
 
 
-def _make(arm: ExperimentArm, default: str, folder: Path, worker: Worker) -> Arm:
+def _make(arm: ExperimentArm, default: str, folder: Path, worker: Worker, trust: Trust, source: str) -> Arm:
     """Write the model and the session section as a build folder."""
     resolved = targets.resolve(arm.target or default, None, None)
-    section_from_json(arm.session)
+    try:
+        session = section_from_json(arm.session, trust.gate(source))
+    except RequestError as error:
+        raise RequestError(f"`{source}`: {error.message}", hint=error.hint) from error
     folder.mkdir()
     args = {"builder": arm.builder, "parameters": arm.parameters, "path": str(folder / MODEL)}
     worker.call("knowledge.model", args, timeout_s=TIMEOUT_S, what=f"making the model `{arm.builder}`")
-    (folder / CONFIG).write_text(json.dumps({"session": arm.session}), encoding="utf-8")
-    return Arm(folder, resolved, arm.session)
+    (folder / CONFIG).write_text(json.dumps({"session": session.to_json()}), encoding="utf-8")
+    return Arm(folder, resolved, session, trust)
 
 
 def _ask(arm: Arm) -> dict[str, Any]:
@@ -143,7 +148,11 @@ def _latency(base: Arm, candidate: Arm, expect: Expectation, on_event: OnEvent) 
     """A comparison by the machinery of `winml compare`, which refuses simulated devices."""
     result = compare(
         CompareRequest(
-            (str(base.folder), str(candidate.folder)), (str(base.resolved.target),), threads=1, allow_different=True
+            (str(base.folder), str(candidate.folder)),
+            (str(base.resolved.target),),
+            threads=1,
+            allow_different=True,
+            trust=base.trust,
         ),
         on_event,
     )
@@ -204,12 +213,12 @@ _RUNS: dict[str, Callable[[Arm, Arm, Expectation, OnEvent], Seen]] = {
 }
 
 
-def run(experiment: Experiment, on_event: OnEvent) -> Seen:
-    """Make both arms and look."""
+def run(experiment: Experiment, on_event: OnEvent, *, trust: Trust = NOTHING, source: str = "experiment") -> Seen:
+    """Make both arms and look; a finding sets options that a document may set, and those that are trusted."""
     with ScratchFolder("winml-replay-") as folder:
         with Worker(preload=("winml.modelkit.knowledge.experiments.make",)) as worker:
-            base = _make(experiment.base, experiment.target, folder / "base", worker)
-            candidate = _make(experiment.candidate, experiment.target, folder / "candidate", worker)
+            base = _make(experiment.base, experiment.target, folder / "base", worker, trust, source)
+            candidate = _make(experiment.candidate, experiment.target, folder / "candidate", worker, trust, source)
         return _RUNS[experiment.measures](base, candidate, experiment.expect, on_event)
 
 
@@ -246,11 +255,14 @@ def _write(outcome: Outcome, folder: Path) -> Path:
     return path
 
 
-def replay(knowledge: Knowledge, name: str, folder: Path, on_event: OnEvent) -> dict[str, Any]:
+def replay(
+    knowledge: Knowledge, name: str, folder: Path, on_event: OnEvent, *, trust: Trust = NOTHING
+) -> dict[str, Any]:
     """Run the experiment of a finding and keep the outcome; one that does not hold is a check answered with no."""
     finding = knowledge.entry(name).finding
     experiment = _experiment(finding, knowledge)
-    outcome = _outcome(finding, experiment, run(experiment, on_event))
+    seen = run(experiment, on_event, trust=trust, source=finding.id)
+    outcome = _outcome(finding, experiment, seen)
     path = _write(outcome, folder)
     result = {"file": str(path), "title": finding.title, "outcome": outcome.to_json()}
     if outcome.answer == "does not hold":

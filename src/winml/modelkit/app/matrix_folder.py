@@ -12,7 +12,8 @@ from typing import Any
 
 from winml.modelkit.app import machine
 from winml.modelkit.core.build_folder import MANIFEST
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.feed.content import Content, FileEntry, scan
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.state import CellState, upload_word
@@ -155,7 +156,11 @@ def content_of(folder: Path, manifest: Mapping[str, Any]) -> Content:
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
+    """What a build says of itself; its files are its own, wherever it was built."""
     value: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+    outside = [name for name in (*value["folder"], *value["objects"]) if not stays_inside(name)]
+    if outside:
+        raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is not below its folder")
     return value
 
 

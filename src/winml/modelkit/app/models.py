@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core import model_ref, sections
-from winml.modelkit.core.build_folder import CONFIG, MODEL
+from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import EvalSection
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.measurement import SessionSection, section_from_json
+from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.pipeline import identity
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -29,7 +31,7 @@ class ModelArgument:
     """What its build says it is judged by."""
 
 
-def _sections(config: Path) -> tuple[SessionSection, EvalSection | None]:
+def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection | None]:
     try:
         value = json.loads(config.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -37,21 +39,43 @@ def _sections(config: Path) -> tuple[SessionSection, EvalSection | None]:
     try:
         if not isinstance(value, dict):
             raise RequestError(f"a build config must be an object but got {value!r:.80}")
-        session, judged = section_from_json(value.get("session") or {}), value.get("eval")
-        return session, None if judged is None else sections.read(EvalSection, judged, "eval")
+        session, judged = sections.read(SessionSection, value.get("session") or {}, "session"), value.get("eval")
+        evaluation = None if judged is None else sections.read(EvalSection, judged, "eval")
+        session = replace(session, ep_options=trust.untyped(session.ep_options))
+        check_session(session, trust.gate(str(config)))
     except RequestError as error:
         raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
+    _require_unchanged(config, value)
+    return session, evaluation
 
 
-def model_argument(word: str, on_event: OnEvent = lambda _: None) -> ModelArgument:
-    """The model behind a word: a path, or a model of the hub; an export that is not in the cache is told of."""
+def _require_unchanged(config: Path, value: Mapping[str, Any]) -> None:
+    """Raise when the config of a build is another one than the build was made with."""
+    if identity.matches(config.with_name(MANIFEST), value) is False:
+        raise RequestError(
+            f"`{config}` was changed after the build: it is not the config that {MANIFEST} was written with",
+            hint=f"build it again with `winml build -c {config} -o DIR`",
+        )
+
+
+def model_argument(word: str, on_event: OnEvent = lambda _: None, *, trust: Trust = NOTHING) -> ModelArgument:
+    """The model behind a word, and how a build folder says that it is opened, as far as a document may say that.
+
+    A word is a path or a model of the hub; an export that is not in the cache is told of.
+    """
     ref = model_ref.parse(word)
     if ref.kind == "build":
         folder = Path(ref.source)
         config = folder / CONFIG
-        section, judged = _sections(config) if config.is_file() else (SessionSection(), None)
+        section, judged = _sections(config, trust) if config.is_file() else (SessionSection(), None)
         return ModelArgument(require_model_file(folder / MODEL), section, judged)
     return ModelArgument(_file(ref, on_event), SessionSection())
+
+
+def model_path(word: str, on_event: OnEvent = lambda _: None) -> Path:
+    """The model behind a word for who only reads it: how a build folder would have it opened is not asked."""
+    ref = model_ref.parse(word)
+    return require_model_file(Path(ref.source) / MODEL) if ref.kind == "build" else _file(ref, on_event)
 
 
 def _file(ref: ModelRef, on_event: OnEvent) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import targets
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError, WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.target import Target
@@ -57,7 +57,7 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         allow_unsupported=request.allow_unsupported,
     )
     section = replace(section, fixed_dims=request.dims)
-    model, output = model_argument(request.model, on_event).path, Path(request.output).absolute()
+    model, output = model_path(request.model, on_event), Path(request.output).absolute()
     _check_output(output, model, overwrite=request.overwrite)
     args = {
         "model": str(model),

@@ -22,6 +22,7 @@ from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_f
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -58,6 +59,7 @@ class PerfRequest:
     """An earlier trace to compare the new one with."""
     monitor: bool = False
     """Sample the machine beside the timed loops."""
+    trust: Trust = NOTHING
 
     def check(self) -> None:
         """Refuse what cannot be meant."""
@@ -115,7 +117,7 @@ def _measured(
     request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
 ) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
-    model = model_argument(request.model, on_event)
+    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     resolved = targets.resolve(request.target, request.ep, request.device)
     processes.use(resolved.installed.python)
     threads = request.threads if request.threads is not None else model.section.threads

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import output_model, targets
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import RequestError
@@ -60,7 +60,7 @@ class QuantizeRequest:
 
 def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     """Quantize in a worker and return the JSON object of the contract."""
-    model, output = model_argument(request.model, on_event).path, Path(request.output).absolute()
+    model, output = model_path(request.model, on_event), Path(request.output).absolute()
     output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
     on_event({"event": "target", "target": target})

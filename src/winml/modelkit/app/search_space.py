@@ -12,6 +12,7 @@ from winml.modelkit.core.config import config_from_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.presets import Preset
@@ -138,7 +139,7 @@ def known_before(
     own_opset = facts.get("opsets", {}).get("ai.onnx")
 
     def concerns(one: Advice, config: Mapping[str, Any]) -> bool:
-        return rules.concerns(one.what, config_from_json(config), opset=own_opset)
+        return rules.concerns(one.what, config_from_json(config, OWN_REQUEST), opset=own_opset)
 
     ops = None if facts.get("compiled", True) else facts.get("ops")
     notes = [

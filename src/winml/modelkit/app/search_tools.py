@@ -20,6 +20,7 @@ from winml.modelkit.core.config import BuildConfig, config_from_json
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.statistics import median
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.ep.targets import Resolved
@@ -79,7 +80,11 @@ class _Base:
 
 
 def completed(config: Mapping[str, Any], calibration: Mapping[str, Any] | None) -> BuildConfig:
-    """A config of the space with what its knobs leave open: the data of static quantization, the order of passes."""
+    """A config of the space with what its knobs leave open: the data of static quantization, the order of passes.
+
+    It is made of the baseline, which was checked when it was read, and of knobs of this program: journals and space
+    files name knobs and levels, and hold no options of their own.
+    """
     value = {**config}
     if value.get("optimize") is not None:
         value["optimize"] = {**value["optimize"], "passes": ordered(value["optimize"].get("passes", []))}
@@ -87,7 +92,7 @@ def completed(config: Mapping[str, Any], calibration: Mapping[str, Any] | None) 
     if quantize is not None:
         data = calibration if quantize["mode"] == "static" else None
         value["quantize"] = {**quantize, "calibration": data}
-    return config_from_json(value)
+    return config_from_json(value, OWN_REQUEST)
 
 
 def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> None:

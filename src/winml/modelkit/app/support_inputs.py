@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.core.build_folder import CONFIG
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.store import digest
@@ -33,7 +33,7 @@ def inputs(request: InputsRequest) -> dict[str, Any]:
     output = Path(request.output)
     if output.exists():
         raise RequestError(f"output file exists: `{output}`", hint="name another file")
-    path = model_argument(request.model).path
+    path = model_path(request.model)
     config = path.parent / CONFIG
     output.parent.mkdir(parents=True, exist_ok=True)
     args = {

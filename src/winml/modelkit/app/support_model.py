@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import exported
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_path
 from winml.modelkit.core import model_ref
 from winml.modelkit.pipeline.artifact import named_source, read_source
 from winml.modelkit.worker.client import Worker
@@ -46,7 +46,7 @@ def read_model(word: str) -> SupportModel:
         files = located.folder.content_files(code=bool(located.folder.remote_code))
         config = json.loads((located.folder.path / model_ref.CONFIG).read_text(encoding="utf-8"))
         return SupportModel(word, True, named_source(files, main=model_ref.CONFIG).artifact.digest, config)
-    path = model_argument(word).path
+    path = model_path(word)
     with Worker(preload=("winml.modelkit.graph.source",)) as worker:
         answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
     source = read_source(path, tuple(Path(file) for file in answer["files"]))

@@ -12,7 +12,7 @@ from winml.modelkit.app.autoconfig_cluster import Away
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.app.autoconfig_sweep import SweepRequest
 from winml.modelkit.cli.cluster_options import chosen_cluster, given_words
-from winml.modelkit.cli.options import chosen_model
+from winml.modelkit.cli.options import chosen_model, trust_of
 from winml.modelkit.cli.words import duration_s, gain_pct, input_request
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.ep.options import parse_pairs
@@ -104,6 +104,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         inputs=input_request(given),
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         limits=Limits(
             budget_s=duration_s(given["budget"]),
             stop_at_pct=None if stop_at is None else gain_pct(stop_at),

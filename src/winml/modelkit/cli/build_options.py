@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.options import stacked, target_options
+from winml.modelkit.cli.options import stacked, target_options, trust_of, trust_option
 
 calibration_options = stacked(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
@@ -59,6 +59,7 @@ build_options = stacked(
     click.option("--compile/--no-compile", "compiled", default=False, help="Compile to an EP context as well."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that open the result."),
     click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked."),
+    trust_option,
 )
 
 NAMES = (
@@ -96,6 +97,7 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         export=export_request(given),
+        trust=trust_of(given),
     )
 
 

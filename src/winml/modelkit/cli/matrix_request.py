@@ -15,6 +15,7 @@ from winml.modelkit.cli.build_options import calibration_data
 from winml.modelkit.cli.cluster_options import chosen_cluster
 from winml.modelkit.cli.words import size_bytes
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.ep.trust import OPTION, read_names
 from winml.modelkit.matrix import models
 from winml.modelkit.matrix.models import Model
 
@@ -94,6 +95,7 @@ def _build_options(given: dict[str, Any]) -> BuildOptions:
     words += [] if given["samples"] is None else ["--samples", str(given["samples"])]
     words += ["--seed", str(given["seed"])] if given["seed"] else []
     words += ["--no-analyze"] if given["no_analyze"] else []
+    words += [w for name in sorted(read_names(given["trust_options"])) for w in (OPTION, name)]
     return BuildOptions(None if data is None else data.source, tuple(words), given["timeout"])
 
 

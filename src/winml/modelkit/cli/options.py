@@ -32,6 +32,13 @@ target_options = stacked(
     click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; the best provider here is used."),
 )
 
+trust_option = click.option(
+    "--trust-options",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help="Options that a build folder or config may set though they name libraries or files; each use is shown.",
+)
+
 _REVISION = "winml.revision"
 
 
@@ -75,6 +82,17 @@ output_options = stacked(
     click.option("-o", "--output", metavar="FILE", help="Also write the JSON result to a file."),
     click.option("--overwrite", is_flag=True, help="Replace an existing output file."),
 )
+
+
+def trust_of(given: dict[str, Any]) -> Any:
+    """What `--trust-options` lets documents set; every use is shown."""
+    from winml.modelkit.cli import console
+    from winml.modelkit.ep.trust import Trust, Used, read_names
+
+    def show(used: Used) -> None:
+        console.say("note", str(used))
+
+    return Trust(read_names(given["trust_options"]), on_use=show)
 
 
 def examples(*lines: str) -> str:

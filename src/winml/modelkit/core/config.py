@@ -11,7 +11,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.sections import (
     choice,
     each,
@@ -27,6 +27,7 @@ from winml.modelkit.core.sections import (
     whole,
     words,
 )
+from winml.modelkit.core.trust import OptionGate
 
 SCHEMA = "winml/build-config/1"
 
@@ -171,9 +172,17 @@ class CompileSection:
     provider_options: dict[str, str] = key(words, factory=dict)
 
 
-def compile_section_from_json(value: Any) -> CompileSection:
+def compile_section_from_json(value: Any, gate: OptionGate) -> CompileSection:
     """A compile section on its own."""
-    return sections.read(CompileSection, value, "compile")
+    section = sections.read(CompileSection, value, "compile")
+    check_compile(section, gate)
+    return section
+
+
+def check_compile(section: CompileSection, gate: OptionGate) -> None:
+    """Raise for the first option of a section that the gate refuses."""
+    for name, text_value in section.provider_options.items():
+        gate.check_option(name, text_value, "compile.provider_options")
 
 
 @dataclass(frozen=True)
@@ -219,8 +228,12 @@ class BuildConfig:
         return value
 
 
-def config_from_json(value: Any) -> BuildConfig:
-    """The config in a JSON value; an error names the first key that does not fit."""
+def config_from_json(value: Any, gate: OptionGate) -> BuildConfig:
+    """The config in a JSON value; an error names the first key that does not fit, or that the gate refuses."""
     if isinstance(value, dict) and "schema" in value:
         _schema(value["schema"], "schema")
-    return sections.read(BuildConfig, value, "")
+    config = sections.read(BuildConfig, value, "")
+    check_session(config.session, gate)
+    if config.compile is not None:
+        check_compile(config.compile, gate)
+    return config

@@ -8,6 +8,7 @@ from typing import Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.sections import key, optional, sizes, text, whole, words
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OptionGate
 
 NS_PER_MS = 1_000_000
 
@@ -28,9 +29,22 @@ class SessionSection:
         return value
 
 
-def section_from_json(value: Any) -> SessionSection:
-    """A session section as a build config holds it; an error names the first key that does not fit."""
-    return sections.read(SessionSection, value, "session")
+def section_from_json(value: Any, gate: OptionGate) -> SessionSection:
+    """A session section as a build config holds it; an error names the first key that does not fit.
+
+    The gate is asked about every setting: options can load libraries and write files.
+    """
+    section = sections.read(SessionSection, value, "session")
+    check_session(section, gate)
+    return section
+
+
+def check_session(section: SessionSection, gate: OptionGate) -> None:
+    """Raise for the first setting of a section that the gate refuses."""
+    for name, text_value in section.ep_options.items():
+        gate.check_option(name, text_value, "session.ep_options")
+    for name, text_value in section.config_entries.items():
+        gate.check_entry(name, text_value, "session.config_entries")
 
 
 @dataclass(frozen=True)

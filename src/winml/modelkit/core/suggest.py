@@ -14,6 +14,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
+def near_names(name: str, known: Iterable[str], count: int = 3) -> str | None:
+    """A hint with the few known names nearest to `name`; None when nothing is near."""
+    import difflib
+
+    folded = {k.casefold(): k for k in known}
+    close = difflib.get_close_matches(name.casefold(), sorted(folded), n=count, cutoff=0.5)
+    if not close:
+        return None
+    return f"did you mean {' or '.join(f'`{folded[c]}`' for c in close)}?"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known name and lists the rest."""
     names = sorted(known)

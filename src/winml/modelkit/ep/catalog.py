@@ -15,7 +15,11 @@ from winml.modelkit.core.target import Device
 
 System = Literal["Linux", "Windows", "Darwin"]
 PackageKind = Literal["builtin", "plugin", "bundled", "windowsml"]
-OptionType = Literal["int", "ints", "bool", "choice", "text", "path"]
+OptionType = Literal["int", "ints", "bool", "choice", "text", "path", "json"]
+Trusted = Literal["document", "command_line"]
+
+LIST = "`winml ep options` lists what every provider takes"
+"""Where a user finds the names."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +52,29 @@ class Option:
     high: int | None = None
     refused: str | None = None
     """Why a user may not set it; None when they may."""
+    trust: Trusted = "command_line"
+    """Who may set it. `document`: it chooses among computations, and names neither a library nor a file, nor makes
+    the EP write one. A type `json` is data in a document as text; a file is named on the command line only."""
+
+    def allows_in_document(self, value: str) -> bool:
+        """Whether a file that came from others may choose this value."""
+        if self.trust == "command_line" or self.refused is not None:
+            return False
+        return self.type != "json" or value.lstrip().startswith("{")
 
 
-BOOL = Option("bool")
-TEXT = Option("text")
-PATH = Option("path")
-COUNT = Option("int", low=0)
+BOOL = Option("bool", trust="document")
+COUNT = Option("int", low=0, trust="document")
+TEXT = Option("text", trust="document")
+PATH = Option("path", trust="command_line")
+NAME = Option("text", trust="command_line")
+"""Text that is part of a file's name, a key, or a list of libraries."""
+WRITES = Option("bool", trust="command_line")
+"""A switch that makes the EP write files, or leave out a check that keeps it from crashing."""
 
 
-def _choice(*choices: str) -> Option:
-    return Option("choice", choices=choices)
+def _choice(*choices: str, trust: Trusted = "document") -> Option:
+    return Option("choice", choices=choices, trust=trust)
 
 
 @dataclass(frozen=True)
@@ -124,14 +141,14 @@ def _windowsml() -> Package:
 _QNN_OPTIONS: dict[str, Option] = {
     "backend_type": _choice("htp", "gpu"),
     "backend_path": PATH,
-    "soc_model": Option("ints", low=0),
-    "htp_arch": Option("ints", choices=("0", "68", "69", "73", "75", "79", "81")),
-    "vtcm_mb": Option("ints", low=0, high=64),
+    "soc_model": Option("ints", low=0, trust="document"),
+    "htp_arch": Option("ints", choices=("0", "68", "69", "73", "75", "79", "81"), trust="document"),
+    "vtcm_mb": Option("ints", low=0, high=64, trust="document"),
     "htp_performance_mode": _choice(
         "burst", "balanced", "default", "high_performance", "high_power_saver", "low_balanced", "low_power_saver",
         "power_saver", "extreme_power_saver", "sustained_high_performance",
     ),
-    "htp_graph_finalization_optimization_mode": Option("int", low=0, high=3),
+    "htp_graph_finalization_optimization_mode": Option("int", low=0, high=3, trust="document"),
     "enable_htp_fp16_precision": BOOL,
     "enable_htp_fp16_clamp_overflow": BOOL,
     "htp_bf16_enable": BOOL,
@@ -139,21 +156,21 @@ _QNN_OPTIONS: dict[str, Option] = {
     "qnn_context_priority": _choice("low", "normal", "normal_high", "high"),
     "rpc_control_latency": COUNT,
     "device_id": COUNT,
-    "profiling_level": _choice("off", "basic", "detailed", "optrace"),
+    "profiling_level": _choice("off", "basic", "detailed", "optrace", trust="command_line"),
     "profiling_file_path": PATH,
-    "enable_framework_op_trace": BOOL,
+    "enable_framework_op_trace": WRITES,
     "framework_op_trace_dir": PATH,
-    "dump_json_qnn_graph": BOOL,
+    "dump_json_qnn_graph": WRITES,
     "json_qnn_graph_dir": PATH,
-    "dump_qnn_ir_dlc": BOOL,
+    "dump_qnn_ir_dlc": WRITES,
     "dump_qnn_ir_dlc_dir": PATH,
-    "dump_qnn_ep_input_graph": BOOL,
+    "dump_qnn_ep_input_graph": WRITES,
     "dump_qnn_ep_input_graph_dir": PATH,
     "qnn_saver_path": Option("path", refused="the saver backend does not compute; its outputs are zeros"),
     "qnn_ir_backend_path": Option("path", refused="the IR backend writes files and cannot run a model"),
-    "op_packages": TEXT,
-    "skip_backend_op_validation": BOOL,
-    "skip_qnn_version_check": BOOL,
+    "op_packages": NAME,
+    "skip_backend_op_validation": WRITES,
+    "skip_qnn_version_check": WRITES,
     "enable_htp_prepare_only": Option("bool", refused="it compiles without running; `winml compile` does that"),
     "enable_htp_prepare_and_load": BOOL,
     "enable_htp_spill_fill_buffer": BOOL,
@@ -165,13 +182,19 @@ _QNN_OPTIONS: dict[str, Option] = {
     "htp_share_resource_optimization": BOOL,
     "extended_udma": BOOL,
     "disable_file_mapped_weights": BOOL,
+    "op_affinity": Option("json", trust="document"),
+    "htp_reused_io_limit_mb": COUNT,
+    "htp_graph_splitting_num_prepare_threads": COUNT,
+    "num_graph_prepare_threads": COUNT,
+    "enable_dx12_shared_memory_allocator": BOOL,
+    "genie_log_level": Option("text", refused="winml runs no Genie models"),
 }  # fmt: skip
 
 _OPENVINO_OPTIONS: dict[str, Option] = {
     "device_type": _choice("CPU", "GPU", "GPU.0", "GPU.1", "NPU"),
     "precision": _choice("FP32", "FP16", "ACCURACY"),
-    "num_of_threads": Option("int", low=1),
-    "num_streams": Option("int", low=1),
+    "num_of_threads": Option("int", low=1, trust="document"),
+    "num_streams": Option("int", low=1, trust="document"),
     "cache_dir": PATH,
     "load_config": PATH,
     "enable_opencl_throttling": BOOL,
@@ -200,8 +223,8 @@ _TENSORRT_RTX_OPTIONS: dict[str, Option] = {
     "device_id": COUNT,
     "nv_max_workspace_size": COUNT,
     "nv_max_shared_mem_size": COUNT,
-    "nv_dump_subgraphs": BOOL,
-    "nv_detailed_build_log": BOOL,
+    "nv_dump_subgraphs": WRITES,
+    "nv_detailed_build_log": WRITES,
     "enable_cuda_graph": BOOL,
     "nv_profile_min_shapes": TEXT,
     "nv_profile_max_shapes": TEXT,
@@ -217,7 +240,7 @@ _MIGRAPHX_OPTIONS: dict[str, Option] = {
     "migraphx_bf16_enable": BOOL,
     "migraphx_fp8_enable": BOOL,
     "migraphx_int8_enable": BOOL,
-    "migraphx_int8_calibration_table_name": TEXT,
+    "migraphx_int8_calibration_table_name": NAME,
     "migraphx_exhaustive_tune": BOOL,
     "migraphx_mem_limit": COUNT,
 }
@@ -225,12 +248,12 @@ _MIGRAPHX_OPTIONS: dict[str, Option] = {
 _VITISAI_OPTIONS: dict[str, Option] = {
     "config_file": PATH,
     "cache_dir": PATH,
-    "cache_key": TEXT,
-    "target": TEXT,
+    "cache_key": NAME,
+    "target": NAME,
     "xclbin": PATH,
     "xlnx_enable_py3_round": BOOL,
     "log_level": _choice("info", "warning", "error", "fatal"),
-    "encryption_key": TEXT,
+    "encryption_key": NAME,
 }
 
 _WEBGPU_OPTIONS: dict[str, Option] = {
@@ -395,6 +418,32 @@ TABLE: tuple[EPInfo, ...] = (
         options=_CUDA_OPTIONS,
     ),
 )  # fmt: skip
+
+JSON_EXAMPLES: dict[str, str] = {"op_affinity": '{"op_type":{"GroupQueryAttention":"htp"}}'}
+"""What an option of type `json` looks like."""
+
+DOCUMENT_ENTRIES: frozenset[str] = frozenset(
+    {
+        "optimization.disable_specified_optimizers",
+        "optimization.enable_gelu_approximation",
+        "session.disable_aot_function_inlining",
+        "session.disable_double_qdq_remover",
+        "session.disable_prepacking",
+        "session.disable_quant_qdq",
+        "session.dynamic_block_base",
+        "session.enable_quant_qdq_cleanup",
+        "session.force_spinning_stop",
+        "session.inter_op.allow_spinning",
+        "session.intra_op.allow_spinning",
+        "session.qdqisint8allowed",
+        "session.set_denormal_as_zero",
+        "session.x64quantprecision",
+        "mlas.enable_gemm_fastmath_arm64_bfloat16",
+    }
+)
+"""Config entries of the runtime that a document may set. Others write files (`ep.context_file_path`,
+`session.collect_node_memory_stats_to_file`, `session.debug_layout_transformation`), read some, or change what a
+session is (`session.load_model_format`); what is not known is one of them."""
 
 AUTO_DEVICES: tuple[Device, ...] = ("npu", "gpu", "cpu")
 """Order in which `auto` looks for a real device."""

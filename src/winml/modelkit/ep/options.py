@@ -5,15 +5,17 @@ EPs ignore options they do not know and values they cannot read, and then run wi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import did_you_mean, near_names
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 
 _TRUE = {"1": "1", "true": "1", "on": "1", "yes": "1"}
+MOST_JSON_BYTES = 1 << 20
 _FALSE = {"0": "0", "false": "0", "off": "0", "no": "0"}
 
 
@@ -65,6 +67,29 @@ def _bool(name: str, value: str) -> str:
     return known[value.casefold()]
 
 
+def _json(name: str, value: str) -> str:
+    """JSON text, or the content of the file that is named; what travels on is the text."""
+    text = value
+    if not value.lstrip().startswith("{"):
+        path = Path(value)
+        try:
+            if path.stat().st_size > MOST_JSON_BYTES:
+                raise RequestError(f"`{value}` is too large for the provider option `{name}`")
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            raise RequestError(
+                f"provider option `{name}` must be a JSON object or a file that holds one: {error}",
+                hint=f"for example `--ep-options '{name}={catalog.JSON_EXAMPLES[name]}'`",
+            ) from error
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"provider option `{name}` is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RequestError(f"provider option `{name}` must be a JSON object but got `{text[:40]}`")
+    return json.dumps(found, separators=(",", ":"))
+
+
 def _check(name: str, option: catalog.Option, value: str) -> str:
     if option.refused:
         raise RequestError(f"provider option `{name}` cannot be set: {option.refused}")
@@ -76,10 +101,18 @@ def _check(name: str, option: catalog.Option, value: str) -> str:
         return _bool(name, value)
     if option.type == "choice":
         return _choice(name, option, value)
+    if option.type == "json":
+        return _json(name, value)
     if option.type == "path" and (name != "backend_path" or "/" in value or "\\" in value):
         # The worker that opens the session runs in a folder of its own; a bare library name is looked up by the EP.
         return str(Path(value).absolute())
     return value
+
+
+def _known(name: str, info: catalog.EPInfo) -> str:
+    """The nearest names, and where all of them are: forty names in an error hide what it says."""
+    near = near_names(name, info.options)
+    return f"{near + ' ' if near else ''}`winml ep options {info.name}` lists all {len(info.options)}"
 
 
 def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +123,7 @@ def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in given.items():
         option = info.options.get(name)
         if option is None:
-            hint = did_you_mean(name, info.options) if info.options else f"`{info.name}` takes no provider options"
+            hint = _known(name, info) if info.options else f"`{info.name}` takes no provider options"
             raise RequestError(f"execution provider `{info.name}` has no option `{name}`", hint=hint)
         result[name] = _check(name, option, value)
         if name in fixed and result[name].split(".")[0] != fixed[name]:

@@ -12,7 +12,7 @@ import os
 import secrets
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import onnx
@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError, EncodeError  # type: ignore[imp
 from onnx import GraphProto, ModelProto, TensorProto
 
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import byte_count, content, is_external
 
@@ -88,7 +89,7 @@ def context_names(node: NodeProto) -> Iterator[str]:
     """The binary that an EPContext node names; nothing for another node, or one that holds its data itself."""
     if node.op_type == "EPContext" and walk.attribute_value(node, "embed_mode", 1) == 0:
         name = str(walk.attribute_value(node, "ep_cache_context", ""))
-        if name and _stays_inside(name):
+        if name and stays_inside(name):
             yield name
 
 
@@ -285,7 +286,7 @@ def _external_extents(model: ModelProto, path: Path) -> list[_Extent]:
 def _extent(tensor: TensorProto, path: Path) -> _Extent:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
-    if not location or not _stays_inside(location):
+    if not location or not stays_inside(location):
         raise ModelFileError(
             f"tensor `{tensor.name}` of `{path}` has its data in `{location}`, which is not a file below the "
             "model's folder",
@@ -302,12 +303,6 @@ def _extent(tensor: TensorProto, path: Path) -> _Extent:
             hint="export the model again",
         )
     return _Extent(tensor, path.parent / location, offset, length)
-
-
-def _stays_inside(location: str) -> bool:
-    """Whether a relative path cannot leave its folder on any system."""
-    ways = (PurePosixPath(location), PureWindowsPath(location))
-    return "\0" not in location and not any(way.anchor or ".." in way.parts for way in ways)
 
 
 def _data_file_size(extent: _Extent, path: Path) -> int:

@@ -18,8 +18,10 @@ from winml.modelkit.core.errors import ModelFileError
 _MODEL_GRAPH = 7
 _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 2, 3, 4, 5, 7
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_TEXT = 1, 3, 4
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 5, 6, 11
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME = 1, 2, 8
+_MODEL_FUNCTIONS, _FUNCTION_NODE = 25, 7
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _BITS = {
@@ -189,6 +191,55 @@ def _labelled(found: list[tuple[_Raw, int | None]]) -> tuple[OutlineNode, ...]:
         label = raw.name if raw.name and uses[raw.name] == 1 else f"{raw.name or raw.op_type}_{number}"
         nodes.append(OutlineNode(label, raw.name, raw.op_type, raw.domain, raw.inputs, raw.outputs, index))
     return tuple(nodes)
+
+
+def _context_names(data: mmap.mmap, begin: int, end: int) -> Iterator[str]:
+    """The files that a node names if it is an EPContext that does not hold its data itself.
+
+    An attribute that is there twice counts twice: which one a runtime takes is its own affair.
+    """
+    op_type, names, modes = "", list[tuple[int, int]](), list[int]()
+    for number, start, stop in _fields(data, begin, end):
+        if number == _NODE_TYPE:
+            op_type = _text(data, start, stop)
+        elif number == _NODE_ATTRIBUTE:
+            found = {n: (s, e) for n, s, e in _fields(data, start, stop)}
+            name = _text(data, *found.get(_ATTRIBUTE_NAME, (0, 0)))
+            if name == "embed_mode":
+                modes.append(_varint(data, found[_ATTRIBUTE_INT][0])[0] if _ATTRIBUTE_INT in found else 0)
+            elif name == "ep_cache_context" and _ATTRIBUTE_TEXT in found:
+                names.append(found[_ATTRIBUTE_TEXT])
+    if op_type == "EPContext" and any(mode != 1 for mode in modes):
+        yield from (_text(data, *extent) for extent in names)
+
+
+def _node_extents(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Every node of a graph, those of subgraphs included."""
+    for number, start, stop in _fields(data, begin, end):
+        if number == _GRAPH_NODE:
+            yield start, stop
+            for inner in _node(data, start, stop).graphs:
+                yield from _node_extents(data, *inner)
+
+
+def _all_nodes(data: mmap.mmap) -> Iterator[tuple[int, int]]:
+    for number, start, stop in _fields(data, 0, len(data)):
+        if number == _MODEL_GRAPH:
+            yield from _node_extents(data, start, stop)
+        elif number == _MODEL_FUNCTIONS:
+            yield from ((s, e) for n, s, e in _fields(data, start, stop) if n == _FUNCTION_NODE)
+
+
+def context_file_names(path: Path) -> tuple[str, ...]:
+    """The files that EPContext nodes of a model name, as they are written there."""
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if data.find(b"EPContext") < 0:  # nearly all models, and found out at the speed of memory
+                return ()
+            found = [name for extent in _all_nodes(data) for name in _context_names(data, *extent)]
+    except (ValueError, IndexError, OSError, RecursionError) as error:
+        raise ModelFileError(f"the nodes of `{path}` cannot be read: {error}") from error
+    return tuple(dict.fromkeys(found))
 
 
 def outline(path: Path) -> Outline:

@@ -14,10 +14,9 @@ from typing import Any
 
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
-
-MANIFEST_SCHEMA = "winml/build-manifest/1"
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,29 @@ def cache_text(result: dict[str, Any]) -> str:
     )
 
 
+def _values(option: dict[str, Any]) -> str:
+    if option["choices"]:
+        return " | ".join(option["choices"])
+    ends = ["" if option[end] is None else str(option[end]) for end in ("low", "high")]
+    return str(option["type"]) + (f" {ends[0]}…{ends[1]}" if any(ends) else "")
+
+
+_SET_BY = {"document": "anyone", "command_line": "command line only", "nobody": "nobody"}
+
+
+def _options(entry: dict[str, Any]) -> str:
+    """The options of one EP."""
+    if not entry["options"]:
+        return f"{entry['ep']} takes no options"
+    rows = [(entry["ep"], "set by", "values")]
+    rows += [(o["name"], _SET_BY[o["set_by"]], o["reason"] or _values(o)) for o in entry["options"]]
+    return table(rows)
+
+
 def environments_text(result: dict[str, Any]) -> str:
-    """One line per private environment."""
+    """One line per private environment, or the options of providers."""
+    if result["action"] == "options":
+        return "\n\n".join(_options(entry) for entry in result["eps"])
     if not result["environments"]:
         return "no execution provider has an environment of its own"
     rows = [("ep", "package", "version", "size", "folder")]

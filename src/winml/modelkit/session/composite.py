@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.build_folder import PARTS
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays
@@ -49,6 +50,9 @@ class Composite:
         }
 
     def _open(self, entry: Mapping[str, str], target: Target, section: SessionSection) -> WinMLSession:
+        for name in (entry["folder"], entry["file"]):
+            if not stays_inside(name):
+                raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is not below its folder")
         return WinMLSession(self.folder / entry["folder"] / entry["file"], target=target, section=section)
 
     def __enter__(self) -> Composite:

@@ -87,8 +87,9 @@ _OPEN_RULES: tuple[_Rule, ...] = (
         r"QNN_COMMON_ERROR_MEM_ALLOC|error 1002|code: 1002",
         SessionError,
         "the NPU cannot take {path}: {text}",
-        "QNN error 1002 means an operator or type the device does not support; set `--ep-options soc_model=N` or "
-        "quantize the model",
+        "QNN calls this memory allocation (MEM_ALLOC, 1002); on this provider the cause is usually an operator or type "
+        "that the target cannot run, and seldom memory: set `--ep-options soc_model=N`, or quantize the model; `winml "
+        "analyze` names the operators",
     ),
     _Rule(
         r"Failed to get a WebGPU adapter: (?P<what>[^\n]+)",

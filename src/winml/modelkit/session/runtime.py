@@ -9,12 +9,13 @@ from typing import Any
 
 import onnxruntime
 
-from winml.modelkit.core.errors import CheckFailed, PlacementError, SessionError
+from winml.modelkit.core.errors import CheckFailed, ModelFileError, PlacementError, SessionError
+from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package
-from winml.modelkit.graph.outline import outline
+from winml.modelkit.graph.outline import context_file_names, outline
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import PlacedNode
 from winml.modelkit.session.placement import BORDER, Placement, border_nodes, left_by_setting, read_placement
@@ -64,6 +65,7 @@ class Request:
 def open_session(request: Request) -> tuple[Any, Facts]:
     """The runtime's session, never on another EP than the target's, and what is known of it."""
     info = catalog.BY_NAME[request.target.ep]
+    require_inside(request.path)
     section = replace(request.section, ep_options={**request.section.ep_options, **request.overlay.provider})
     chosen = select(
         request.target, section, request.distribution, added=request.overlay.session, verbose=request.asking
@@ -93,6 +95,16 @@ def _placement(subgraphs: Any, info: EPInfo, path: Path, provider_options: Mappi
     if provider_options.get(info.border_option) == "0" and not whole.compiled:
         return found
     return replace(found, by_setting=left_by_setting(subgraphs, border_nodes(whole)))
+
+
+def require_inside(model: Path) -> None:
+    """Raise when a compiled part of a model names a file outside its folder; not every EP looks at that itself."""
+    for name in context_file_names(model):
+        if not stays_inside(name):
+            raise ModelFileError(
+                f"a compiled part of `{model}` names the file `{name}`, which is not below the model's folder",
+                hint="put the file beside the model and name it there",
+            )
 
 
 def _nodes(subgraphs: Any) -> tuple[PlacedNode, ...]:

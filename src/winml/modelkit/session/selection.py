@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import onnxruntime
@@ -30,6 +32,8 @@ class Selection:
     provider_options: dict[str, str]
     added_options: dict[str, str]
     """Those among the provider options that nobody asked for by name."""
+    files: tempfile.TemporaryDirectory[str] | None = None
+    """Files that the EP reads while the session is made, removed with this value."""
 
 
 def select(
@@ -51,14 +55,32 @@ def select(
     if isinstance(found, Rejected):
         raise unavailable(info, found)
     prepared = session_options(section, added, verbose=verbose)
+    passed, files = _as_files(info, provider_options)
     providers: list[Any] | None = None
     if info.name == "cpu":
         providers = ["CPUExecutionProvider"]
     elif found.package.kind == "bundled":
-        providers = [_bundled(info, provider_options), "CPUExecutionProvider"]
+        providers = [_bundled(info, passed), "CPUExecutionProvider"]
     else:
-        prepared.add_provider_for_devices([_device(info, target)], provider_options)
-    return Selection(prepared, providers, found.package, provider_options, unasked)
+        prepared.add_provider_for_devices([_device(info, target)], passed)
+    return Selection(prepared, providers, found.package, provider_options, unasked, files)
+
+
+def _as_files(
+    info: EPInfo, provider_options: dict[str, str]
+) -> tuple[dict[str, str], tempfile.TemporaryDirectory[str] | None]:
+    """The options as the EP takes them: what it reads from a file is text everywhere else."""
+    texts = {
+        name: value
+        for name, value in provider_options.items()
+        if name in info.options and info.options[name].type == "json"
+    }
+    if not texts:
+        return provider_options, None
+    folder = tempfile.TemporaryDirectory(prefix="winml-options-")
+    for name, value in texts.items():
+        (Path(folder.name) / f"{name}.json").write_text(value, encoding="utf-8")
+    return {**provider_options, **{name: str(Path(folder.name) / f"{name}.json") for name in texts}}, folder
 
 
 def _bundled(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[str, str]]:

@@ -15,6 +15,8 @@ from winml.modelkit.cli.options import (
     model_options,
     output_options,
     target_options,
+    trust_of,
+    trust_option,
 )
 from winml.modelkit.core.errors import ModelkitError
 
@@ -35,6 +37,7 @@ from winml.modelkit.core.errors import ModelkitError
 @click.option("--all", "all_targets", is_flag=True, help="Every execution provider on each of its devices.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension (NPUs: default 1).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@trust_option
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per step (by model size)."
@@ -76,6 +79,7 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         all_targets=given["all_targets"],
         dims=dimensions(given["dims"]),
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         fusions=not given["no_fusions"],
         timeout_s=given["timeout"],
     )

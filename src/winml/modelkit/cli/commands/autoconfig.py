@@ -8,7 +8,15 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.cluster_options import cluster_options
-from winml.modelkit.cli.options import HELP, examples, input_options, json_option, model_options, stacked
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    input_options,
+    json_option,
+    model_options,
+    stacked,
+    trust_option,
+)
 
 _SHARE = click.FloatRange(0, 1)
 
@@ -84,6 +92,7 @@ search_options = stacked(
 @search_options
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the baseline (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@trust_option
 @input_options
 @click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the search.")

@@ -8,7 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import NAMES, build_options, config_request, export_options
-from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples, json_option, model_options, trust_of
 
 
 @click.command(
@@ -93,6 +93,7 @@ def _request(context: click.Context, model: str | None, sample: bool, given: dic
         prove_timeout_s=given["prove_timeout"],
         fallback_precision=given["fallback_precision"],
         trust_remote_code=given["trust_remote_code"],
+        trust=trust_of(given),
     )
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, input_options, json_option, output_options, target_options
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    input_options,
+    json_option,
+    output_options,
+    target_options,
+    trust_of,
+    trust_option,
+)
 
 
 @click.command(
@@ -40,6 +49,7 @@ from winml.modelkit.cli.options import HELP, examples, input_options, json_optio
     "--threads", type=click.IntRange(min=1), help="Threads inside an operator (default: the runtime's choice)."
 )
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@trust_option
 @input_options
 @click.option("--no-calibration", is_flag=True, help="Do not use A/A rounds; needs more rounds per candidate.")
 @click.option("--recalibrate", is_flag=True, help="Measure the A/A rounds anew.")
@@ -98,6 +108,7 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
         device=given["device"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         inputs=input_request(given),
         force=given["force"],
         allow_different=given["allow_different"],

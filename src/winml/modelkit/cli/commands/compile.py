@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option, target_options
+from winml.modelkit.cli.options import HELP, examples, json_option, target_options, trust_of, trust_option
 
 
 @click.command(
@@ -33,6 +33,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, target_optio
 @click.option(
     "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; wins over --config."
 )
+@trust_option
 @click.option("--qnn-sdk-root", metavar="DIR", help="Folder of the QAIRT SDK (default: $QNN_SDK_ROOT).")
 @click.option("--no-validate", is_flag=True, help="Do not run the result against its source.")
 @click.option("--no-cache", is_flag=True, help="Compile again although the cache has the result.")
@@ -80,7 +81,9 @@ def _request(given: dict[str, Any]) -> Any:
         config={} if given["config"] is None else read_config(given["config"]),
         compiler=given["compiler"],
         embed=given["embed"] or None,
+        config_source=given["config"] or "",
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         qnn_sdk_root=given["qnn_sdk_root"],
         validate=not given["no_validate"],
         reuse=not given["no_cache"],

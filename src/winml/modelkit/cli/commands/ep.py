@@ -14,7 +14,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     "ep",
     help="Execution providers that bring an onnxruntime of their own: each lives in a private environment in the cache "
     "and is used like any other.",
-    epilog=examples("winml ep install openvino", "winml ep list", "winml ep remove openvino"),
+    epilog=examples("winml ep install openvino", "winml ep list", "winml ep options qnn", "winml ep remove openvino"),
     context_settings=HELP,
 )
 def command() -> None:
@@ -52,6 +52,21 @@ def listing(as_json: bool) -> None:
     from winml.modelkit.app import environments
 
     _show(environments.listing(), as_json)
+
+
+@command.command(
+    "options",
+    help="List the options that `--ep-options` takes, of one execution provider or of all. An option that names a "
+    "library or a file, or makes the provider write one, counts on the command line only.",
+    epilog=examples("winml ep options qnn", "winml ep options --json"),
+    context_settings=HELP,
+)
+@click.argument("ep", required=False)
+@json_option
+def options(ep: str | None, as_json: bool) -> None:
+    from winml.modelkit.app import ep_options
+
+    _show(ep_options.options(ep), as_json)
 
 
 @command.command("remove", help="Delete the private environment of an execution provider.", context_settings=HELP)

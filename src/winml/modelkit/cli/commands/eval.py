@@ -15,6 +15,8 @@ from winml.modelkit.cli.options import (
     model_options,
     output_options,
     target_options,
+    trust_of,
+    trust_option,
 )
 
 _AT_LEAST_1 = click.IntRange(min=1)
@@ -75,6 +77,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 )
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@trust_option
 @click.option(
     "--save-outputs",
     metavar="FILE.npz",
@@ -135,6 +138,7 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         output=given["output_name"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         strict_ep=given["strict_ep"],
         save_outputs=given["save_outputs"],
         timeout_s=given["timeout"],

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option
+from winml.modelkit.cli.options import HELP, examples, json_option, trust_of, trust_option
 
 knowledge_option = click.option(
     "--knowledge",
@@ -106,13 +106,14 @@ def judge(
 )
 @click.argument("finding")
 @knowledge_option
+@trust_option
 @json_option
-def replay(finding: str, knowledge: str | None, as_json: bool) -> None:
+def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.app import kb
     from winml.modelkit.cli.progress import CompareProgress
 
     with CompareProgress() as progress:
-        result = kb.replay(knowledge, finding, progress.on_event)
+        result = kb.replay(knowledge, finding, progress.on_event, trust=trust_of(given))
     _show(result, as_json)
     if not as_json:
         console.say("next", f"winml kb show {finding}")

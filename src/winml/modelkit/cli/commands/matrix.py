@@ -9,7 +9,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
 from winml.modelkit.cli.cluster_options import cluster_options
-from winml.modelkit.cli.options import HELP, examples, json_option, stacked
+from winml.modelkit.cli.options import HELP, examples, json_option, stacked, trust_option
 
 
 @click.group(
@@ -45,6 +45,7 @@ plan_options = stacked(
     click.option("--compile/--no-compile", "compiled", default=False, help="Compile where the provider can."),
     calibration_options,
     click.option("--no-analyze", is_flag=True, help="Do not ask targets which operators they take."),
+    trust_option,
     click.option(
         "--timeout", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True, metavar="S",
         help="Seconds that the build of a cell may take.",

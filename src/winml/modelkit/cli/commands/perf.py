@@ -17,6 +17,8 @@ from winml.modelkit.cli.options import (
     model_options,
     output_options,
     target_options,
+    trust_of,
+    trust_option,
 )
 
 _AT_LEAST_1 = click.IntRange(min=1)
@@ -47,6 +49,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @input_options
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@trust_option
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
 @click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU beside the timed runs.")
@@ -153,6 +156,7 @@ def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
         ),
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
+        trust=trust_of(given),
         inputs=input_request(given),
         strict_ep=given["strict_ep"],
         memory=given["memory"],

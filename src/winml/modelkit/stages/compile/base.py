@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep.catalog import EPInfo
 
 Share = Literal["alone", "share", "last"]
@@ -56,7 +57,7 @@ def job_from_json(args: dict[str, Any]) -> CompileJob:
         model=Path(args["model"]),
         output=Path(args["output"]),
         target=Target(**args["target"]),
-        section=compile_section_from_json(args["section"]),
+        section=compile_section_from_json(args["section"], OWN_REQUEST),
         share=args.get("share", "alone"),
         distribution=args.get("distribution"),
         tools=Tools(None if sdk_root is None else Path(sdk_root)),
