@@ -276,3 +276,18 @@ def encoder(*, layers: int = 2, width: int = 64, heads: int = 4, tokens: int = 1
         net.weights,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def grouped_attention(*, heads: int = 4, kv_heads: int = 2, width: int = 16, tokens: int = 8) -> onnx.ModelProto:
+    """One step of attention with fewer heads for keys than for queries, as decoders of language models have it."""
+    past, new = f"float[1,{kv_heads},{tokens},{width}]", f"float[1,1,{kv_heads * width}]"
+    model = text_model(
+        f"gqa (float[1,1,{heads * width}] q, {new} k, {new} v, {past} past_k, {past} past_v) "
+        f"=> (float[1,1,{heads * width}] y, {past} present_k, {past} present_v) "
+        f"<int32[1] seen = {{{tokens - 1}}}, int32 total = {{{tokens}}}> {{ "
+        "y, present_k, present_v = com.microsoft.GroupQueryAttention"
+        f"<num_heads = {heads}, kv_num_heads = {kv_heads}> (q, k, v, past_k, past_v, seen, total) }}",
+        extra=', "com.microsoft" : 1',
+    )
+    model.graph.node[0].name = "attention"
+    return model

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.models import model_argument, model_path
+from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.ep.trust import NOTHING
+from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA, identity_of
 
 
 def build(tmp_path: Path, session: Any) -> str:
@@ -19,10 +23,10 @@ def build(tmp_path: Path, session: Any) -> str:
 
 
 def test_a_build_folder_brings_its_session_section(tmp_path: Path) -> None:
-    found = model_argument(build(tmp_path, {"threads": 2, "config_entries": {"a": "b"}}))
+    found = model_argument(build(tmp_path, {"threads": 2, "config_entries": {"session.disable_prepacking": "1"}}))
     assert found.path == tmp_path / "model.onnx"
     assert found.section.threads == 2
-    assert found.section.config_entries == {"a": "b"}
+    assert found.section.config_entries == {"session.disable_prepacking": "1"}
 
 
 def test_a_folder_without_a_config_has_the_default_section(tmp_path: Path) -> None:
@@ -60,3 +64,70 @@ def test_a_config_that_is_no_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "build_config.json").write_text("{")
     with pytest.raises(RequestError, match="not a build config"):
         model_argument(str(tmp_path))
+
+
+def test_options_of_libraries_and_files_are_refused_in_a_build_folder(tmp_path: Path) -> None:
+    word = build(tmp_path, {"ep_options": {"backend_path": "/tmp/evil.so"}})
+    with pytest.raises(RequestError, match=r"build_config.json`: `session.ep_options.backend_path` may be set on the"):
+        model_argument(word)
+    assert model_path(word) == tmp_path / "model.onnx"
+
+
+def test_a_typed_option_takes_the_place_of_the_one_in_the_folder(tmp_path: Path) -> None:
+    word = build(tmp_path, {"ep_options": {"backend_path": "/tmp/evil.so", "soc_model": "60"}})
+    found = model_argument(word, trust=NOTHING.typing(["backend_path"]))
+    assert found.section.ep_options == {"soc_model": "60"}
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """A build folder as a build leaves it, with the sections that count for what it is known by."""
+    model = build(tmp_path, {})
+    config = {
+        "schema": "winml/build-config/1",
+        "model": "/somewhere/model.onnx",
+        "target": "cpu",
+        "quantize": {"mode": "static", "calibration": {"source": "/data.npz", "digest": "sha256:1"}},
+        "session": {"threads": 2},
+    }
+    manifest = {
+        "schema": MANIFEST_SCHEMA,
+        "identity": identity_of(config, "sha256:0"),
+        "source": {"digest": "sha256:0"},
+    }
+    (tmp_path / "build_config.json").write_text(json.dumps(config))
+    (tmp_path / "build_manifest.json").write_text(json.dumps(manifest))
+    return Path(model)
+
+
+def change(folder: Path, **sections: Any) -> None:
+    path = folder / "build_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **sections}))
+
+
+def test_a_build_folder_is_used_as_it_was_built(built: Path) -> None:
+    assert model_argument(str(built)).section.threads == 2
+    change(built, model="/elsewhere/model.onnx")
+    assert model_argument(str(built)).section.threads == 2, "where the model lies is not what a build depends on"
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"session": {"threads": 3}},
+        {"session": {"ep_options": {"soc_model": "60"}}},
+        {"target": "qnn/npu"},
+        {"quantize": 1},
+    ],
+)
+def test_a_config_that_was_changed_after_the_build_is_noticed(built: Path, sections: dict[str, Any]) -> None:
+    change(built, **sections)
+    with pytest.raises(RequestError, match="was changed after the build"):
+        model_argument(str(built))
+
+
+def test_every_section_of_a_config_is_in_the_identity_of_its_build() -> None:
+    config = {field.name: None for field in dataclasses.fields(BuildConfig)}
+    plain = identity_of(config, "sha256:0")
+    for name in config:
+        assert name == "model" or identity_of({**config, name: {"calibration": None}}, "sha256:0") != plain

@@ -322,3 +322,15 @@ def test_an_unreadable_model_is_a_matter_of_the_machine(zoo: Path, tmp_path: Pat
     path = model_zoo.saved(model_zoo.relu(), tmp_path / "m.onnx")
     path.chmod(0)
     failed(winml("perf", "-m", path), 3)
+
+
+def test_ep_options_lists_names_values_and_who_may_set_them() -> None:
+    value = valid(winml("ep", "options", "qnn", "--json").stdout)
+    rows = {row["name"]: row for row in value["eps"][0]["options"]}
+    assert rows["backend_path"]["set_by"] == "command_line"
+    assert rows["soc_model"]["set_by"] == "document"
+    assert rows["op_affinity"]["type"] == "json"
+    assert "session.intra_op.allow_spinning" in value["config_entries"]
+    text = winml("ep", "options").stdout
+    assert "backend_path" in text
+    assert "htp_performance_mode" in text

@@ -391,3 +391,21 @@ def test_any_names_and_values_are_completed_or_a_wrong_request(target: Target, g
         return
     assert set(options) == set(given) | set(added)
     assert not set(given) & set(added)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("{bad", "is not JSON"),
+        ("nowhere.json", "must be a JSON object or a file that holds one"),
+        ("\0", "must be a JSON object or a file that holds one"),
+        ("{" * 100_000, "is not JSON"),
+    ],
+)
+def test_an_option_of_json_is_an_object_or_a_file_of_one(value: str, message: str) -> None:
+    assert message in refusal(NPU, {"op_affinity": value}).message
+
+
+def test_json_in_a_file_must_be_an_object_too(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text("[]")
+    assert "must be a JSON object but got `[]`" in refusal(NPU, {"op_affinity": str(tmp_path / "list.json")}).message

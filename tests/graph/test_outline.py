@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import model_zoo
 from winml.modelkit.core.errors import ModelFileError
-from winml.modelkit.graph.outline import outline
+from winml.modelkit.graph.outline import context_file_names, outline
 
 
 @pytest.mark.parametrize("name", ["relu", "conv", "fused", "split", "encoder", "embedding"])
@@ -61,3 +61,33 @@ def test_sizes_of_weights_are_read_without_their_content(zoo: Path) -> None:
     assert found.weight_bytes == sum(len(t.raw_data) for t in model.graph.initializer)
     constant = model_zoo.text_model("g () => (float[2,1] y) { y = Constant <value = float[2,1] {1, 2}> () }")
     assert dict(outline(model_zoo.saved(constant, zoo / "constant.onnx")).shapes) == {"y": (2, 1)}
+
+
+def _context(*names: str, embed_mode: int = 0) -> onnx.ModelProto:
+    """A model with one EPContext node that names files."""
+    node = onnx.helper.make_node("EPContext", ["x"], ["y"], domain="com.microsoft", embed_mode=embed_mode)
+    node.attribute.extend(onnx.helper.make_attribute("ep_cache_context", name) for name in names)
+    values = [onnx.helper.make_tensor_value_info(name, 1, [1]) for name in "xy"]
+    return onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:]))
+
+
+def test_names_the_files_of_compiled_parts(tmp_path: Path, zoo: Path) -> None:
+    assert context_file_names(zoo / "conv.onnx") == ()
+    (tmp_path / "m.onnx").write_bytes(_context("a.bin", "../b.bin").SerializeToString())
+    assert context_file_names(tmp_path / "m.onnx") == ("a.bin", "../b.bin")
+
+
+def test_data_inside_the_model_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(_context("\x00binary", embed_mode=1).SerializeToString())
+    assert context_file_names(tmp_path / "m.onnx") == ()
+
+
+def test_compiled_parts_in_subgraphs_and_functions_are_found(tmp_path: Path) -> None:
+    inner = _context("sub.bin")
+    node = onnx.helper.make_node("If", ["x"], ["y"], then_branch=inner.graph, else_branch=inner.graph)
+    values = [onnx.helper.make_tensor_value_info(name, 1, [1]) for name in "xy"]
+    opset = [onnx.helper.make_opsetid("", 20)]
+    function = onnx.helper.make_function("d", "f", ["x"], ["y"], list(_context("function.bin").graph.node), opset)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:]), functions=[function])
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert set(context_file_names(tmp_path / "m.onnx")) == {"sub.bin", "function.bin"}

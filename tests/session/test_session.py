@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,8 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.ep import options
+from winml.modelkit.session.composite import Composite
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")
@@ -163,3 +166,44 @@ def test_options_the_ep_would_ignore_are_refused(conv_w8a8: Path, option: str) -
 def test_a_device_the_ep_does_not_have_here_is_unavailable(conv_w8a8: Path) -> None:
     with pytest.raises(EPUnavailableError, match="no gpu here"):
         WinMLSession(conv_w8a8, target=Target("qnn", "gpu"))
+
+
+@pytest.mark.parametrize("name", ["../secret.bin", "/etc/passwd", "a/../../b.bin", "C:\\secret.bin", "..\\b.bin"])
+def test_a_compiled_part_that_names_a_file_outside_its_folder_is_refused(tmp_path: Path, name: str) -> None:
+    node = onnx.helper.make_node("EPContext", ["x"], ["y"], domain="com.microsoft", embed_mode=0, ep_cache_context=name)
+    values = [onnx.helper.make_tensor_value_info(value, 1, [1]) for value in "xy"]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:]))
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelFileError, match="which is not below the model's folder"):
+        WinMLSession(tmp_path / "m.onnx", target=CPU, lazy=False)
+
+
+@pytest.mark.parametrize("entry", [{"folder": "../other", "file": "model.onnx"}, {"folder": "a", "file": "/m.onnx"}])
+def test_parts_of_a_composite_model_lie_below_its_folder(tmp_path: Path, entry: dict[str, str]) -> None:
+    (tmp_path / "parts.json").write_text(json.dumps({"schema": "winml/parts/1", "parts": {"decode": entry}}))
+    with pytest.raises(ModelFileError, match="which is not below its folder"):
+        Composite(tmp_path, target=CPU)
+
+
+AFFINITY = '{"op_type":{"GroupQueryAttention":"htp"}}'
+
+
+@pytest.mark.qnn
+@pytest.mark.parametrize("form", ["text", "file"])
+def test_op_affinity_places_attention_on_the_npu(tmp_path: Path, form: str) -> None:
+    """The EP keeps GroupQueryAttention off the NPU unless it is told otherwise."""
+    path = model_zoo.saved(model_zoo.grouped_attention(), tmp_path / "gqa.onnx")
+    (tmp_path / "affinity.json").write_text(AFFINITY)
+    value = AFFINITY if form == "text" else str(tmp_path / "affinity.json")
+    given = options.checked(NPU, {"op_affinity": value})
+    assert given == {"op_affinity": AFFINITY}
+    with WinMLSession(path, target=NPU, section=SessionSection(ep_options=given)) as session:
+        assert session.placement.nodes == {"QNNExecutionProvider": 1}
+        assert session.provider_options["op_affinity"] == AFFINITY
+
+
+@pytest.mark.qnn
+def test_without_op_affinity_attention_stays_on_the_cpu(tmp_path: Path) -> None:
+    path = model_zoo.saved(model_zoo.grouped_attention(), tmp_path / "gqa.onnx")
+    with WinMLSession(path, target=NPU, asking=True) as session:
+        assert session.placement.nodes == {"CPUExecutionProvider": 1}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.verdict import Verdict, gain_pct
+from winml.modelkit.ep.trust import needed_again
 from winml.modelkit.search import pareto, race, strategy
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Trial
@@ -168,7 +169,8 @@ def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
     """The command that follows."""
     if not strategy.is_finished(study.state, study.plan):
         return prepared.request.again or "the same command with `--resume`"
-    return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}"
+    again = needed_again(prepared.request.ep_options, prepared.request.trust)
+    return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}{again}"
 
 
 def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

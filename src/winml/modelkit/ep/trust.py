@@ -84,6 +84,18 @@ class DocumentGate:
         self.trust.on_use(Used(self.source, name, value))
 
 
+def needed_again(ep_options: Mapping[str, str], trust: Trust) -> str:
+    """The option by which a command takes what it made with these options and this trust; empty when it needs none."""
+    refused = {
+        name
+        for name, value in ep_options.items()
+        for info in catalog.TABLE
+        if name in info.options and not info.options[name].allows_in_document(value)
+    }
+    names = sorted(refused | trust.names)
+    return f" {OPTION} {','.join(names)}" if names else ""
+
+
 def near_entries(name: str) -> list[str]:
     """Config entries that a document may set, those of the same family first."""
     family = name.partition(".")[0]

@@ -44,4 +44,6 @@ def compile_to_file(
         compiler.compile_to_file(str(output))
     except Exception as error:
         raise failures.compiling(error, path) from error
+    finally:
+        chosen.release()
     return chosen

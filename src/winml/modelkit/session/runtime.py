@@ -77,6 +77,8 @@ def open_session(request: Request) -> tuple[Any, Facts]:
         )
     except Exception as error:
         raise failures.opening(error, request.path) from error
+    finally:
+        chosen.release()
     _check_providers(session, request.target, info)
     _check_arrival(session, info, request.overlay)
     subgraphs = session.get_provider_graph_assignment_info()

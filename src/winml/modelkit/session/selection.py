@@ -33,7 +33,12 @@ class Selection:
     added_options: dict[str, str]
     """Those among the provider options that nobody asked for by name."""
     files: tempfile.TemporaryDirectory[str] | None = None
-    """Files that the EP reads while the session is made, removed with this value."""
+    """Files that the EP reads while a session is made."""
+
+    def release(self) -> None:
+        """Remove what was only needed to make the session."""
+        if self.files is not None:
+            self.files.cleanup()
 
 
 def select(

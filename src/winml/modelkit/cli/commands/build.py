@@ -55,6 +55,8 @@ def command(
 ) -> None:
     from winml.modelkit.app.build_parts import build_model
     from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.ep.trust import needed_again
     from winml.modelkit.render.build import built_text, next_command
 
     request = _request(context, model, sample, given)
@@ -68,7 +70,8 @@ def command(
         for line in result[f"{kind}s"]:
             console.say(kind, line)
     if not as_json:
-        console.say("next", next_command(result, console.quoted(result["folder"])))
+        again = needed_again(parse_pairs(given["ep_options"]), request.trust)
+        console.say("next", next_command(result, console.quoted(result["folder"])) + again)
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:
