@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.app.matrix_cells import Builder, BuildOptions, build_words
-from winml.modelkit.app.matrix_folder import MatrixFolder
-from winml.modelkit.core.errors import DiskFull
+from winml.modelkit.app.matrix_folder import MatrixFolder, manifest_of
+from winml.modelkit.core.errors import DiskFull, RunFailedError
 from winml.modelkit.dispatch.base import Result
 from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import COMBOS, plan
@@ -75,3 +75,11 @@ def test_work_of_processes_that_are_gone_goes_with_them(builder: Builder) -> Non
         (builder.cache.root / f"{Cache.work_prefix(pid)}x").mkdir(parents=True)
     builder.accept(GPU, Result("v", "timeout", None, "", "", 1.0, pids=(7,)))
     assert [path.name for path in builder.cache.root.glob(".*")] == [f"{Cache.work_prefix(8)}x"]
+
+
+@pytest.mark.parametrize("names", [{"folder": ["../../x"], "objects": {}}, {"folder": [], "objects": {"/etc/x": "d"}}])
+def test_a_manifest_names_files_of_its_own_folder(tmp_path: Path, names: dict[str, object]) -> None:
+    """A node of a cluster may send any manifest back, and files it names are replaced by links."""
+    (tmp_path / "build_manifest.json").write_text(json.dumps(names))
+    with pytest.raises(RunFailedError, match="which is not below its folder"):
+        manifest_of(tmp_path)

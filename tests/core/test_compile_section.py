@@ -9,16 +9,17 @@ import pytest
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.trust import OWN_REQUEST
 
 
 def test_a_section_survives_its_json() -> None:
     section = CompileSection("ort_jit", True, {"soc_model": "60"})
-    assert compile_section_from_json(sections.plain(section)) == section
-    assert compile_section_from_json({}) == CompileSection()
+    assert compile_section_from_json(sections.plain(section), OWN_REQUEST) == section
+    assert compile_section_from_json({}, OWN_REQUEST) == CompileSection()
 
 
 def test_the_older_name_of_a_compiler_is_understood() -> None:
-    assert compile_section_from_json({"compiler": "ort_session"}).compiler == "ort_jit"
+    assert compile_section_from_json({"compiler": "ort_session"}, OWN_REQUEST).compiler == "ort_jit"
 
 
 @pytest.mark.parametrize(
@@ -34,10 +35,10 @@ def test_the_older_name_of_a_compiler_is_understood() -> None:
 )
 def test_what_does_not_fit_is_named(value: Any, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        compile_section_from_json(value)
+        compile_section_from_json(value, OWN_REQUEST)
 
 
 def test_a_misspelt_key_gets_the_nearest_one() -> None:
     with pytest.raises(RequestError) as caught:
-        compile_section_from_json({"provider_option": {}})
+        compile_section_from_json({"provider_option": {}}, OWN_REQUEST)
     assert "`provider_options`" in (caught.value.hint or "")

@@ -17,6 +17,7 @@ from winml.modelkit.core.config import (
 )
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.trust import OWN_REQUEST
 
 FULL = BuildConfig(
     schema=SCHEMA,
@@ -38,11 +39,11 @@ FULL = BuildConfig(
 
 
 def test_a_config_comes_back_from_its_file() -> None:
-    assert config_from_json(json.loads(json.dumps(FULL.to_json()))) == FULL
+    assert config_from_json(json.loads(json.dumps(FULL.to_json())), OWN_REQUEST) == FULL
 
 
 def test_a_section_that_is_null_is_a_stage_that_is_skipped() -> None:
-    config = config_from_json({"schema": SCHEMA, "optimize": None, "quantize": None, "compile": None})
+    config = config_from_json({"schema": SCHEMA, "optimize": None, "quantize": None, "compile": None}, OWN_REQUEST)
     assert (config.optimize, config.quantize, config.compile) == (None, None, None)
 
 
@@ -65,12 +66,12 @@ def test_a_section_that_is_null_is_a_stage_that_is_skipped() -> None:
 )
 def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError) as caught:
-        config_from_json({"schema": SCHEMA, **change})
+        config_from_json({"schema": SCHEMA, **change}, OWN_REQUEST)
     assert message in caught.value.message
 
 
 def test_a_config_of_another_version_says_so_before_its_keys_are_looked_at() -> None:
     with pytest.raises(RequestError) as caught:
-        config_from_json({"schema": "winml/build-config/9", "unheard_of": 1})
+        config_from_json({"schema": "winml/build-config/9", "unheard_of": 1}, OWN_REQUEST)
     assert "winml/build-config/9" in caught.value.message
     assert "winml config" in (caught.value.hint or "")

@@ -8,6 +8,7 @@ import pytest
 from winml.modelkit.core.config import SCHEMA, config_from_json
 from winml.modelkit.core.finding import Selection
 from winml.modelkit.core.knob import Knob, Level
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search import insight
@@ -39,7 +40,7 @@ SPACE = Space(
 
 
 def concerns(advice: Advice, config: Any) -> bool:
-    return rules.concerns(advice.what, config_from_json(config))
+    return rules.concerns(advice.what, config_from_json(config, OWN_REQUEST))
 
 
 def advice(kind: str, word: str, what: Selection, **more: Any) -> Advice:

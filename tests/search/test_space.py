@@ -8,6 +8,7 @@ from winml.modelkit.core.config import SCHEMA, config_from_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.search.space import Space, restricted
 from winml.modelkit.session import knobs as session_knobs
@@ -104,7 +105,7 @@ def test_every_level_of_every_knob_writes_keys_that_a_build_config_has(target: T
     for option in space.options():
         choice = space.alone(option)
         assert option in choice, f"{option} never has an effect on {target}"
-        config_from_json(space.config(choice))
+        config_from_json(space.config(choice), OWN_REQUEST)
 
 
 def test_no_two_knobs_have_one_name() -> None:
