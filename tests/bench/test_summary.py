@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from winml.modelkit.bench.summary import distribution_ms, latency, sessions, throughput
+from winml.modelkit.bench.summary import arm_times, distribution_ms, latency, sessions, throughput
 from winml.modelkit.core.measurement import Arm, Measurement, Round, SessionSection
 from winml.modelkit.core.statistics import log_t_interval
 from winml.modelkit.core.target import Target
@@ -138,3 +139,23 @@ def test_throughput_counts_samples_where_the_batch_is_known() -> None:
         "batch": 8,
         "samples_per_s": pytest.approx(800),
     }
+
+
+def test_arms_have_a_median_and_an_interval_each_on_the_clock_that_decides() -> None:
+    base = measured([4, 5, 6], [6, 6, 6], [7, 7, 9])
+    candidate = [replace(r, arm=1, wall_ns=tuple(v // 2 for v in r.wall_ns)) for r in base.rounds]
+    both = replace(base, rounds=(*base.rounds, *candidate))
+    times = arm_times(both, "wall")
+    low, high = log_t_interval([5, 6, 7])
+    assert times["base_ms"] == {
+        "median": 6, "interval": {"low": low, "high": high, "level": 0.95}, "interval_reason": None, "rounds": 3,
+    }  # fmt: skip
+    assert times["candidate_ms"]["median"] == 3
+    assert arm_times(both, "cpu")["base_ms"]["median"] == 12
+
+
+def test_few_rounds_have_a_median_and_the_reason_why_no_interval() -> None:
+    times = arm_times(measured([4, 5, 6]), "wall")
+    assert (times["base_ms"]["median"], times["base_ms"]["interval"]) == (5, None)
+    assert "at least 3" in times["base_ms"]["interval_reason"]
+    assert times["candidate_ms"]["median"] is None

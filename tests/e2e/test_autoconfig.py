@@ -89,6 +89,10 @@ def test_the_sample_ends_with_a_confirmed_champion(sample_search: tuple[Searches
     assert champion["status"] == "KEEP_CONFIRMED"
     assert champion["choice"]["quantize.scheme"] == "int8"
     assert 1 < champion["speedup_interval"][0] <= champion["speedup"] <= champion["speedup_interval"][1]
+    times = champion["times"]
+    assert times["candidate_ms"]["interval"]["low"] <= times["candidate_ms"]["median"] < times["base_ms"]["median"]
+    assert times == champion["confirmation"]["times"]
+    assert all(t["times"] is not None for t in value["trials"] if t["outcome"] in ("baseline", "measured"))
     assert champion["accuracy"]["kind"] == "task"
     assert champion["accuracy"]["drop"] < 0.01
     assert value["finished"]

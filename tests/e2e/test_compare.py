@@ -92,7 +92,14 @@ def test_a_faster_candidate_is_kept_and_every_sample_is_stored(folder: Path, tmp
     assert {r["arm"] for r in rounds} == {0, 1}
     section = candidate["measurement"]["arms"][0]["session"]
     assert section["config_entries"]["session.intra_op.allow_spinning"] == "0"
+    times = candidate["times"]
+    assert times["metric"] == "cpu"
+    assert times["candidate_ms"]["interval"]["low"] <= times["candidate_ms"]["median"] < times["base_ms"]["median"]
+    assert candidate["speedup"] == pytest.approx(1 / (1 - candidate["verdict"]["gain_pct"] / 100))
+    low, high = candidate["speedup_interval"]
+    assert 1 < low <= candidate["speedup"] <= high
     judged = winml(folder, "--from", str(out), "--json")
+    assert first(judged)["times"] == times
     again = first(judged)["verdict"]
     assert {k: again[k] for k in ("verdict", "gain_pct", "rounds")} == {
         k: candidate["verdict"][k] for k in ("verdict", "gain_pct", "rounds")
@@ -141,6 +148,9 @@ def test_a_far_slower_candidate_is_discarded_by_the_probe(folder: Path) -> None:
     assert found["verdict"]["verdict"] == "DISCARD"
     assert "times slower in a probe" in found["verdict"]["reason"]
     assert found["measurement"] is None
+    assert found["times"]["candidate_ms"]["median"] > 3 * found["times"]["base_ms"]["median"]
+    assert found["times"]["candidate_ms"]["interval_reason"] == "a probe of 3 runs"
+    assert found["speedup"] < 1 / 3
     assert found["verdict"]["seconds"] < 15
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.bench.summary import spread_ms
 from winml.modelkit.core.errors import RunFailedError
-from winml.modelkit.core.verdict import Verdict, gain_pct
+from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import needed_again
 from winml.modelkit.search import pareto, race, strategy
 from winml.modelkit.search.study import Study
@@ -55,8 +56,30 @@ def _confirmation(trial: Trial, study: Study) -> dict[str, Any] | None:
     for done in study.state.confirmations:
         if done.trial == trial.id:
             word = "KEEP_CONFIRMED" if done.confirmed else "MARGINAL_UNCONFIRMED"
-            return {"word": word, "verdict": dict(done.verdict), "measurement": done.measured.get("measurement")}
+            return {
+                "word": word,
+                "verdict": dict(done.verdict),
+                "measurement": done.measured.get("measurement"),
+                "times": done.measured.get("times"),
+            }
     return None
+
+
+def _times(trial: Trial, study: Study) -> dict[str, Any] | None:
+    """Milliseconds of the baseline and of a trial in the rounds that decided; of fresh ones where there are some."""
+    confirmed = _confirmation(trial, study)
+    if confirmed is not None and confirmed["times"] is not None:
+        return dict(confirmed["times"])
+    series = [trial.series] if trial.series is not None else []
+    if trial.outcome == "baseline":
+        series = [t.series for t in study.state.trials if t.series is not None]
+    metric = next((s.metric for s in series if s.medians_ms), None)
+    if metric is None:
+        return None
+    pairs = [pair for s in series for pair in s.medians_ms.get(metric, ())]
+    own = [] if trial.outcome == "baseline" else [pair[1] for pair in pairs]
+    base = spread_ms([pair[0] for pair in pairs])
+    return {"metric": metric, "base_ms": base, "candidate_ms": spread_ms(own) if own else base}
 
 
 def _trial(trial: Trial, study: Study) -> dict[str, Any]:
@@ -73,6 +96,7 @@ def _trial(trial: Trial, study: Study) -> dict[str, Any]:
         "same_as": trial.same_as,
         "verdict": None if verdict is None else verdict.to_json(),
         "confirmation": _confirmation(trial, study),
+        "times": _times(trial, study),
         "rounds": 0 if trial.series is None else len(trial.series.deciding),
         "accuracy": facts.get("accuracy"),
         "placement": facts.get("placement"),
@@ -84,11 +108,6 @@ def _trial(trial: Trial, study: Study) -> dict[str, Any]:
     }
 
 
-def _factor(gain: float) -> float:
-    """How many times less there is when this much is saved, in percent."""
-    return 1 / (1 - gain / 100)
-
-
 def _champion(study: Study, objective: str) -> dict[str, Any]:
     """The champion with what it gains on fresh rounds and how sure that is; a speed-up only where time was measured."""
     best = strategy.champion(study.state)
@@ -96,16 +115,16 @@ def _champion(study: Study, objective: str) -> dict[str, Any]:
     confirmed = entry["confirmation"]
     gain = 0.0 if confirmed is None else confirmed["verdict"]["gain_pct"]
     interval = None if confirmed is None else confirmed["verdict"]["interval_pct"]
-    factors = None if interval is None else [_factor(bound) for bound in interval]
+    factors = None if interval is None else [speedup(bound) for bound in interval]
     timed = objective == "latency"
     return {
         **entry,
         "status": "BASELINE_IS_BEST" if confirmed is None else "KEEP_CONFIRMED",
         "gain_pct": gain,
         "gain_interval_pct": interval,
-        "speedup": _factor(gain) if timed else None,
+        "speedup": speedup(gain) if timed else None,
         "speedup_interval": factors if timed else None,
-        "factor": _factor(gain),
+        "factor": speedup(gain),
     }
 
 

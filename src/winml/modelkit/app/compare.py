@@ -200,6 +200,7 @@ class Comparison:
         return {**self._result(done), "unfinished_rounds": [r.to_json() for r in self._progress.rounds]}
 
     def _result(self, done: list[dict[str, Any]]) -> dict[str, Any]:
+        done = [compare_result.with_speed(entry) for entry in done]
         return {
             "base": {**_describe(self._base), "placement": self._base_probe["placement"]},
             "candidates": done,
@@ -214,7 +215,7 @@ class Comparison:
         described: dict[str, Any] = {
             **_describe(candidate),
             **dict.fromkeys(
-                ("parity", "placement", "environment", "gate", "measurement", "calibration", "confirmation")
+                ("parity", "placement", "environment", "gate", "measurement", "calibration", "confirmation", "times")
             ),
             "tests": max(1, len(self._candidates)),
             "conditions": None,
@@ -231,6 +232,8 @@ class Comparison:
         described |= {k: probe[k] for k in ("parity", "placement", "environment") if k in probe}
         described["warnings"] = _fallbacks(candidate.spec, probe)
         if early is not None:
+            if early.gain_pct is not None:
+                described["times"] = compare_result.probe_times(self._base_probe, probe, early.metric or "wall")
             verdict = replace(early, seconds=probed_s).to_json()
             return {**described, "verdict": verdict, "gate": compare_result.gate_of_probe(limit, verdict)}
         compared, calibration, warnings = self._measure(candidate.spec, probe)
@@ -258,10 +261,11 @@ class Comparison:
             reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures all the same"
             return Verdict("FAILED", reason), probe
         mode = bench.choose_mode(self._base.spec, spec)
-        factor = bench.far_slower(base, probe, bench.choose_metric(self._base.spec, spec, mode, (base, probe)))
+        metric = bench.choose_metric(self._base.spec, spec, mode, (base, probe))
+        factor = bench.far_slower(base, probe, metric)
         if factor is not None and not self._request.force:
             reason = f"{factor:.1f} times slower in a probe of 3 runs"
-            return Verdict("DISCARD", reason, gain_pct=100 * (1 - factor)), probe
+            return Verdict("DISCARD", reason, gain_pct=100 * (1 - factor), metric=metric), probe
         return None, probe
 
     def _check_signature(self, base: dict[str, Any], probe: dict[str, Any], spec: ArmSpec) -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.bench import stored
 from winml.modelkit.bench.stored import KEPT
+from winml.modelkit.bench.summary import arm_times
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, PartlyDone, RunFailedError
+from winml.modelkit.core.measurement import NS_PER_MS
+from winml.modelkit.core.statistics import median
+from winml.modelkit.core.verdict import Clock, speedup
 
 SCHEMA = "winml/compare/1"
 
@@ -15,6 +20,32 @@ def ranking(candidates: list[dict[str, Any]]) -> list[str]:
     known = [c for c in candidates if c["verdict"]["gain_pct"] is not None]
     ranked = sorted(known, key=lambda c: (c["verdict"]["verdict"] not in KEPT, -c["verdict"]["gain_pct"]))
     return [c["label"] for c in ranked]
+
+
+def probe_times(base: dict[str, Any], probe: dict[str, Any], metric: Clock) -> dict[str, Any]:
+    """Times of two arms that were only probed."""
+    reason = f"a probe of {len(probe[f'{metric}_ns'])} runs"
+    sides = [
+        {"median": median(side[f"{metric}_ns"]) / NS_PER_MS, "interval": None, "interval_reason": reason, "rounds": 0}
+        for side in (base, probe)
+    ]
+    return {"metric": metric, "base_ms": sides[0], "candidate_ms": sides[1]}
+
+
+def with_speed(candidate: dict[str, Any]) -> dict[str, Any]:
+    """A candidate with milliseconds per arm, of the rounds whose gain is reported, and how many times as fast it is."""
+    verdict, taken = candidate["verdict"], (candidate["confirmation"] or candidate)["measurement"]
+    times = candidate.get("times")
+    if taken is not None:
+        measured = stored.measurement(taken)
+        times = arm_times(measured, measured.protocol["metric"])
+    gain, interval = verdict["gain_pct"], verdict["interval_pct"]
+    return {
+        **candidate,
+        "times": times,
+        "speedup": None if gain is None else speedup(gain),
+        "speedup_interval": None if interval is None else [speedup(bound) for bound in interval],
+    }
 
 
 def gate_of_probe(limit_pct: float | None, verdict: dict[str, Any]) -> str | None:

@@ -49,7 +49,7 @@ def rejudge(path: Path, *, fail_if_slower_pct: float | None = None) -> dict[str,
     if fail_if_slower_pct is not None:
         result["fail_if_slower_pct"] = fail_if_slower_pct
     try:
-        judged = [_candidate(result, c) for c in result["candidates"]]
+        judged = [compare_result.with_speed(_candidate(result, c)) for c in result["candidates"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"`{path}` is damaged: {type(error).__name__}: {error}") from error
     kept = {k: v for k, v in result.items() if k not in ("error", "unfinished_rounds", "log")}

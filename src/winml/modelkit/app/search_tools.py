@@ -16,6 +16,7 @@ from winml.modelkit.app.targets import Planned
 from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench.compare import ArmSpec, Plan, Progress
 from winml.modelkit.bench.protocols import CompareProtocol
+from winml.modelkit.bench.summary import arm_medians_ms, arm_times
 from winml.modelkit.core.config import BuildConfig, config_from_json
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.measurement import Arm, Measurement
@@ -329,7 +330,8 @@ class Workbench:
                 on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
             )
         self._keep(f"{_short(built)}-confirmation", compared.measurement.to_json())
-        return compared.verdict, {"measurement": f"{_short(built)}-confirmation"}
+        times = arm_times(compared.measurement, plan.metric)
+        return compared.verdict, {"measurement": f"{_short(built)}-confirmation", "times": times}
 
     def _counted_again(self, built: Built) -> float:
         """Counted anew in another process."""
@@ -363,4 +365,7 @@ def pieces(placement: Mapping[str, Any]) -> int:
 def _series(taken: Measurement, plan: Plan, progress: Progress) -> Series:
     values: dict[str, tuple[float, ...]] = {clock: tuple(bench.values_of(taken, clock)) for clock in CLOCKS}
     reasons = [bench.disturbance(plan, conditions) for conditions in progress.conditions]
-    return Series(plan.metric, values, next((r for r in reasons if r is not None), None))
+    medians: dict[str, tuple[tuple[float, float], ...]] = {
+        clock: tuple(zip(*arm_medians_ms(taken, clock), strict=False)) for clock in CLOCKS
+    }
+    return Series(plan.metric, values, next((r for r in reasons if r is not None), None), medians)

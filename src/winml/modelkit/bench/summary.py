@@ -6,6 +6,7 @@ from typing import Any
 
 from winml.modelkit.core.measurement import NS_PER_MS, Measurement, Round
 from winml.modelkit.core.statistics import log_t_interval, mean, median, percentile, std
+from winml.modelkit.core.verdict import Clock
 
 MIN_SESSIONS = 3
 
@@ -35,6 +36,30 @@ def distribution_ms(samples_ns: list[int], medians_ms: list[float]) -> dict[str,
         "interval": interval,
         "interval_reason": reason,
     }
+
+
+def spread_ms(medians_ms: list[float]) -> dict[str, Any]:
+    """The median of round medians, and a t interval on their log where there are enough."""
+    interval, reason = _interval(medians_ms)
+    middle = median(medians_ms) if medians_ms else None
+    return {"median": middle, "interval": interval, "interval_reason": reason, "rounds": len(medians_ms)}
+
+
+def arm_medians_ms(measurement: Measurement, clock: Clock) -> tuple[list[float], list[float]]:
+    """Round medians of the base and of the candidate."""
+    rounds = [r for r in measurement.rounds if r.wall_ns]
+    base, candidate = (_medians_ms(tuple(r for r in rounds if r.arm == arm), f"{clock}_ns") for arm in (0, 1))
+    return base, candidate
+
+
+def arm_times(measurement: Measurement, clock: Clock) -> dict[str, Any]:
+    """What a run of each of two arms took, in ms on one clock.
+
+    The interval of an arm holds what all rounds of it have in common with the machine; how the arms differ is told by
+    the gain, whose rounds share their hours.
+    """
+    base, candidate = arm_medians_ms(measurement, clock)
+    return {"metric": clock, "base_ms": spread_ms(base), "candidate_ms": spread_ms(candidate)}
 
 
 def _medians_ms(rounds: tuple[Round, ...], clock: str) -> list[float]:

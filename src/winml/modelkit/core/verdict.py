@@ -15,6 +15,14 @@ def gain_pct(log_ratio: float) -> float:
     return 100.0 * (1.0 - math.exp(-log_ratio))
 
 
+def speedup(gain: float) -> float:
+    """How many times as fast something is that saves this much of the time, in percent.
+
+    A bound of two rounds may be so far off that nothing of the time is left in a float.
+    """
+    return 1.0 / max(1.0 - gain / 100.0, 1e-12)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """An outcome with its evidence in numbers; None where nothing was measured."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.core.verdict import speedup
 from winml.modelkit.render.table import table
+from winml.modelkit.render.times import faster, milliseconds
 from winml.modelkit.render.units import size
 
 _BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
@@ -47,11 +49,19 @@ def bytes_of(trial: dict[str, Any]) -> str:
     return "" if trial["artifact"] is None else size(trial["artifact"]["bytes"])
 
 
+def times_of(trial: dict[str, Any]) -> tuple[str, str]:
+    """Milliseconds of a trial, and how many times as fast as the baseline it is; empty where times are not known."""
+    times, verdict = trial.get("times"), shown(trial)
+    gain = None if verdict is None or times is None else verdict["gain_pct"]
+    return milliseconds(times and times["candidate_ms"]), "" if gain is None else faster(speedup(gain))
+
+
 def _row(trial: dict[str, Any], front: list[str]) -> tuple[str, ...]:
     verdict = shown(trial)
     return (
         trial["id"] + ("*" if trial["id"] in front else ""),
         trial["label"],
+        *times_of(trial),
         percent(None if verdict is None else verdict["gain_pct"]),
         interval(verdict),
         word(trial),
@@ -71,14 +81,17 @@ def champion_text(result: dict[str, Any]) -> str:
     drop = best["accuracy"]["drop"]
     known = f"{best['accuracy']['metric']} {best['accuracy']['value']:.4f}"
     lost = "" if drop is None else f", dropped by {drop:.4f}"
-    gained = f"{best['factor']:.2f}x {what}{between} · {known}{lost} · {bytes_of(best)}"
+    times = best.get("times")
+    sides = () if times is None else (milliseconds(times[side]) for side in ("candidate_ms", "base_ms"))
+    took = "" if times is None else " instead of ".join(sides) + " ms · "
+    gained = f"{best['factor']:.2f}x {what}{between} · {took}{known}{lost} · {bytes_of(best)}"
     return f"champion {best['id']}  {best['label']}\n  {gained}"
 
 
 def autoconfig_text(result: dict[str, Any]) -> str:
     """The champion, then every trial, then what was left out."""
     order = sorted(result["trials"], key=lambda t: -_gain(t))
-    head = ("trial", "config", "saved", "95 %", "verdict", "accuracy", "size", "why")
+    head = ("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "accuracy", "size", "why")
     skipped = [note for note in result["insight"] if note["kind"] in ("skip", "blocked")]
     targets = ", ".join(f"{t['target']}{' (simulated)' if t['simulated'] else ''}" for t in result["targets"])
     lines = [

@@ -6,6 +6,7 @@ from typing import Any
 
 from winml.modelkit.core.statistics import std
 from winml.modelkit.render.table import table
+from winml.modelkit.render.times import faster, milliseconds
 
 
 def _pct(value: float | None) -> str:
@@ -23,8 +24,12 @@ def _row(candidate: dict[str, Any]) -> tuple[str, ...]:
     verdict = candidate["verdict"]
     confirmed = candidate["confirmation"] is not None and verdict["verdict"] in ("KEEP", "MARGINAL_KEEP")
     word = verdict["verdict"] + (" confirmed" if confirmed else "")
+    times = candidate.get("times") or {}
     return (
         candidate["label"],
+        milliseconds(times.get("candidate_ms")),
+        milliseconds(times.get("base_ms")),
+        faster(candidate.get("speedup")),
         _pct(verdict["gain_pct"]),
         _interval(verdict),
         word,
@@ -55,7 +60,10 @@ def compare_text(result: dict[str, Any]) -> str:
     """A ranked table, then how it was measured."""
     ranked = {label: i for i, label in enumerate(result["ranking"])}
     candidates = sorted(result["candidates"], key=lambda c: ranked.get(c["label"], len(ranked)))
-    rows = [("candidate", "time saved", "95 %", "verdict", "rounds", "took", "why"), *map(_row, candidates)]
+    rows = [
+        ("candidate", "ms", "base ms", "speed", "time saved", "95 %", "verdict", "rounds", "took", "why"),
+        *map(_row, candidates),
+    ]
     base = result["base"]
     metrics = {c["verdict"]["metric"] for c in candidates if c["verdict"]["metric"]}
     words = {"cpu": "CPU time", "wall": "wall time"}

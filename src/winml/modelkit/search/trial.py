@@ -26,6 +26,8 @@ class Series:
     values: Mapping[str, tuple[float, ...]]
     disturbed: str | None = None
     """Why these rounds decide nothing."""
+    medians_ms: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    """Per clock and round: the median of the baseline and of the trial, where times were measured."""
 
     @property
     def deciding(self) -> tuple[float, ...]:
@@ -34,15 +36,24 @@ class Series:
     def joined(self, more: Series) -> Series:
         """With more rounds of the same trial."""
         values = {clock: (*taken, *more.values[clock]) for clock, taken in self.values.items()}
-        return replace(self, values=values, disturbed=more.disturbed or self.disturbed)
+        clocks = {*self.medians_ms, *more.medians_ms}
+        medians = {c: (*self.medians_ms.get(c, ()), *more.medians_ms.get(c, ())) for c in clocks}
+        return replace(self, values=values, disturbed=more.disturbed or self.disturbed, medians_ms=medians)
 
     def to_json(self) -> dict[str, Any]:
         values = {clock: list(taken) for clock, taken in self.values.items()}
-        return {"metric": self.metric, "values": values, "disturbed": self.disturbed}
+        medians = {clock: [list(pair) for pair in taken] for clock, taken in self.medians_ms.items()}
+        return {"metric": self.metric, "values": values, "disturbed": self.disturbed, "medians_ms": medians}
 
 
 def series_from_json(value: Mapping[str, Any]) -> Series:
-    return Series(value["metric"], {c: tuple(taken) for c, taken in value["values"].items()}, value["disturbed"])
+    medians = value.get("medians_ms", {})  # a journal of an earlier version has none
+    return Series(
+        value["metric"],
+        {c: tuple(taken) for c, taken in value["values"].items()},
+        value["disturbed"],
+        {c: tuple((pair[0], pair[1]) for pair in taken) for c, taken in medians.items()},
+    )
 
 
 def exact(value: float) -> Series:

@@ -1,0 +1,29 @@
+"""Times and speeds of arms in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def milliseconds(spread: dict[str, Any] | None) -> str:
+    """A median with its interval: `1.93 (1.90 … 1.97)`."""
+    if not spread or spread["median"] is None:
+        return ""
+    interval = spread["interval"]
+    between = "" if interval is None else f" ({_short(interval['low'])} … {_short(interval['high'])})"
+    return f"{_short(spread['median'])}{between}"
+
+
+def _short(ms: float) -> str:
+    """Three digits that count."""
+    return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}".rstrip(".")
+
+
+def faster(speedup: float | None) -> str:
+    """How many times as fast: `1.93x faster`."""
+    if speedup is None:
+        return ""
+    factor = max(speedup, 1 / speedup)
+    if f"{factor:.2f}" == "1.00":
+        return "as fast"
+    return f"{factor:.2f}x {'faster' if speedup > 1 else 'slower'}"
