@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +19,20 @@ import fake_sdk
 import feed_zoo
 import hf_zoo
 import model_zoo
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give Ctrl-C its meaning back for us and what tests start, where whoever started us has set it to be ignored.
+
+    nohup, background jobs and many CI systems do so, and a process hands it on to those that it starts.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
 def _reason(item: pytest.Item) -> str | None:

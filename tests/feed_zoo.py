@@ -23,7 +23,24 @@ def quiet(_: dict[str, Any]) -> None:
     """Hears events and does nothing."""
 
 
-def _unpacked(*packages: str) -> Path | None:
+def _downloaded(packages: tuple[str, ...], folder: Path) -> bool:
+    """Whether packages could be fetched into a folder, by any user and on a machine that has no lists of them yet."""
+    download = ["apt-get", "download", *packages]
+    if subprocess.run(download, cwd=folder, capture_output=True, timeout=600).returncode == 0:
+        return True
+    # Lists of our own, since those of the machine need root.
+    for name in ("state/lists/partial", "cache/archives/partial"):
+        (folder / "apt" / name).mkdir(parents=True)
+    own = {"Dir::State": "state", "Dir::Cache": "cache"}
+    options = [f"-o{key}={folder / 'apt' / name}" for key, name in own.items()]
+    options += ["-oDir::State::status=/var/lib/dpkg/status", "-oAPT::Sandbox::User="]
+    return all(
+        subprocess.run([*words, *options], cwd=folder, capture_output=True, timeout=600).returncode == 0
+        for words in (["apt-get", "update"], download)
+    )
+
+
+def unpacked(*packages: str) -> Path | None:
     """A folder with Debian packages unpacked into it, fetched once per machine; None when that does not work here."""
     folder = TOOLS / packages[0]
     if folder.is_dir():
@@ -32,8 +49,7 @@ def _unpacked(*packages: str) -> Path | None:
         return None
     TOOLS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=TOOLS) as name:
-        done = subprocess.run(["apt-get", "download", *packages], cwd=name, capture_output=True)
-        if done.returncode != 0:
+        if not _downloaded(packages, Path(name)):
             return None
         for path in Path(name).glob("*.deb"):
             subprocess.run(["dpkg", "-x", path, Path(name) / "root"], check=True, capture_output=True)
@@ -50,8 +66,9 @@ def docker_registry() -> Path | None:
     found = shutil.which("docker-registry")
     if found:
         return Path(found)
-    folder = _unpacked("docker-registry")
-    return None if folder is None else folder / "usr/bin/docker-registry"
+    folder = unpacked("docker-registry")
+    program = None if folder is None else folder / "usr/bin/docker-registry"
+    return program if program is not None and _runs(program, dict(os.environ)) else None
 
 
 @functools.cache
@@ -60,11 +77,17 @@ def skopeo() -> tuple[Path, dict[str, str]] | None:
     found = shutil.which("skopeo")
     if found:
         return Path(found), dict(os.environ)
-    folder = _unpacked("skopeo", "libgpgme11", "libassuan0", "libgpg-error0")
+    folder = unpacked("skopeo", "libgpgme11", "libassuan0", "libgpg-error0")
     if folder is None:
         return None
     libraries = {str(path.parent) for path in folder.rglob("*.so*")}
-    return folder / "usr/bin/skopeo", {**os.environ, "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+    env = {**os.environ, "LD_LIBRARY_PATH": ":".join(sorted(libraries))}
+    return (folder / "usr/bin/skopeo", env) if _runs(folder / "usr/bin/skopeo", env) else None
+
+
+def _runs(program: Path, env: dict[str, str]) -> bool:
+    """Whether a program starts here: one that was unpacked may lack a library."""
+    return subprocess.run([program, "--version"], env=env, capture_output=True, timeout=60).returncode == 0
 
 
 class RegistryServer:

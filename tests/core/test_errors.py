@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from winml.modelkit.core import errors
-from winml.modelkit.core.errors import BY_CODE, EXIT_BUG, ModelkitError, from_json
+from winml.modelkit.core.errors import (
+    BY_CODE,
+    EXIT_BUG,
+    DiskFull,
+    ModelkitError,
+    UnavailableError,
+    from_json,
+    of_system,
+)
 
 LINE = re.compile(r"^ {4}(?P<branch>[│├└─ ]*)(?P<name>[A-Z]\w+) +(?P<exit>\d+)", re.MULTILINE)
 
@@ -99,3 +110,45 @@ def test_details_belong_to_one_error_alone() -> None:
     first.details["measurement"] = {}
     assert known == {"log": ["line"]}
     assert second.details == {}
+
+
+def refusal(number: int, filename: str | None = None) -> OSError:
+    return OSError(number, os.strerror(number), filename)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refusal(errno.ENOSPC), refusal(errno.EDQUOT), refusal(errno.EFBIG),
+        OSError("1024 requested and 0 written"),  # numpy, to a full disk
+    ],
+)  # fmt: skip
+def test_a_full_disk_is_one_error_for_the_whole_program(error: OSError) -> None:
+    for found in (of_system(error, "cache/x"), of_system(error, Path("cache/x"), writing=True)):
+        assert type(found) is DiskFull
+        assert found.message == "disk full while writing `cache/x`"
+        assert found.hint is not None
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENODEV])
+def test_what_a_machine_refuses_is_fine_elsewhere(number: int) -> None:
+    for writing in (False, True):
+        found = of_system(refusal(number, "a/b"), writing=writing)
+        assert type(found) is UnavailableError
+        assert "`a/b`" in found.message
+        assert os.strerror(number) in found.message
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL])
+def test_a_path_that_cannot_be_made_is_told_apart_from_one_that_is_missing(number: int) -> None:
+    made = of_system(refusal(number, "/proc/foo"), "/proc/foo/out", writing=True)
+    assert type(made) is UnavailableError
+    assert made.message == f"cannot write `/proc/foo/out`: {os.strerror(number)}"
+    assert of_system(refusal(number, "/proc/foo")) is None
+    assert of_system(refusal(number, "/elsewhere/source"), "/proc/foo/out", writing=True) is None
+
+
+def test_other_refusals_stay_bugs() -> None:
+    assert of_system(refusal(errno.EBADF)) is None
+    assert of_system(refusal(errno.ECONNREFUSED)) is None
+    assert of_system(OSError("no number at all")) is None

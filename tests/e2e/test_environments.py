@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from test_commands import QUICK, failed, valid
+
+import feed_zoo
 
 pytestmark = [pytest.mark.package_index, pytest.mark.xdist_group("environments"), pytest.mark.timeout(900)]
 
@@ -135,21 +137,40 @@ def test_an_environment_without_its_manifest_is_none_and_remove_deletes_it(tmp_p
     assert not folder.exists()
 
 
-def _swiftshader() -> None:
-    """Chromium brings a Vulkan driver that needs no GPU; installed with apt where that is possible."""
-    if not SWIFTSHADER.exists() and sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium-common", "libvulkan1"]):
-            subprocess.run(["apt-get", "-qq", *command], capture_output=True, timeout=600)
-    if not SWIFTSHADER.exists():
-        pytest.skip("needs Chromium's SwiftShader (apt-get install chromium-common libvulkan1)")
+def _has_library(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def _swiftshader() -> dict[str, str]:
+    """The environment for a Vulkan driver that needs no GPU: Chromium's, and the loader that finds it.
+
+    Each piece is the one of the machine, or is unpacked from its package: neither needs root nor changes the machine.
+    """
+    driver, libraries = SWIFTSHADER, os.environ.get("LD_LIBRARY_PATH", "")
+    if sys.platform == "linux" and not driver.exists():
+        chromium = feed_zoo.unpacked("chromium-common")
+        driver = driver if chromium is None else chromium / SWIFTSHADER.relative_to("/")
+    if sys.platform == "linux" and not _has_library("libvulkan.so.1"):
+        loader = feed_zoo.unpacked("libvulkan1")
+        found = [] if loader is None else sorted(loader.rglob("libvulkan.so.1"))
+        if not found:
+            pytest.skip("needs the Vulkan loader (apt-get install libvulkan1)")
+        libraries = os.pathsep.join(filter(None, (str(found[0].parent), libraries)))
+    if not driver.exists():
+        pytest.skip("needs Chromium's SwiftShader (apt-get install chromium-common)")
+    return {"VK_ICD_FILENAMES": str(driver), "LD_LIBRARY_PATH": libraries}
 
 
 def test_webgpu_computes_on_swiftshader(zoo: Path) -> None:
-    _swiftshader()
+    vulkan = _swiftshader()
     installed("webgpu")
     words = ("perf", "-m", zoo / "conv.onnx", "--target", "webgpu/gpu", *QUICK, "--json")
-    value = valid(winml(*words, VK_ICD_FILENAMES=str(SWIFTSHADER)).stdout)
+    value = valid(winml(*words, **vulkan).stdout)
     assert value["target"] == "webgpu/gpu"
     assert value["placement"]["nodes"]["WebGpuExecutionProvider"] > 0
     assert not value["placement"]["fallback"]
-    assert "WebGPU finds no GPU" in failed(winml(*words, VK_ICD_FILENAMES="/nowhere"), 3)
+    assert "WebGPU finds no GPU" in failed(winml(*words, **vulkan | {"VK_ICD_FILENAMES": "/nowhere"}), 3)

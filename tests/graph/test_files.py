@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 
-from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.errors import DiskFull, ModelFileError, ModelkitError, RequestError, UnavailableError
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
@@ -544,7 +544,7 @@ def test_a_full_disk_is_unavailable_and_leaves_no_half_files(
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     perceptron.graph.initializer[0].raw_data = bytes(36 * 36 * 4)
     monkeypatch.setattr(os, "fsync", fail_at(call, OSError(errno.ENOSPC, "No space left on device"), os.fsync))
-    with pytest.raises(UnavailableError, match="no space left"):
+    with pytest.raises(DiskFull, match="disk full while writing"):
         files.save(perceptron, tmp_path / "m.onnx", external_data="always", overwrite=overwrite)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 

@@ -29,7 +29,7 @@ from winml.modelkit.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, librari
 from winml.modelkit.stages.compile.stage import Settings
 from winml.modelkit.stages.export import resolve as export
 from winml.modelkit.stages.quantize import advice
-from winml.modelkit.store import digest
+from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
@@ -208,7 +208,7 @@ def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache)
     if request.output is None:
         name = f"{_stem(made)}-{identity.removeprefix(digest.PREFIX)[:16]}"
         folder = cache.builds / name
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder.parent)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)

@@ -105,7 +105,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
     info = catalog.find(ep)
     package = _bundled(info, this_host())
     root = environments_root()
-    root.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(root)
     final = root / info.name
     lock = FileLock(root / f".{info.name}.lock")
     try:

@@ -22,7 +22,7 @@ from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.stages.export.folder import ModelFolder, Weights
 from winml.modelkit.stages.export.resolve import ExportOptions, resolve
-from winml.modelkit.store import digest
+from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
@@ -141,7 +141,7 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
     if (folder / MANIFEST).is_file():
         os.utime(folder / MANIFEST)  # a collection takes what was not used for longest
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(folder.parent)
     objects = {**run.artifact.files, **processor, MODEL: run.artifact.files[run.artifact.main]}
     with folders.writing(folder) as staged:
         how = folders.link_files(cache.objects, objects, staged)

@@ -41,6 +41,7 @@ from winml.modelkit.matrix.resume import Decision, There, decide
 from winml.modelkit.matrix.state import Build, CellState, Upload, record, replayed
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.table import COMPILE
+from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.journal import Journal
 
@@ -160,7 +161,7 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
         # Asked before anything is written: a run that cannot begin leaves nothing behind.
         notes, there = _asked(request, feed, cells, replayed(records))
         remote = _remote(request, feed, folder.path, opened)
-        folder.path.mkdir(exist_ok=True)
+        atomic.make_folder(folder.path)
         journal = opened.enter_context(Journal(folder.journal))
         if journal.replay.records != records:
             raise UnavailableError(f"another process has just written to `{folder.journal}`", hint="run it again")

@@ -99,7 +99,7 @@ class MatrixFolder:
 
     def staged(self, cell: Cell) -> Path:
         """Where a job builds a cell: a name that no process of an earlier run can know."""
-        self._building.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(self._building)
         return atomic.temporary_name(self._building) / cell.label
 
     def place(self, staged: Path, cell: Cell) -> Path:

@@ -21,7 +21,7 @@ from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_syste
 from winml.modelkit.core.location import JOB_VARIABLE, cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
-from winml.modelkit.store import digest
+from winml.modelkit.store import atomic, digest
 
 UNUSED_S = 7 * 24 * 3600.0
 """So long a node keeps an input that no job asks for."""
@@ -34,7 +34,7 @@ def fetched(staging: Staging, word: Word) -> str:
     from filelock import FileLock
 
     folder = cache_root() / "inputs"
-    folder.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(folder)
     own = folder / digest.checked(word["input"]).removeprefix(digest.PREFIX)
     with FileLock(f"{own}.lock"):
         staging.get(word["input"], own)

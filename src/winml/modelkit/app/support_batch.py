@@ -23,7 +23,7 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
         return produce(request, on_event)
     check_words(request)
     output = new_folder(request.output)
-    output.mkdir()
+    atomic.make_folder(output)
     rows = []
     for model in models:
         rows.append(_row(replace(request, model=model), output, on_event))

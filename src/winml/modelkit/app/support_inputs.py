@@ -9,7 +9,7 @@ from typing import Any
 from winml.modelkit.app.models import model_path
 from winml.modelkit.core.build_folder import CONFIG
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.store import digest
+from winml.modelkit.store import atomic, digest
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/support/1"
@@ -35,7 +35,7 @@ def inputs(request: InputsRequest) -> dict[str, Any]:
         raise RequestError(f"output file exists: `{output}`", hint="name another file")
     path = model_path(request.model)
     config = path.parent / CONFIG
-    output.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(output.parent)
     args = {
         "model": str(path.absolute()),
         "config": str(config.absolute()) if config.is_file() else None,

@@ -87,7 +87,7 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     output = new_folder(request.output)
     model = read_model(request.model)
     staged = atomic.temporary_name(output.parent)
-    staged.mkdir()
+    atomic.make_folder(staged)
     try:
         made, silence = _Production(request, model, staged, on_event).contribution()
         staged.replace(output)

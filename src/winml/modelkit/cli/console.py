@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import sys
@@ -29,13 +31,42 @@ def use_colour(stream: TextIO) -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
+    """Write a line; when nobody reads any more the command goes on without a word, and its files are written."""
+    try:
+        _encode(stream, text)
+        stream.flush()
+    except OSError as error:
+        _give_up(stream)
+        if not _has_no_reader(error):
+            raise
+
+
+def _encode(stream: TextIO, text: str) -> None:
     try:
         stream.write(text + "\n")
     except UnicodeEncodeError:
         # A console with a small character set still gets the sentence.
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-    stream.flush()
+
+
+def _has_no_reader(error: OSError) -> bool:
+    """Whether the other end of a pipe is closed; Windows calls that an invalid argument, too."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+
+
+def nobody_reads() -> int:
+    """Give stdout up after a help text that nobody reads; the exit code."""
+    _give_up(sys.stdout)
+    return 0
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let this and everything after it go nowhere, also what the interpreter flushes at its end."""
+    with contextlib.suppress(OSError, ValueError):  # a stream of a test has no file
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, stream.fileno())
+        os.close(nothing)
 
 
 def data(text: str) -> None:
@@ -74,7 +105,8 @@ def error_json(command: str, error: ModelkitError) -> dict[str, Any]:
 def show_error(command: str, error: ModelkitError, *, as_json: bool) -> int:
     """Tell the user and return the exit code."""
     if as_json:
-        data_json(error_json(command, error))
+        with contextlib.suppress(OSError):  # the error may be that stdout cannot be written
+            data_json(error_json(command, error))
     say("error", error.message)
     if error.exit_code == 1:
         _details(error)

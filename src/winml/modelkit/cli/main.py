@@ -70,6 +70,25 @@ def _program() -> str:
     return name if name in ("winml", "wmk") else "winml"
 
 
+def _print(text: str) -> int:
+    """Write text as it is; that nobody reads it or that it cannot be written is answered as for any result."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError:
+        from winml.modelkit.cli import console
+        from winml.modelkit.core.errors import of_system
+
+        try:
+            console.data(text)
+        except OSError as error:
+            found = of_system(error)
+            if found is None:
+                raise
+            return _fail("error", found, as_json=False)
+    return 0
+
+
 def _fail(command: str, error: Any, *, as_json: bool) -> int:
     from winml.modelkit.cli import console
 
@@ -93,17 +112,40 @@ def _unknown(name: str, *, as_json: bool) -> int:
     return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, COMMANDS)), as_json=as_json)
 
 
+def _open_closed_streams() -> None:
+    """Give a process that was started without stdout or stderr (`>&-`) somewhere to write."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - until the end
+
+
+def _listen_to_ctrl_c() -> None:
+    """Let Ctrl-C end us where a user can press it, also when whoever started us has set it to be ignored.
+
+    A shell starts a job in the background so, and gives it no terminal to read from: there it stays ignored.
+    """
+    if sys.platform == "win32":
+        return
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        return
+    try:
+        if os.tcgetpgrp(0) == os.getpgrp():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    except OSError:
+        return  # stdin is no terminal
+
+
 def run(args: list[str]) -> int:
     """Run the program and return its exit code."""
     first = args[0] if args else "--help"
     if first in ("-h", "--help", "help"):
-        sys.stdout.write(help_text(_program()))
-        return 0
+        return _print(help_text(_program()))
     if first == "--version":
         from winml.modelkit import __version__
 
-        sys.stdout.write(f"{_program()} {__version__}\n")
-        return 0
+        return _print(f"{_program()} {__version__}\n")
     if first not in COMMANDS:
         return _unknown(first, as_json="--json" in args)
     return _command(first, args[1:])
@@ -111,6 +153,8 @@ def run(args: list[str]) -> int:
 
 def main() -> None:
     """Entry point of `winml` and `wmk`."""
+    _open_closed_streams()
+    _listen_to_ctrl_c()
     try:
         sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:  # before the command began, which answers Ctrl-C itself

@@ -78,8 +78,26 @@ input_options = stacked(
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs."),
 )
 
+
+def _check_output(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Raise before any work when nothing can be written there."""
+    if value is not None:
+        from pathlib import Path
+
+        from winml.modelkit.store import atomic
+
+        atomic.check_place(Path(value))
+    return value
+
+
+def output_option(metavar: str, text: str, *words: str, required: bool = False) -> Callable[[F], F]:
+    """An option that names what the command writes, `-o` unless `words` say otherwise: looked at before the work."""
+    words = words or ("-o", "--output")
+    return click.option(*words, metavar=metavar, required=required, help=text, callback=_check_output)
+
+
 output_options = stacked(
-    click.option("-o", "--output", metavar="FILE", help="Also write the JSON result to a file."),
+    output_option("FILE", "Also write the JSON result to a file."),
     click.option("--overwrite", is_flag=True, help="Replace an existing output file."),
 )
 

@@ -50,9 +50,10 @@ class ResultFile:
             yield
         except ModelkitError as error:
             measured = _has_samples(error.details)
+            if measured:
+                self.write(error_json(command, error))
             if measured and show is not None and not self._as_json:
                 show(error.details)
             if measured and self._path is not None:
-                self.write(error_json(command, error))
                 say("note", f"what was measured is in {self._path}")
             raise

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
 import sys
 
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.options import HELP
 from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, of_system
 from winml.modelkit.worker.client import WorkerBug
+
+_HELP = frozenset(HELP["help_option_names"])
 
 
 def _bug(error: BaseException, name: str, *, as_json: bool) -> int:
@@ -19,7 +22,8 @@ def _bug(error: BaseException, name: str, *, as_json: bool) -> int:
     text = str(error) if isinstance(error, WorkerBug) else "".join(traceback.format_exception(error))
     if as_json:
         found = {"code": "bug", "message": text.strip().splitlines()[-1], "hint": None, "exit": EXIT_BUG}
-        console.data_json({"schema": f"winml/{name}/1", "ok": False, "error": found})
+        with contextlib.suppress(OSError):  # the bug keeps its exit code
+            console.data_json({"schema": f"winml/{name}/1", "ok": False, "error": found})
     sys.stderr.write(text)
     console.say("error", "this is a bug in winml; report it with the lines above")
     return EXIT_BUG
@@ -37,30 +41,19 @@ def _usage(error: click.ClickException, prog: str) -> ModelkitError:
     return RequestError(message[:1].lower() + message[1:].rstrip("."), hint=f"`{prog} --help` shows the options")
 
 
-def _quiet_stdout() -> None:
-    """Let the interpreter flush into nothing when the reader of our output has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
     """Run `command` with `args` and return the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    try:
-        return _invoke(command, prog, name, args)
-    except BrokenPipeError:
-        _quiet_stdout()
-        return 0
-
-
-def _invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
     as_json = "--json" in args
     try:
         try:
-            code = command.main(args, prog_name=prog, standalone_mode=False)
-            return code if isinstance(code, int) else 0
-        except BrokenPipeError:
-            raise
+            # `command.main` would take every broken pipe for that of stdout, and leave.
+            with command.make_context(prog, list(args)) as context:
+                command.invoke(context)
+            return 0
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and _HELP.intersection(args):
+                return console.nobody_reads()
             return console.show_error(name, _system(error), as_json=as_json)
     except ModelkitError as error:
         return console.show_error(name, error, as_json=as_json)
@@ -70,7 +63,5 @@ def _invoke(command: click.Command, prog: str, name: str, args: list[str]) -> in
         return console.show_error(name, _usage(error, prog), as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
         return console.show_error(name, Interrupted("interrupted"), as_json=as_json)
-    except BrokenPipeError:
-        raise
     except Exception as error:  # noqa: BLE001 - the one place where a bug becomes its exit code
         return _bug(error, name, as_json=as_json)

@@ -24,6 +24,9 @@ A bug is not in this tree: it keeps its traceback and ends with `EXIT_BUG`.
 from __future__ import annotations
 
 import errno
+import os
+import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 EXIT_BUG = 70
@@ -118,18 +121,57 @@ class Interrupted(ModelkitError):
     code = "interrupted"
 
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when there is no space left."""
-_OF_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, *FULL)
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL_WINDOWS = {39, 112}
+_FULL_WORDS = re.compile(r"\d+ requested and \d+ written|no space left on device|not enough space on the disk", re.I)
+"""What numpy says instead of a number, and what native libraries hand on."""
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_BROKEN = {errno.EIO, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ENXIO, errno.ETXTBSY} | {
+    getattr(errno, name) for name in ("ESTALE", "EHOSTDOWN", "EREMOTEIO", "ENOTCONN") if hasattr(errno, name)
+}
+_NO_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EEXIST, errno.ENOTSUP}
+"""Reading, these say that something is not there, which readers tell in their own words; writing, that it cannot be."""
+
+_FULL_HINT = "free some space (`winml cache gc`) or choose another disk, then run it again"
 
 
-def of_system(error: OSError) -> UnavailableError | None:
-    """Permission and disk space, which differ from machine to machine; None for any other cause."""
-    if error.errno not in _OF_THE_MACHINE:
-        return None
-    where = f": `{error.filename}`" if error.filename else ""
-    kind = DiskFull if error.errno in FULL else UnavailableError
-    return kind(f"{(error.strerror or 'the system refused').lower()}{where}")
+def of_system(
+    error: OSError, path: str | os.PathLike[str] | None = None, *, writing: bool = False
+) -> UnavailableError | None:
+    """The one translation of what a system refuses, which differs from machine to machine; None for any other cause.
+
+    `path` is what the user knows of, `error.filename` by default. `writing` says that it was being made.
+    """
+    name = error.filename if path is None else path
+    where = "" if name is None else f" `{_text(name)}`"
+    why = error.strerror or str(error) or "the system refused"
+    if is_full(error):
+        return DiskFull(f"disk full while writing{where}" if where else "disk full", hint=_FULL_HINT)
+    if error.errno in _FORBIDDEN:
+        return UnavailableError(f"no permission to {'write' if writing else 'use'}{where}: {why}")
+    if error.errno in _BROKEN or (writing and error.errno in _NO_PLACE and _concerns(error, path)):
+        hint = "choose another place" if writing else None
+        return UnavailableError(f"cannot {'write' if writing else 'use'}{where}: {why}", hint=hint)
+    return None
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a disk has no space left, as a number or, from native libraries, in words."""
+    if isinstance(error, OSError) and (error.errno in _FULL or getattr(error, "winerror", None) in _FULL_WINDOWS):
+        return True
+    return getattr(error, "errno", None) is None and bool(_FULL_WORDS.search(str(error)))
+
+
+def _text(path: Any) -> str:
+    return os.fsdecode(path) if isinstance(path, bytes | os.PathLike) else str(path)
+
+
+def _concerns(error: OSError, path: str | os.PathLike[str] | None) -> bool:
+    """Whether an error is about the path that was being written, a folder above it or a file beside or below it."""
+    if path is None or error.filename is None:
+        return True
+    wanted, named = Path(os.path.abspath(_text(path))), Path(os.path.abspath(_text(error.filename)))  # noqa: PTH100
+    return wanted.is_relative_to(named) or named.is_relative_to(wanted.parent)
 
 
 def _tree(root: type[ModelkitError]) -> dict[str, type[ModelkitError]]:

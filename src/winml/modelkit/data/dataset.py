@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from winml.modelkit.core.config import HUB, RANDOM, DataSection
-from winml.modelkit.core.errors import DataError, UnavailableError
+from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Form, Found, Sample, Wanted
 from winml.modelkit.graph.inputs import Input
@@ -55,7 +55,9 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnavailableError(f"{(error.strerror or 'the system refused').lower()}: `{error.filename}`") from error
+        found = of_system(error)
+        why = error.strerror or "the system refused"
+        raise found or UnavailableError(f"cannot use `{error.filename}`: {why}") from error
 
 
 def _path(source: str) -> Path:

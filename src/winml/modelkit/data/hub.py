@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.config import HUB
-from winml.modelkit.core.errors import DataError, ModelFileError, ModelkitError, UnavailableError
+from winml.modelkit.core.errors import DataError, ModelFileError, ModelkitError, UnavailableError, of_system
 from winml.modelkit.data.extras import extra
 
 DESCRIPTION = ("config.json", "*.json", "*.index.json")
@@ -122,6 +122,8 @@ def _snapshot(repo: str, revision: str | None, patterns: Sequence[str], skipped:
 
 
 def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> ModelkitError:
+    if isinstance(error, OSError) and error.errno is not None and (found := of_system(error)) is not None:
+        return found  # the cache of the hub is on a disk, too
     at = "" if revision is None else f" at `{revision}`"
     if isinstance(error, errors.GatedRepoError):
         return UnavailableError(

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.errors import UnavailableError, of_system
 from winml.modelkit.evaluate.task import Outputs
 
 Rows = list[list[npt.NDArray[Any]]]
@@ -51,7 +51,9 @@ class Writer:
 
 
 def _not_kept(error: OSError) -> UnavailableError:
-    return UnavailableError(f"outputs cannot be kept for the comparison: {error.strerror}")
+    found = of_system(error)
+    why = error.strerror if found is None else found.message
+    return (UnavailableError if found is None else type(found))(f"outputs cannot be kept for the comparison: {why}")
 
 
 def _comparable(value: Any) -> npt.NDArray[Any]:

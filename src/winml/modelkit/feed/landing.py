@@ -163,7 +163,7 @@ def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
     for path, entry in files.items():
         left.remove(entry.digest)
         place = into / path
-        place.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(place.parent)
         waiting = room / _hexadecimal(entry)
         if entry.digest in left:
             copied = atomic.temporary_name(room)

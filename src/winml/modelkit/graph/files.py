@@ -19,7 +19,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]  # ships no types
 from onnx import GraphProto, ModelProto, TensorProto
 
-from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError, is_full, of_system
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import byte_count, content, is_external
@@ -516,10 +516,8 @@ def _os_errors(path: Path, action: Literal["read", "written"]) -> Iterator[None]
 def _refusal(error: OSError, path: Path, action: Literal["read", "written"]) -> ModelkitError:
     if action == "read" and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
         return ModelFileError(f"model file `{path}` does not exist", hint=_neighbours_hint(path.parent))
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return UnavailableError(
-            f"no space left on the disk of `{path}`", hint="free some space or choose a folder on another disk"
-        )
+    if is_full(error) and (full := of_system(error, path)) is not None:
+        return full
     if isinstance(error, PermissionError):
         return UnavailableError(
             f"`{path}` cannot be {action}: permission denied",

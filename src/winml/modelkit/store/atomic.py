@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from winml.modelkit.core.errors import FULL, DiskFull, ModelkitError, UnavailableError
+from winml.modelkit.core.errors import ModelkitError, RequestError, UnavailableError, of_system
 
 TEMPORARY = ".winml-tmp-"
 """How temporary names start; a process that was killed leaves some behind, and collection removes them."""
@@ -22,14 +22,41 @@ def temporary_name(folder: Path) -> Path:
 
 
 def refused(error: OSError, path: Path) -> ModelkitError:
-    """A full disk or a missing permission as our error; every other cause is raised as it is."""
-    if error.errno in FULL:
-        return DiskFull(
-            f"disk full while writing `{path}`", hint="free some space (`winml cache gc`), then run it again"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return UnavailableError(f"no permission to write `{path}`: {error.strerror}")
-    raise error
+    """What keeps us from writing `path` as our error; what has nothing to do with it is raised as it is."""
+    found = of_system(error, path, writing=True)
+    if found is None:
+        raise error
+    return found
+
+
+def make_folder(path: Path, *, exist_ok: bool = True) -> None:
+    """Make a folder and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=exist_ok)
+    except OSError as error:
+        raise refused(error, path) from error
+
+
+def check_place(path: Path) -> None:
+    """Raise when nothing can be written at `path`, or below it when it is a folder; nothing of it stays.
+
+    Permissions do not tell: root passes them all and a file system that is read-only, full of rules or gone does not.
+    """
+    if "\0" in str(path):
+        raise RequestError(f"`{path}` cannot be the name of a file", hint="choose another name")
+    place = next((folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder)), None)
+    if place == path and not path.is_dir():
+        place = path.absolute().parent
+    if place is None:
+        raise UnavailableError(f"cannot write `{path}`: there is no `{path.anchor}`", hint="choose another place")
+    if not place.is_dir():
+        raise RequestError(f"cannot write `{path}`: `{place}` is not a folder", hint="choose another place")
+    try:
+        with tempfile.TemporaryFile(dir=place, prefix=TEMPORARY):
+            pass
+    except OSError as error:
+        error.filename = str(path)  # what the user knows of, and not what was tried
+        raise refused(error, path) from error
 
 
 def sync_folder(folder: Path) -> None:

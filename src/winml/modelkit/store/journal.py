@@ -103,7 +103,7 @@ class Journal:
     def __init__(self, path: Path, *, restart: bool = False) -> None:
         from filelock import FileLock, Timeout
 
-        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(path.parent)
         self.path = path
         self._lock = FileLock(f"{path}.lock")
         try:

@@ -53,15 +53,17 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     result_file = ResultFile(output, overwrite=overwrite)
     with AnalyzeProgress() as progress:
         result = analyze(_request(chosen_model(model, sample), given), progress.on_event)
-    if not as_json:
-        console.data(analyze_text(result))
-        console.say("next", next_command(result))
+    failure = None
     try:
         check(result)
     except ModelkitError as error:
-        result_file.write(console.error_json("analyze", error))
-        raise
-    result_file.write(result)
+        failure = error
+    result_file.write(result if failure is None else console.error_json("analyze", failure))
+    if not as_json:
+        console.data(analyze_text(result))
+        console.say("next", next_command(result))
+    if failure is not None:
+        raise failure
     if as_json:
         console.data_json(result)
 

@@ -14,6 +14,7 @@ from winml.modelkit.cli.options import (
     input_options,
     json_option,
     model_options,
+    output_option,
     stacked,
     trust_option,
 )
@@ -95,7 +96,7 @@ search_options = stacked(
 @trust_option
 @input_options
 @click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the search.")
+@output_option("DIR", "Folder of the search.", required=True)
 @click.option("--resume", is_flag=True, help="Go on with the search in the folder.")
 @click.option("--overwrite", is_flag=True, help="Start anew in a folder that holds a search; its files go.")
 @cluster_options

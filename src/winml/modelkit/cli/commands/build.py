@@ -8,7 +8,16 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import NAMES, build_options, config_request, export_options
-from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples, json_option, model_options, trust_of
+from winml.modelkit.cli.options import (
+    HELP,
+    at_revision,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_option,
+    trust_of,
+)
 
 
 @click.command(
@@ -27,7 +36,7 @@ from winml.modelkit.cli.options import HELP, at_revision, chosen_model, examples
 @click.option("-c", "--config", "config_file", metavar="FILE", help="A config, instead of the options that make one.")
 @build_options
 @export_options
-@click.option("-o", "--output", metavar="DIR", help="The build folder.")
+@output_option("DIR", "The build folder.")
 @click.option("--use-cache", is_flag=True, help="Keep the build folder in the cache, instead of -o.")
 @click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
 @click.option("--rebuild", is_flag=True, help="Run every stage again, whatever the cache has.")

@@ -75,11 +75,11 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
             raise click.UsageError("name a base and a candidate, or one model with `--targets`")
         with result_file.keeping("compare", _show), CompareProgress() as progress:
             result = compare(_request((base, *candidates), given), progress.on_event)
+    result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
         _show(result)
-    result_file.write(result)
 
 
 def _show(result: dict[str, Any]) -> None:

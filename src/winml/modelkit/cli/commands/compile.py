@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option, target_options, trust_of, trust_option
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    json_option,
+    output_option,
+    target_options,
+    trust_of,
+    trust_option,
+)
 
 
 @click.command(
@@ -24,8 +32,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option, target_optio
     context_settings=HELP,
 )
 @click.option("-m", "--model", "models", multiple=True, metavar="FILE", help="An ONNX model; may be repeated.")
-@click.option("-o", "--output", metavar="FILE", help="The file a single model becomes.")
-@click.option("--output-dir", metavar="DIR", help="Folder for NAME_ctx.onnx; needed for several models.")
+@output_option("FILE", "The file a single model becomes.")
+@output_option("DIR", "Folder for NAME_ctx.onnx; needed for several models.", "--output-dir")
 @target_options
 @click.option("--config", metavar="FILE", help="A build config; its compile section counts.")
 @click.option("--compiler", metavar="NAME", help="ort (default), ort_jit or qairt; `--list` shows which are here.")

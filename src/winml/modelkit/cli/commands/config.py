@@ -8,7 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import build_options, config_request, export_options
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
 
 
 @click.command(
@@ -25,7 +25,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 @model_options
 @build_options
 @export_options
-@click.option("-o", "--output", metavar="FILE", help="The config file (default: stdout).")
+@output_option("FILE", "The config file (default: stdout).")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:

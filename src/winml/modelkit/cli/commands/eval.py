@@ -13,6 +13,7 @@ from winml.modelkit.cli.options import (
     examples,
     json_option,
     model_options,
+    output_option,
     output_options,
     target_options,
     trust_of,
@@ -78,10 +79,10 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @trust_option
-@click.option(
+@output_option(
+    "FILE.npz",
+    "Also keep the outputs of the model and its reference; of large ones values chosen by a seed.",
     "--save-outputs",
-    metavar="FILE.npz",
-    help="Also keep the outputs of the model and its reference; of large ones values chosen by a seed.",
 )
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option(
@@ -101,11 +102,11 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     with result_file.keeping("eval", _show), EvalProgress() as progress:
         result = evaluate(request, progress.on_event)
+    result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
         _show(result)
-    result_file.write(result)
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import export_options, export_request
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
 
 
 @click.command(
@@ -24,7 +24,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
     context_settings=HELP,
 )
 @model_options
-@click.option("-o", "--output", metavar="DIR", required=True, help="Folder for the model and its processor files.")
+@output_option("DIR", "Folder for the model and its processor files.", required=True)
 @click.option("--overwrite", is_flag=True, help="Replace another export in the folder.")
 @click.option("--opset", type=click.IntRange(17, 24), metavar="N", help="Opset, 17 to 24 (default 20).")
 @export_options

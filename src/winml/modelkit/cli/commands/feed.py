@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option, stacked
+from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stacked
 
 
 @click.group(
@@ -107,7 +107,7 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 @feed_option
 @wanted_options
 @click.option("--file", "pattern", metavar="PATTERN", help="Only files that fit; `*` stays in a folder, `**` does not.")
-@click.option("-o", "--output", required=True, metavar="DIR", help="Where the files go.")
+@output_option("DIR", "Where the files go.", required=True)
 @click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
 @json_option
 def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:

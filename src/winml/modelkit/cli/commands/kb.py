@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option, trust_of, trust_option
+from winml.modelkit.cli.options import HELP, examples, json_option, output_option, trust_of, trust_option
 
 knowledge_option = click.option(
     "--knowledge",
@@ -151,7 +151,7 @@ def draft(run: str, knowledge: str | None, as_json: bool) -> None:
 
 
 @command.command("report", help="Write one HTML page about all findings, by execution provider.", context_settings=HELP)
-@click.option("-o", "--output", metavar="FILE.html", required=True, help="The page.")
+@output_option("FILE.html", "The page.", required=True)
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @knowledge_option
 @json_option

@@ -9,7 +9,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
 from winml.modelkit.cli.cluster_options import cluster_options
-from winml.modelkit.cli.options import HELP, examples, json_option, stacked, trust_option
+from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stacked, trust_option
 
 
 @click.group(
@@ -83,7 +83,7 @@ def plan(as_json: bool, **given: Any) -> None:
     context_settings=HELP,
 )
 @plan_options
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
+@output_option("DIR", "Folder of the run.", required=True)
 @click.option("--feed", metavar="FEED", envvar="WINML_FEED", help="Publish to this feed; a plain path is a folder.")
 @click.option("--continue", "resume", is_flag=True, help="Go on with the run of this stamp, in a new folder too.")
 @click.option("--trust-journal", is_flag=True, help="Go on from the journal alone, without asking the feed.")

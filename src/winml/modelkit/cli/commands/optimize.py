@@ -7,7 +7,15 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, target_options
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_option,
+    target_options,
+)
 
 
 @click.command(
@@ -24,7 +32,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
     context_settings=HELP,
 )
 @model_options
-@click.option("-o", "--output", metavar="FILE", help="The optimized model.")
+@output_option("FILE", "The optimized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @target_options
 @click.option("--level", metavar="LEVEL", help="Passes to start from: none, basic (default), extended, all.")

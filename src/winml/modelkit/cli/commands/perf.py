@@ -102,12 +102,12 @@ def command(
 
     with result_file.keeping("perf", show), PerfProgress(request.protocol) as progress:
         result = perf(request, progress.on_event)
+    result_file.write(result)
+    trace_path = trace_files.write(result["op_trace"])
     if as_json:
         console.data_json(result)
     else:
         show(result)
-    result_file.write(result)
-    trace_path = trace_files.write(result["op_trace"])
     for warning in result["warnings"]:
         console.say("warning", warning)
     if not as_json:

@@ -8,7 +8,15 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_data, calibration_options
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, target_options
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_option,
+    target_options,
+)
 
 _FIELDS = {
     "activations": "activation_type",
@@ -41,7 +49,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     context_settings=HELP,
 )
 @model_options
-@click.option("-o", "--output", metavar="FILE", help="The quantized model.")
+@output_option("FILE", "The quantized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @target_options
 @click.option(

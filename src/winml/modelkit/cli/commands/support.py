@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
 
 knowledge_option = click.option(
     "--knowledge",
@@ -109,7 +109,7 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
 @click.option("--task", metavar="TASK", help="Task of the data.")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric for a PASS of L3.")
-@click.option("-o", "--output", metavar="DIR", required=True, help="A new folder.")
+@output_option("DIR", "A new folder.", required=True)
 @knowledge_option
 @_timeout_option
 @json_option
@@ -171,7 +171,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     help="Values of integer inputs, both ends included (default 0:1).",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the values.")
-@click.option("-o", "--output", metavar="FILE.npz", required=True, help="The file.")
+@output_option("FILE.npz", "The file.", required=True)
 @json_option
 def inputs(
     model: str | None, sample: bool, dims: tuple[str, ...], int_ranges: tuple[str, ...], as_json: bool, **given: Any

@@ -39,10 +39,10 @@ def diff(before: str, after: str, top_k: int, output: str | None, overwrite: boo
 
     result_file = ResultFile(output, overwrite=overwrite)
     result = trace_diff(before, after)
+    result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
         console.data(diff_text(result, top_k))
-    result_file.write(result)
     for note in result["notes"]:
         console.say("note", note)

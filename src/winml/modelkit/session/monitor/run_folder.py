@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.errors import UnavailableError, of_system
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,8 @@ class RunFolder:
             with tempfile.TemporaryFile(dir=self.path):
                 pass
         except OSError as error:
-            raise UnavailableError(
+            found = of_system(error, self.path, writing=True)
+            raise (UnavailableError if found is None else type(found))(
                 f"traces cannot be written to `{self.path}`: {error.strerror or error}",
                 hint="name another folder, or free space in this one",
             ) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
-from winml.modelkit.core.errors import ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.errors import DiskFull, ModelkitError, RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.tensors import is_external
@@ -67,8 +67,8 @@ class Workspace:
     def require_space(self) -> None:
         """Raise when the disk is full: ONNX Runtime cuts off what it writes there and says nothing."""
         if shutil.disk_usage(self.folder).free < _LEAST_BYTES:
-            raise UnavailableError(
-                f"no space left on the disk of `{self.folder}`", hint="free some space, or set TMPDIR to another disk"
+            raise DiskFull(
+                f"disk full while writing `{self.folder}`", hint="free some space, or set TMPDIR to another disk"
             )
 
     def next_path(self) -> Path:
