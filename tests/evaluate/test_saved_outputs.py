@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.errors import DiskFull
 from winml.modelkit.evaluate import saved_outputs
 
 FULL = Path("/dev/full")
@@ -27,7 +27,7 @@ def test_samples_are_read_back_as_they_were_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("values", [1, 100_000])
 def test_a_full_disk_is_said_whether_the_last_bytes_do_not_fit_or_all_of_them(values: int) -> None:
     with (
-        pytest.raises(UnavailableError, match="outputs cannot be kept for the comparison: No space left on device"),
+        pytest.raises(DiskFull, match="outputs cannot be kept for the comparison: disk full"),
         saved_outputs.Writer(FULL) as writer,
     ):
         writer.write([{"y": np.zeros(values)}])
