@@ -82,3 +82,23 @@ def test_a_node_survives_its_announcement_and_says_what_is_simulated() -> None:
     made = Node("a", "m", "1", 2, {"cpu": 1, "qnn/npu": 1}, ("qnn/npu",), {"cores": 8})
     assert Node.from_json(made.to_json()) == made
     assert described([made]) == "nodes: a: 2 jobs at once, has cpu, qnn/npu (simulated)"
+
+
+def test_other_machines_are_spoken_to_with_certificates_or_when_that_is_waived() -> None:
+    for text in ("dask://10.0.0.5:8786", "dask://build-1.lan:1"):
+        with pytest.raises(RequestError, match="runs programs on all of it") as caught:
+            Cluster.parse(text).check_encrypted(without_tls=False)
+        assert "--no-tls" in (caught.value.hint or "")
+        Cluster.parse(text).check_encrypted(without_tls=True)
+        Cluster.parse(text, TLS("a", "b", "c")).check_encrypted(without_tls=False)
+    Cluster.parse("dask://127.0.0.1:1").check_encrypted(without_tls=False)
+
+
+@pytest.mark.dask
+def test_a_node_listens_at_one_address() -> None:
+    """For a scheduler on this machine that is the loopback address, whatever other addresses there are."""
+    from winml.modelkit.dispatch.dask_node import _own_address
+
+    assert _own_address(Cluster.parse("dask://127.0.0.1:8786")) == "127.0.0.1"
+    with pytest.raises(UnavailableError, match="no way leads to"):
+        _own_address(Cluster.parse("dask://no-such-host.invalid:8786"))

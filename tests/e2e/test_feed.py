@@ -45,11 +45,11 @@ def build(tmp_path: Path) -> Path:
 
 def test_a_build_folder_is_pushed_under_its_model_and_target_and_comes_back_whole(build: Path, tmp_path: Path) -> None:
     pushed = _json("push", build, "--run-stamp", "20260609", "--feed", tmp_path / "feed")
-    assert (pushed["package"], pushed["version"]) == ("model", "0.0.0-20260609-cpu-cpu-model")
+    assert (pushed["package"], pushed["version"]) == ("digits", "0.0.0-20260609-cpu-cpu-digits")
     assert pushed["outcome"] == "published"
     again = _json("push", build, "--run-stamp", "20260609", "--feed", tmp_path / "feed")
     assert (again["outcome"], again["sent_bytes"]) == ("already-there", 0)
-    pulled = _json("pull", "-m", "model", "--target", "cpu", "-o", tmp_path / "out", "--feed", tmp_path / "feed")
+    pulled = _json("pull", "-m", "digits", "--target", "cpu", "-o", tmp_path / "out", "--feed", tmp_path / "feed")
     assert contents(tmp_path / "out") == contents(build)
     assert pulled["versions"][0]["digest"] == pushed["digest"]
     assert winml("inspect", "-m", tmp_path / "out").returncode == 0

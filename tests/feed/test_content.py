@@ -124,3 +124,17 @@ def test_a_list_of_files_that_does_not_fit_itself_is_damaged(change: dict[str, o
 def test_any_other_bytes_are_damaged(raw: bytes) -> None:
     with pytest.raises(FeedDamaged):
         decode(raw, source="x")
+
+
+def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
+    folder = filled(tmp_path / "build", model=b"m")
+    (tmp_path / "secret").write_text("secret")
+    try:
+        (folder / "inside.bin").symlink_to("model.bin")
+        (folder / "notes.bin").symlink_to(tmp_path / "secret")
+    except OSError:
+        pytest.skip("this account may not make links")
+    with pytest.raises(RequestError, match="link to a file outside the folder"):
+        scan(folder)
+    (folder / "notes.bin").unlink()
+    assert set(scan(folder).content.files) == {"model.bin", "inside.bin"}

@@ -123,3 +123,25 @@ def test_a_version_that_somebody_else_deletes_meanwhile_does_not_stop_a_deletion
     (feed.root / "packages" / "m" / "0.0.0-2-m.json").symlink_to(tmp_path / "gone")
     feed.delete("m", "0.0.0-1-m")
     assert feed.find("m", "0.0.0-1-m") is None
+
+
+def test_a_folder_that_somebody_makes_meanwhile_is_a_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder appears between two questions about it, and its marker a moment later."""
+    feed = _feed(tmp_path)
+    before = Path.is_dir
+
+    def is_dir(path: Path) -> bool:
+        answer = before(path)
+        if path == feed.root:
+            path.mkdir(parents=True, exist_ok=True)
+        return answer
+
+    monkeypatch.setattr(Path, "is_dir", is_dir)
+    feed.check()
+
+
+@pytest.mark.parametrize("address", ["oci://me:pw@host/models", "ftp://me:pw@host/x", "oci+http://pw@h:1/m"])
+def test_a_login_in_an_address_is_refused_and_not_shown(address: str) -> None:
+    with pytest.raises(RequestError, match="holds no user name and password") as caught:
+        open_feed(address)
+    assert "pw" not in caught.value.message

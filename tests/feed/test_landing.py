@@ -14,7 +14,7 @@ from feed_zoo import contents, filled, quiet
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.feed.base import Fetched
 from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry, scan
-from winml.modelkit.feed.landing import Delivery, Source, land
+from winml.modelkit.feed.landing import Delivery, Source, hashed, land
 
 
 class Shelf:
@@ -144,3 +144,42 @@ def test_one_process_at_a_time_pulls_into_a_folder(content: Content, tmp_path: P
         other.communicate()
     _land(content, tmp_path / "out", Shelf(FILES).open)
     assert contents(tmp_path / "out") == FILES
+
+
+def _link(path: Path, to: Path, *, folder: bool = False) -> None:
+    try:
+        path.symlink_to(to, target_is_directory=folder)
+    except OSError:
+        pytest.skip("this account may not make links")
+
+
+def test_a_waiting_room_that_is_a_link_is_refused(content: Content, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    _link(tmp_path / "out" / PULLING, tmp_path / "elsewhere", folder=True)
+    with pytest.raises(RequestError, match="is a link"):
+        _land(content, tmp_path / "out", Shelf(FILES).open)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["lock", "part"])
+def test_a_link_in_the_waiting_room_is_refused(content: Content, tmp_path: Path, name: str) -> None:
+    """A lock is emptied and a part is added to: both would happen to the file that a link leads to."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    room = tmp_path / "out" / PULLING
+    room.mkdir(parents=True)
+    part = content.files["a.bin"].digest.removeprefix("sha256:") + ".part"
+    _link(room / (part if name == "part" else name), mine)
+    with pytest.raises(RequestError, match="is a link"):
+        _land(content, tmp_path / "out", Shelf(FILES).open)
+    assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("count", [50, 150])
+def test_a_false_size_is_damage_even_with_the_right_digest(content: Content, tmp_path: Path, count: int) -> None:
+    entry = FileEntry(content.files["a.bin"].digest, count)
+    with pytest.raises(FeedDamaged):
+        _land(Content({"a.bin": entry}), tmp_path / "out", Shelf(FILES).open)
+    assert not (tmp_path / "out" / "a.bin").exists()
+    assert hashed(Content({"a.bin": entry}), Shelf(FILES).open, quiet) == ("a.bin",)

@@ -119,3 +119,13 @@ def test_versions_that_azure_refuses_are_refused_before_it_is_asked(text: str) -
 def test_package_names_that_some_feed_refuses_are_refused(name: str) -> None:
     with pytest.raises(RequestError, match="not a package name"):
         names.checked_package(name)
+
+
+def test_a_second_content_under_a_stamp_has_a_number_that_is_read_back() -> None:
+    second = names.version("20260609", "resnet-50", ep="qnn", device="npu", revision=2)
+    assert second == "0.0.0-20260609-qnn-npu-resnet-50.2"
+    assert names.parse_version(second) == names.VersionParts("20260609", "resnet-50", "qnn", "npu", 2)
+    plain = names.version("1", "m" * 300, revision=12)
+    assert plain.endswith(".12")
+    assert len(plain) <= names.VERSION_LIMIT
+    assert names.parse_version(plain) == names.VersionParts("1", names.parse_version(plain).slug, revision=12)  # type: ignore[union-attr]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -16,7 +19,7 @@ from feed_zoo import filled, quiet
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.feed import registry as module
 from winml.modelkit.feed.base import Unavailable
-from winml.modelkit.feed.content import FeedDamaged, scan
+from winml.modelkit.feed.content import FeedDamaged, FileEntry, scan
 from winml.modelkit.feed.credentials import Credentials
 from winml.modelkit.feed.oci import OCIFeed
 from winml.modelkit.feed.registry import Registry
@@ -213,3 +216,74 @@ def test_a_login_of_an_unknown_kind_is_named(serve: Callable[[Rule], OddServer])
     known = Registry(server.base, Credentials("somebody", "pw"))
     with closing(known) as client, pytest.raises(UnavailableError, match="`Negotiate`"):
         client.tags("m")
+
+
+def test_a_host_that_a_download_is_sent_to_cannot_ask_for_the_login(serve: Callable[[Rule], OddServer]) -> None:
+    """It answers 401 and names a place for the login of its own: nothing is sent there."""
+    thief = serve(lambda *_: Reply(body=b'{"token": "t"}'))
+    challenge = {"WWW-Authenticate": f'Bearer realm="{thief.base}/token",service="s"'}
+    storage = serve(lambda *_: Reply(401, headers=challenge))
+
+    def rule(path: str, headers: dict[str, str]) -> Reply:
+        if "authorization" not in headers:
+            return Reply(401, headers={"WWW-Authenticate": 'Basic realm="r"'})
+        return Reply(307, headers={"Location": f"{storage.base}/signed"})
+
+    known = Registry(serve(rule).base, Credentials("somebody", "pw"))
+    blob = known.blob("m", "sha256:" + "0" * 64, 0)
+    with closing(known), pytest.raises(UnavailableError, match="refused the login"), blob:
+        pass
+    assert thief.asked == []
+    assert ["authorization" in headers for _, headers in storage.asked] == [False]
+
+
+def test_an_upload_that_is_sent_elsewhere_does_not_bring_the_login_there(serve: Callable[[Rule], OddServer]) -> None:
+    thief = serve(lambda *_: Reply(body=b'{"token": "t"}'))
+    challenge = {"WWW-Authenticate": f'Bearer realm="{thief.base}/token"'}
+    storage = serve(lambda *_: Reply(401, headers=challenge))
+    server = serve(lambda *_: Reply(202, headers={"Location": f"{storage.base}/upload"}))
+    item = FileEntry("sha256:" + "0" * 64, 1)
+    known = Registry(server.base, Credentials("somebody", "pw"))
+    with closing(known) as client, pytest.raises(UnavailableError, match="refused the login"):
+        client.put_blob("m", item, lambda: iter([b"x"]), mount_from=None)
+    assert thief.asked == []
+
+
+def _drip(server: socket.socket) -> None:
+    """Answer with a byte now and then, until the other side is gone."""
+    with contextlib.suppress(OSError):
+        stream, _ = server.accept()
+        with stream:
+            stream.recv(1 << 16)
+            stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+            while True:
+                stream.sendall(b"[")
+                time.sleep(0.01)
+
+
+@pytest.mark.parametrize("what", ["answer", "file"])
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    monkeypatch.setattr(module, "STALL_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for _ in range(4):
+            threading.Thread(target=_drip, args=(server,), daemon=True).start()
+        with closing(Registry(f"http://127.0.0.1:{server.getsockname()[1]}", None)) as client:
+            if what == "answer":
+                with pytest.raises(UnavailableError, match="did not finish an answer"):
+                    client.tags("m")
+                return
+            blob = client.blob("m", "sha256:" + "0" * 64, 0)
+            with pytest.raises(UnavailableError, match="bytes in 0.2 s"), blob as delivery:
+                assert delivery is not None
+                for _ in delivery.chunks:
+                    pass
+
+
+def test_tags_without_end_are_given_up(serve: Callable[[Rule], OddServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NAMES", 100)
+    pages = iter(range(10_000))
+    server = serve(lambda *_: Reply(body=_list([f"t{next(pages)}-{n}" for n in range(20)])))
+    with pytest.raises(UnavailableError, match="without end"):
+        _tags(server)
+    assert len(server.asked) < 10

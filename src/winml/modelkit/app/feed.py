@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.build_folder import MANIFEST, PARTS, source_name
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed import names
 from winml.modelkit.feed.base import (
     AlreadyThere,
+    Conflict,
     Feed,
     Fetched,
     Listed,
@@ -27,11 +28,13 @@ from winml.modelkit.feed.base import (
     Stored,
     Unavailable,
 )
-from winml.modelkit.feed.content import Content, scan
+from winml.modelkit.feed.content import Content, Tree, scan
 from winml.modelkit.feed.names import VersionParts
 from winml.modelkit.feed.table import open_feed
 
 SCHEMA = "winml/feed/1"
+MOST_REVISIONS = 1000
+"""Contents under one stamp for one target; who builds more often names stamps."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,13 @@ def today() -> str:
 
 
 def _built(folder: Path) -> tuple[str, str | None]:
-    """Model and target of a build folder; of any other folder its own name and no target."""
+    """Model and target of a build folder or of the parts of one; of any other folder its own name and no target."""
     try:
-        value = json.loads((folder / MANIFEST).read_bytes())
-        return Path(value["source"]["file"]).stem, str(value["target"])
-    except FileNotFoundError:
-        return folder.absolute().name, None
+        name = source_name(folder)
+        if name is None:
+            return folder.absolute().name, None
+        file = MANIFEST if (folder / MANIFEST).is_file() else PARTS
+        return name, str(json.loads((folder / file).read_bytes())["target"])
     except (ValueError, KeyError, TypeError) as error:
         raise RequestError(f"`{folder / MANIFEST}` is not a build manifest: {error}") from error
 
@@ -86,7 +90,7 @@ def _ep_and_device(target: str | None) -> tuple[str | None, str | None]:
     return asked.ep.name, asked.device or asked.ep.devices[0]
 
 
-def coordinates(folder: Path, wanted: Wanted) -> tuple[str, str]:
+def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, str]:
     """Package and version under which a folder is published: what was said, then what its build says."""
     model, target = _built(folder)
     named = Wanted(wanted.model or model, wanted.task, wanted.package_name)
@@ -94,22 +98,38 @@ def coordinates(folder: Path, wanted: Wanted) -> tuple[str, str]:
         return named.package, names.checked_version(wanted.version)
     ep, device = _ep_and_device(wanted.target or target)
     model_slug = names.slug(named.model or model, wanted.task)
-    return named.package, names.version(wanted.run_stamp or today(), model_slug, ep=ep, device=device)
+    stamp = wanted.run_stamp or today()
+    return named.package, names.version(stamp, model_slug, ep=ep, device=device, revision=revision)
 
 
 def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
     """Publish a folder as one version; anything but a proven success is an error that carries the outcome."""
-    package, version = coordinates(Path(folder), wanted)
+    coordinates(Path(folder), wanted)  # names that cannot be published, before a feed is made or asked
     with closing(open_feed(address)) as feed:
         feed.check()
         tree = scan(Path(folder))
-        outcome = feed.publish(package, version, tree, on_event)
+        package, version, revision, outcome = _publish(feed, Path(folder), tree, wanted, on_event)
     count, size = len(tree.content.files), tree.content.bytes
     about = {"package": package, "version": version, "outcome": outcome.name, "files": count, "bytes": size}
+    about["revision"] = revision
     result = _result("push", feed, **about, digest=tree.content.digest)
     if isinstance(outcome, Published | AlreadyThere):
         return result | {"reference": outcome.reference, "sent_bytes": outcome.sent_bytes}
     raise _failure(outcome, result)
+
+
+def _publish(
+    feed: Feed, folder: Path, tree: Tree, wanted: Wanted, on_event: OnEvent
+) -> tuple[str, str, int | None, Outcome]:
+    """Publish under the first version of the stamp that is free or has this very content; one that was named stays."""
+    for revision in range(1, MOST_REVISIONS + 1):
+        package, version = coordinates(folder, wanted, revision)
+        outcome = feed.publish(package, version, tree, on_event)
+        if wanted.version is not None:
+            return package, version, None, outcome
+        if not isinstance(outcome, Conflict):
+            break
+    return package, version, revision, outcome
 
 
 def _failure(outcome: Outcome, details: dict[str, Any]) -> ModelkitError:
@@ -144,7 +164,8 @@ def _is_of(parts: VersionParts, version: str, wanted: Wanted) -> bool:
     """Whether a version is of the model: its slug may have been cut, so it is made again and compared."""
     assert wanted.model is not None
     model_slug = names.slug(wanted.model, wanted.task)
-    return names.version(parts.stamp, model_slug, ep=parts.ep, device=parts.device) == version
+    again = names.version(parts.stamp, model_slug, ep=parts.ep, device=parts.device, revision=parts.revision)
+    return again == version
 
 
 def chosen(feed: Feed, wanted: Wanted) -> list[Listed]:
@@ -174,6 +195,18 @@ def _one_stamp(found: list[Listed], wanted: Wanted) -> None:
             f"`{wanted.package}` was published by several runs: {', '.join(stamps[-8:])}",
             hint="name one with `--run-stamp`",
         )
+
+
+def _newest(found: list[Listed]) -> list[Listed]:
+    """Of the contents that were published under one stamp for one target, the last."""
+    best: dict[Any, tuple[int, Listed]] = {}
+    for item in found:
+        parts = names.parse_version(item.version)
+        key = item.version if parts is None else (parts.stamp, parts.ep, parts.device, parts.slug)
+        revision = 1 if parts is None else parts.revision
+        if key not in best or revision > best[key][0]:
+            best[key] = (revision, item)
+    return [item for _, item in best.values()]
 
 
 def _stored(feed: Feed, package: str, version: str) -> Stored:
@@ -209,6 +242,7 @@ def _described(item: Listed) -> dict[str, Any]:
         "version": item.version,
         "state": item.state,
         "run_stamp": None if parts is None else parts.stamp,
+        "revision": None if parts is None else parts.revision,
         "target": target,
     }
 
@@ -231,6 +265,7 @@ def _pull(
     found = chosen(feed, wanted)
     if wanted.version is None:
         _one_stamp(found, wanted)
+        found = _newest(found)
     straight = wanted.version is not None or wanted.target is not None
     selections = [_selection(feed, wanted.package, item, pattern, straight=straight) for item in found]
     if not any(only.files for _, _, only in selections):

@@ -36,6 +36,8 @@ class NodeRequest:
     devices: tuple[str, ...] = ()
     """Targets it announces; none means all real ones that are here."""
     jobs: int = 1
+    listen: str | None = None
+    """The address it listens at; None means the one that leads to the scheduler."""
 
 
 def _result(action: str, cluster: Cluster, **values: Any) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def join(request: NodeRequest, on_event: OnEvent) -> dict[str, Any]:
     node = _node(request)
     with ExitStack() as held:
         notes = _own_folder(held)
-        jobs = dask_node.join(request.cluster, node, notes, tidying(on_event))
+        jobs = dask_node.join(request.cluster, node, notes, tidying(on_event), listen=request.listen)
     return _result("join", request.cluster, node=node.to_json(), jobs_run=jobs)
 
 
@@ -117,13 +119,8 @@ def _own_folder(held: ExitStack) -> Path:
 # Scheduler
 
 
-def serve(cluster: Cluster, on_event: OnEvent, *, without_tls: bool) -> dict[str, Any]:
-    """Be the scheduler until interrupted; other machines reach it only with certificates, or when that is waived."""
-    if not cluster.is_loopback and cluster.tls is None and not without_tls:
-        raise RequestError(
-            f"{cluster} can be reached by other machines, and whoever reaches a scheduler runs programs on all nodes",
-            hint="give certificates with `--tls-ca`, `--tls-cert` and `--tls-key`, or say `--no-tls`",
-        )
+def serve(cluster: Cluster, on_event: OnEvent) -> dict[str, Any]:
+    """Be the scheduler until interrupted."""
     dask_link.require()
     dask_node.serve(cluster, on_event)
     return _result("scheduler", cluster)

@@ -26,6 +26,7 @@ _OF_THE_SWEEP = (
     "as_json",
     "cluster",
     "staging",
+    "no_tls",
     "tls_ca",
     "tls_cert",
     "tls_key",

@@ -16,6 +16,11 @@ tls_options = stacked(
     click.option("--tls-ca", metavar="FILE", help="Authority that signed the certificates of all who may join."),
     click.option("--tls-cert", metavar="FILE", help="Certificate of this machine."),
     click.option("--tls-key", metavar="FILE", help="Key of that certificate."),
+    click.option(
+        "--no-tls",
+        is_flag=True,
+        help="Go without certificates: whoever reaches the cluster may run programs on its machines.",
+    ),
 )
 
 cluster_options = stacked(
@@ -31,10 +36,12 @@ def chosen_cluster(given: dict[str, Any]) -> Cluster | None:
     if any(files) and not all(files):
         raise click.UsageError("`--tls-ca`, `--tls-cert` and `--tls-key` belong together")
     if given["cluster"] is None:
-        if any(files) or given.get("staging"):
-            raise click.UsageError("`--staging` and `--tls-...` are about a cluster and need `--cluster`")
+        if any(files) or given.get("staging") or given["no_tls"]:
+            raise click.UsageError("`--staging`, `--tls-...` and `--no-tls` are about a cluster and need `--cluster`")
         return None
-    return Cluster.parse(given["cluster"], TLS(*files) if all(files) else None)
+    cluster = Cluster.parse(given["cluster"], TLS(*files) if all(files) else None)
+    cluster.check_encrypted(without_tls=given["no_tls"])
+    return cluster
 
 
 def given_words(*leave: str) -> tuple[str, ...]:

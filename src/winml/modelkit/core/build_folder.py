@@ -1,4 +1,10 @@
-"""What the files of a build folder are called."""
+"""What the files of a build folder are called, and which model they were made from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 MODEL = "model.onnx"
 CONFIG = "build_config.json"
@@ -7,3 +13,39 @@ ANALYSIS = "analyze_result.json"
 EXPORT = "export_metadata.json"
 PARTS = "parts.json"
 """What the parts of a composite model are, and how they run together."""
+
+_BUILDS_OF_BUILDS = 8
+
+
+def source_name(folder: Path) -> str | None:
+    """The name of the model that a build folder was made from: an id of a hub, or the stem of its file.
+
+    None for a folder that is no build. A build of a build is called as the first one's source is.
+    """
+    name: str | None = None
+    for _ in range(_BUILDS_OF_BUILDS):
+        source = _source(folder)
+        if source is None:
+            return name
+        path = Path(source)
+        is_file = path.suffix.lower() == ".onnx"
+        name = path.stem if is_file else path.name if path.is_absolute() else source
+        if path.name != MODEL:
+            return name
+        folder = path.parent
+    return name
+
+
+def _source(folder: Path) -> str | None:
+    """Where the model of a build came from, as its manifest says; ValueError when the manifest does not say."""
+    for file, keys in ((MANIFEST, ("source", "path")), (PARTS, ("model",))):
+        try:
+            value: Any = json.loads((folder / file).read_bytes())
+            for key in keys:
+                value = value[key]
+        except OSError:
+            continue
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"`{folder / file}` does not say what it was made from") from error
+        return str(value)
+    return None

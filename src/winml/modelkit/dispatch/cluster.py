@@ -34,6 +34,18 @@ class Cluster:
     port: int
     tls: TLS | None = None
 
+    def check_encrypted(self, *, without_tls: bool) -> None:
+        """Raise for a cluster that other machines reach without certificates, unless that was asked for.
+
+        Whoever speaks to a scheduler, a node or a run of Dask can have programs run there.
+        """
+        if not self.is_loopback and self.tls is None and not without_tls:
+            raise RequestError(
+                f"{self} can be reached by other machines, and whoever reaches a cluster runs programs on all of it",
+                hint="give certificates with `--tls-ca`, `--tls-cert` and `--tls-key`; `--no-tls` goes without, in a "
+                "network where everybody may run programs on these machines",
+            )
+
     @classmethod
     def parse(cls, text: str, tls: TLS | None = None) -> Cluster:
         """The cluster behind `dask://HOST:PORT`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -75,7 +76,7 @@ def run_here(job: Job) -> Result:
     return replace(result, node=here.node.name, environment=here.node.environment)
 
 
-def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
+def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent, *, listen: str | None = None) -> int:
     """Be a node until interrupted; how many jobs it ran. A scheduler that goes away is joined again when it is back."""
     global _here
     dask_link.require()
@@ -84,7 +85,7 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent) -> int:
     on_event({"event": "cleared", "pids": leftovers.end()})
     here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
     _here = here
-    _run_until_stopped(_joined(cluster, here))
+    _run_until_stopped(_joined(cluster, here, listen))
     return here.jobs
 
 
@@ -106,7 +107,7 @@ def _look_around(cluster: Cluster, node: Node) -> None:
         raise UnavailableError(f"{cluster} has a node `{node.name}` already", hint="give this one another `--name`")
 
 
-async def _joined(cluster: Cluster, here: _Here) -> None:
+async def _joined(cluster: Cluster, here: _Here, listen: str | None) -> None:
     from distributed import Worker
 
     node = here.node
@@ -117,7 +118,7 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
                 cluster.url,
                 nthreads=node.slots,
                 name=node.name,
-                host="127.0.0.1" if cluster.is_loopback else None,
+                host=listen or _own_address(cluster),
                 security=dask_link.security(cluster),
                 resources={clusters.slot(node.winml): node.slots, **node.offers},
                 startup_information={dask_link.ANNOUNCED: lambda _: node.to_json()},
@@ -143,6 +144,22 @@ async def _joined(cluster: Cluster, here: _Here) -> None:
                 await worker.close(timeout=_AGAIN_S)
         here.on_event({"event": "waiting", "cluster": str(cluster)})
         await asyncio.sleep(_AGAIN_S)
+
+
+def _own_address(cluster: Cluster) -> str:
+    """The address of this machine that leads to the scheduler: without one Dask listens at all of them."""
+    if cluster.is_loopback:
+        return "127.0.0.1"
+    try:
+        found = socket.getaddrinfo(cluster.host, cluster.port, type=socket.SOCK_DGRAM)[0]
+        # Connecting a datagram socket sends nothing; it only asks the system for the way.
+        with socket.socket(found[0], found[1]) as way:
+            way.connect(found[4])
+            return str(way.getsockname()[0])
+    except OSError as error:
+        raise UnavailableError(
+            f"no way leads to {cluster}: {error.strerror or error}", hint="name this machine's address with `--listen`"
+        ) from error
 
 
 def serve(cluster: Cluster, on_event: OnEvent) -> None:

@@ -170,6 +170,10 @@ def _names(root: Path) -> Iterator[str]:
                 continue
             if not (where / name).is_file():
                 raise RequestError(f"`{where / name}` is not a file that can be read")
+            if (where / name).is_symlink() and not (where / name).resolve().is_relative_to(root.resolve()):
+                raise RequestError(
+                    f"`{where / name}` is a link to a file outside the folder", hint="copy what it leads to, or move it"
+                )
             yield (where / name).relative_to(root).as_posix()
 
 

@@ -68,9 +68,13 @@ class FolderFeed:
             raise UnavailableError(f"feed folder `{self.root}` cannot be made: {error.strerror}") from error
 
     def _holds_files(self) -> bool:
-        if not self.root.is_dir():
-            return self.root.exists()
-        return any(not path.name.startswith(atomic.TEMPORARY) for path in self.root.iterdir())
+        try:
+            # One question: between two, somebody else may make the folder, whose marker is not there yet.
+            return any(not path.name.startswith(atomic.TEMPORARY) for path in self.root.iterdir())
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError:
+            return self.root.exists()  # a file, or below one
 
     def _ask(self) -> None:
         """Raise when the folder is not there: a share that is not mounted must not look like an empty feed."""

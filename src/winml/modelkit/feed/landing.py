@@ -40,7 +40,9 @@ def read_chunks(path: Path, offset: int = 0) -> Iterator[bytes]:
 
 def is_here(path: Path, entry: FileEntry) -> bool:
     """Whether a file with this very content is there."""
-    return path.is_file() and path.stat().st_size == entry.bytes and digest.of_file(path) == entry.digest
+    if path.is_symlink() or not path.is_file():
+        return False
+    return path.stat().st_size == entry.bytes and digest.of_file(path) == entry.digest
 
 
 def land(content: Content, into: Path, source: Source, *, overwrite: bool, on_event: OnEvent) -> Fetched:
@@ -79,6 +81,7 @@ def _waiting_room(into: Path) -> Iterator[Path]:
     from filelock import FileLock, Timeout
 
     room = into / PULLING
+    _refuse_links(room)
     try:
         room.mkdir(parents=True, exist_ok=True)
         lock = FileLock(room / "lock")
@@ -99,6 +102,22 @@ def _waiting_room(into: Path) -> Iterator[Path]:
         lock.release()
         with contextlib.suppress(OSError):
             room.rmdir()  # where a file that is locked cannot be removed
+
+
+def _refuse_links(room: Path) -> None:
+    """Raise when what waits there, or the folder itself, is a link: writing to it would write elsewhere."""
+    inside = room.iterdir() if room.is_dir() and not room.is_symlink() else ()
+    for path in (room, *inside):
+        if path.is_symlink() or _is_junction(path):
+            raise RequestError(f"`{path}` is a link", hint=f"remove `{room}`, or name a new folder")
+
+
+def _is_junction(path: Path) -> bool:
+    """Whether a folder of Windows leads elsewhere; Python 3.11 does not ask."""
+    try:
+        return bool(getattr(os.lstat(path), "st_reparse_tag", 0))
+    except OSError:
+        return False  # not there
 
 
 def _hexadecimal(entry: FileEntry) -> str:
@@ -147,7 +166,7 @@ def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: 
                 break
         stream.flush()
         os.fsync(stream.fileno())
-    return received, digest.PREFIX + hasher.hexdigest() == entry.digest
+    return received, count == entry.bytes and digest.PREFIX + hasher.hexdigest() == entry.digest
 
 
 def _hash_of(part: Path) -> hashlib._Hash:
@@ -193,4 +212,4 @@ def _is_sound(path: str, entry: FileEntry, source: Source, on_event: OnEvent) ->
                     return False
     except FeedDamaged:
         return False
-    return digest.PREFIX + hasher.hexdigest() == entry.digest
+    return count == entry.bytes and digest.PREFIX + hasher.hexdigest() == entry.digest

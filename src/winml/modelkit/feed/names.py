@@ -22,6 +22,7 @@ _LOST = re.compile(r"[^a-z0-9-]+")
 _STAMP = re.compile(r"[0-9a-z]{1,32}")
 _PACKAGE = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9a-z-]+(?:\.[0-9a-z-]+)*))?", re.ASCII)
+_REVISION = re.compile(r"(.+)\.([2-9]|[1-9][0-9]{1,5})")
 _EP_NAMES = frozenset(re.sub(r"[^a-z0-9]", "", name) for info in catalog.TABLE for name in (info.name, *info.aliases))
 
 
@@ -33,6 +34,8 @@ class VersionParts:
     slug: str
     ep: str | None = None
     device: str | None = None
+    revision: int = 1
+    """Counts contents that were published under one stamp for one target."""
 
     @property
     def folder(self) -> str:
@@ -69,17 +72,23 @@ def package(model: str, task: str | None = None) -> str:
     return cut(slug(model, task), PACKAGE_LIMIT)
 
 
-def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str | None = None) -> str:
-    """`0.0.0-<run-stamp>-<ep>-<device>-<slug>`; without a target `0.0.0-<run-stamp>-<slug>`."""
+def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str | None = None, revision: int = 1) -> str:
+    """`0.0.0-<run-stamp>-<ep>-<device>-<slug>`; without a target `0.0.0-<run-stamp>-<slug>`.
+
+    From the second content under one stamp on, its number follows: `.2`.
+    """
     start = [_CORE, checked_stamp(stamp)]
     if ep is not None and device is not None:
         start += [re.sub(r"[^a-z0-9]", "", ep.lower()), device.lower()]
     head = "-".join(start) + "-"
-    return checked_version(head + cut(model_slug, VERSION_LIMIT - len(head)))
+    tail = "" if revision == 1 else f".{revision}"
+    return checked_version(head + cut(model_slug, VERSION_LIMIT - len(head) - len(tail)) + tail)
 
 
 def parse_version(text: str) -> VersionParts | None:
     """The parts of a version of ours; None for a version that somebody else chose."""
+    counted = _REVISION.fullmatch(text)
+    text, revision = (counted[1], int(counted[2])) if counted else (text, 1)
     core, _, rest = text.partition("-")
     stamp, _, tail = rest.partition("-")
     if core != _CORE or not _STAMP.fullmatch(stamp) or not tail:
@@ -87,8 +96,8 @@ def parse_version(text: str) -> VersionParts | None:
     ep, _, after = tail.partition("-")
     device, _, model_slug = after.partition("-")
     if ep in _EP_NAMES and device in DEVICES and model_slug:
-        return VersionParts(stamp, model_slug, ep, device)
-    return VersionParts(stamp, tail)
+        return VersionParts(stamp, model_slug, ep, device, revision)
+    return VersionParts(stamp, tail, revision=revision)
 
 
 def checked_stamp(stamp: str) -> str:

@@ -31,6 +31,12 @@ MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 PAGE = 1000
 _MANIFEST_LIMIT = 4 << 20
 _ATTEMPTS = 4
+ANSWER_S = 60.0
+"""So long a small answer may take from its first byte to its last."""
+LISTING_S = 300.0
+MOST_NAMES = 1_000_000
+STALL_S, STALL_BYTES = 60.0, 60 * 1024
+"""A file that comes more slowly than this is not coming."""
 _WAIT_S = 0.25
 _BUSY = (429, 500, 502, 503, 504)
 _CHALLENGE = re.compile(r'([A-Za-z]+)="([^"]*)"')
@@ -114,7 +120,8 @@ class Registry:
         """
         url = urljoin(self.base, path)
         response = self._send(method, url, scopes, headers, params, body)
-        if response.status_code == 401:
+        # Who a request was redirected to may ask for a login too; it is not theirs to have.
+        if response.status_code == 401 and self._is_ours(str(response.url)):
             response.close()
             self._log_in(response.headers.get("WWW-Authenticate", ""), scopes)
             response = self._send(method, url, scopes, headers, params, body)
@@ -137,7 +144,7 @@ class Registry:
     ) -> httpx.Response:
         sent = dict(headers or {})
         # Uploads and downloads may lead to another host, which must not see our login.
-        if scopes in self._authorization and urlsplit(url)[:2] == urlsplit(self.base)[:2]:
+        if scopes in self._authorization and self._is_ours(url):
             sent["Authorization"] = self._authorization[scopes]
         content = None if body is None else body()
         request = self._client.build_request(method, url, headers=sent, params=params, content=content)
@@ -145,6 +152,10 @@ class Registry:
             return self._client.send(request, stream=True, follow_redirects=method in ("GET", "HEAD"))
         except self._errors as error:
             raise self._lost(error) from error
+
+    def _is_ours(self, url: str) -> bool:
+        """Whether an address is of the registry that the user named."""
+        return urlsplit(url)[:2] == urlsplit(self.base)[:2]
 
     def _lost(self, error: Exception) -> _Busy:
         reason = str(error) or type(error).__name__
@@ -176,9 +187,12 @@ class Registry:
     def _limited(self, response: httpx.Response) -> bytes:
         """A body that must be small, read no further than that."""
         raw = b""
+        ends = time.monotonic() + ANSWER_S
         try:
-            for chunk in response.iter_raw(1 << 16):
+            for chunk in response.iter_raw():
                 raw += chunk
+                if time.monotonic() > ends:
+                    raise UnavailableError(f"registry `{self.base}` did not finish an answer in {ANSWER_S:g} s")
                 if len(raw) > _MANIFEST_LIMIT:
                     raise FeedDamaged(f"registry `{self.base}` sent more than {_MANIFEST_LIMIT} bytes of JSON")
         except self._errors as error:
@@ -252,14 +266,15 @@ class Registry:
         if "service" in challenge:
             params["service"] = challenge["service"]
         try:
-            answer = self._client.get(realm, params=params, headers=headers)
+            with self._client.stream("GET", realm, params=params, headers=headers) as answer:
+                raw = self._limited(answer)
         except self._errors as error:
             raise self._lost(error) from error
         if answer.status_code != 200:
             hint = missing_login_hint() if self._credentials is None else "check user name and password"
             raise UnavailableError(f"`{realm}` gave no token: {answer.status_code} {answer.reason_phrase}", hint=hint)
         try:
-            value = answer.json()
+            value = json.loads(raw)
             token = value.get("token") or value["access_token"]
         except (ValueError, KeyError, AttributeError) as error:
             raise UnavailableError(f"`{realm}` answered without a token") from error
@@ -319,7 +334,23 @@ class Registry:
                 yield None
             else:
                 start = offset if response.status_code == 206 else 0
-                yield Delivery(start, response.iter_raw(CHUNK))
+                yield Delivery(start, self._flowing(response))
+
+    def _flowing(self, response: httpx.Response) -> Iterator[bytes]:
+        """The bytes of a body in large pieces; who sends less than a trickle is given up."""
+        waiting, since, came = bytearray(), time.monotonic(), 0
+        for chunk in response.iter_raw():
+            waiting += chunk
+            came += len(chunk)
+            if len(waiting) >= CHUNK:
+                yield bytes(waiting)
+                waiting.clear()
+            now = time.monotonic()
+            if now - since > STALL_S:
+                if came < STALL_BYTES:
+                    raise _Busy(f"registry `{self.base}` sent {came} bytes in {STALL_S:g} s", hint="try again later")
+                since, came = now, 0
+        yield bytes(waiting)
 
     # Manifests and tags
 
@@ -366,7 +397,13 @@ class Registry:
         """
         found: set[str] = set()
         url, params = path, {"n": str(PAGE)}
+        ends = time.monotonic() + LISTING_S
         while True:
+            if len(found) > MOST_NAMES or time.monotonic() > ends:
+                raise UnavailableError(
+                    f"registry `{self.base}` lists names without end: {len(found)} in `{path}` so far",
+                    hint="name the version with `--version`",
+                )
             answer = self.ask("GET", url, scopes=scopes, params=params or None)
             if answer.status == 404:
                 return None

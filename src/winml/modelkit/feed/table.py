@@ -19,10 +19,12 @@ FEEDS: dict[str, Callable[[str], Feed]] = {
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//)?")
 """Two letters at least, for `C:` starts a path."""
+_LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)[^/]*@(.*)", re.DOTALL)
 
 
 def open_feed(address: str) -> Feed:
     """The feed of an address; a plain path is a folder. Nothing is asked yet."""
+    refuse_password(address)
     for prefix, opened in FEEDS.items():
         if address.startswith(prefix):
             return opened(address)
@@ -30,6 +32,16 @@ def open_feed(address: str) -> Feed:
     if scheme is not None or not address.strip():
         raise RequestError(f"unknown kind of feed: `{address}`", hint=did_you_mean(address[:12], FEEDS))
     return FEEDS[folder.PREFIX](address)
+
+
+def refuse_password(address: str) -> None:
+    """Raise when an address holds a login; the message shows nothing of it, for messages end up in logs."""
+    found = _LOGIN.match(address)
+    if found is not None:
+        raise RequestError(
+            f"an address holds no user name and password: `{found[1]}…@{found[2]}`",
+            hint="`docker login` saves them, or set `WINML_FEED_USER` and `WINML_FEED_PASSWORD`",
+        )
 
 
 def absolute(address: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from winml.modelkit.core.build_folder import MODEL
+from winml.modelkit.core.build_folder import MODEL, source_name
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.feed import names
@@ -51,7 +51,7 @@ def named(source: str, base: Path, *, where: str = "", **about: str | None) -> M
     data = about.pop("data", None)
     name = about.pop("name", None)
     if path.exists():
-        model = Model(str(path), name or _stem(path), **about)
+        model = Model(str(path), name or _file_name(path, source), **about)
     elif _is_path(source):
         raise RequestError(f"{where}model not found: `{source}`")
     else:
@@ -69,9 +69,18 @@ def _is_path(word: str) -> bool:
     return word.startswith((".", "/", "~")) or (word.endswith(".onnx") and word.count("/") < 2) or "\\" in word
 
 
-def _stem(path: Path) -> str:
-    """The name of a model file; one that is only called `model` has the name of its folder."""
-    return path.parent.name or path.stem if path.stem == "model" else path.stem
+def _file_name(path: Path, word: str) -> str:
+    """What a model is called: by the source of its build, by its file, or by its folder where that was named too."""
+    folder = path if path.is_dir() else path.parent
+    if path.is_dir() or path.name == MODEL:
+        try:
+            built_from = source_name(folder)
+        except ValueError as error:
+            raise RequestError(str(error), hint="name the model in the list: `name=NAME`") from error
+        if built_from is not None:
+            return built_from
+    named_folder = Path(word).parent.name
+    return named_folder if path.stem == "model" and named_folder not in ("", ".", "..") else path.stem
 
 
 def parse_list(text: str, base: Path, *, source: str) -> list[Model]:

@@ -10,6 +10,8 @@ from winml.modelkit.render.units import size
 
 def _push(result: dict[str, Any]) -> str:
     how = "published" if result["outcome"] == "published" else "was there already"
+    if (result["revision"] or 1) > 1:
+        how += f"; it is revision {result['revision']}, for this run stamp has other content too"
     sent = "" if result["sent_bytes"] is None else f", {size(result['sent_bytes'])} sent"
     return (
         f"{result['package']} {result['version']} {how}\n"

@@ -62,7 +62,7 @@ class Objects:
                 name, _ = digest.copy(reader, writer)
                 final = self.path(name)
                 if self._is_sound(name):
-                    self._touch(final)
+                    self._touch(name)
                     return name
                 writer.flush()
                 os.fsync(writer.fileno())
@@ -79,7 +79,7 @@ class Objects:
         name = digest.of_bytes(content)
         final = self.path(name)
         if self._is_sound(name):
-            self._touch(final)
+            self._touch(name)
             return name
         self._make(self._folder)
         temporary = atomic.temporary_name(self._folder)
@@ -109,20 +109,21 @@ class Objects:
         except OSError as error:
             raise atomic.refused(error, folder) from error
 
-    def _touch(self, path: Path) -> None:
-        """Keep an object that is in use away from a collection; only the access time, the other one is in the mark."""
+    def _touch(self, name: str) -> None:
+        """Keep a sound object that is in use away from a collection; only the access time, and the mark is renewed."""
+        path = self.path(name)
         try:
             os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
         except OSError:
             return  # not ours to touch: a shared store that others own is still good to read
+        self._mark(name, path)
 
     def open_path(self, name: str) -> Path:
         """The path of a sound object, for reading only; raises ObjectMissing when there is none."""
         if not self._is_sound(name):
             raise ObjectMissing(f"object {name} is not in the store", hint="run the stage again")
-        path = self.path(name)
-        self._touch(path)
-        return path
+        self._touch(name)
+        return self.path(name)
 
     def link_out(self, name: str, destination: Path) -> str:
         """Make the object appear as `destination`; `link` or, where links are impossible, `copy`."""
@@ -139,6 +140,8 @@ class Objects:
                 how = "copy"
                 self._copy(source, temporary)
             temporary.replace(destination)
+            if how == "link":
+                self._mark(name, source)  # a link more is a change of the file, and this one is ours
         except FileNotFoundError as error:
             raise ObjectMissing(f"object {name} went while it was being linked", hint="run the stage again") from error
         except OSError as error:
@@ -159,26 +162,35 @@ class Objects:
             os.fsync(writer.fileno())
 
     def _state(self, path: Path) -> str:
+        """What changes whenever somebody writes to a file: the time of its last change cannot be set back."""
         stat = path.stat()
-        return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+        return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
     def _mark_path(self, name: str) -> Path:
         path = self.path(name)
         return self._marks / path.parent.name / path.name
 
     def _mark(self, name: str, path: Path) -> None:
-        """Remember that this very file had this digest."""
-        atomic.write_bytes(self._mark_path(name), self._state(path).encode())
+        """Remember that this very file had this digest; a mark that is lost only costs hashing it again."""
+        mark = self._mark_path(name)
+        with contextlib.suppress(OSError):  # a full disk, or a store that others own
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            temporary = atomic.temporary_name(mark.parent)
+            temporary.write_text(self._state(path), "ascii")
+            temporary.replace(mark)
 
     def _is_sound(self, name: str) -> bool:
-        """Whether the object is there and has the digest it is named by; hashed once per (inode, size, mtime)."""
+        """Whether the object is there and has the digest it is named by; hashed once per state of its file.
+
+        Windows does not tell when a file was changed but by a time that anybody can set: there it is hashed every time.
+        """
         path = self.path(name)
         try:
             state = self._state(path)
         except FileNotFoundError:
             return False
         try:
-            if self._mark_path(name).read_text("ascii") == state:
+            if sys.platform != "win32" and self._mark_path(name).read_text("ascii") == state:
                 return True
         except (OSError, UnicodeDecodeError):
             pass  # never verified, or a mark nobody can read: verify now

@@ -80,7 +80,7 @@ search_options = stacked(
         "winml autoconfig -m model.onnx -o search --resume --budget 1h",
         "winml autoconfig --models list.txt --target cpu -o sweep",
         "winml autoconfig --models list.txt --target qnn/npu --cluster dask://10.0.0.5:8786 "
-        "--staging oci://10.0.0.5:5000/staging -o sweep",
+        "--tls-ca ca.pem --tls-cert me.pem --tls-key me.key --staging oci://10.0.0.5:5000/staging -o sweep",
     ),
     context_settings=HELP,
 )

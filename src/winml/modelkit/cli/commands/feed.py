@@ -33,7 +33,9 @@ wanted_options = stacked(
     click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
     click.option("--version", metavar="VERSION", help="One version, in full."),
-    click.option("--run-stamp", metavar="STAMP", help="The run that published it, for example 20260609."),
+    click.option(
+        "--run-stamp", metavar="STAMP", help="The run that published it, as 20260609 (push: the date in UTC)."
+    ),
     click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
 )
 

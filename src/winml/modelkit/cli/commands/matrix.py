@@ -78,7 +78,8 @@ def plan(as_json: bool, **given: Any) -> None:
         "winml matrix run -m a.onnx -m b.onnx --targets cpu --jobs 2 -o out",
         "winml matrix run --models list.txt --feed oci://registry.example.com/models --max-disk 50G -o out",
         "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o out",
-        "winml matrix run --models list.txt --cluster dask://10.0.0.5:8786 --feed oci://10.0.0.5:5000/models -o out",
+        "winml matrix run --models list.txt --cluster dask://10.0.0.5:8786 --tls-ca ca.pem --tls-cert me.pem "
+        "--tls-key me.key --feed oci://10.0.0.5:5000/models -o out",
     ),
     context_settings=HELP,
 )

@@ -33,7 +33,9 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     help="Announce only these targets (default: all real ones here; a simulated one must be named).",
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Jobs at once.")
-@click.option("--no-tls", is_flag=True, help="Let a scheduler listen to other machines without certificates.")
+@click.option(
+    "--listen", metavar="ADDRESS", help="Address this node listens at (default: the one that leads to the scheduler)."
+)
 @tls_options
 @json_option
 def command(as_json: bool, **given: Any) -> None:
@@ -48,9 +50,10 @@ def command(as_json: bool, **given: Any) -> None:
     if given["listed"]:
         result = node.listing(cluster)
     elif given["scheduler"]:
-        result = node.serve(cluster, tell, without_tls=given["no_tls"])
+        result = node.serve(cluster, tell)
     else:
-        result = node.join(node.NodeRequest(cluster, given["name"], given["devices"], given["jobs"]), tell)
+        request = node.NodeRequest(cluster, given["name"], given["devices"], given["jobs"], given["listen"])
+        result = node.join(request, tell)
     if as_json:
         console.data_json(result)
     else:
@@ -61,7 +64,6 @@ def _check(given: dict[str, Any]) -> None:
     """Raise for options that do not belong together."""
     if given["scheduler"] and given["listed"]:
         raise click.UsageError("`--scheduler` and `--list` are two things")
-    if (given["scheduler"] or given["listed"]) and (given["name"] or given["devices"] or given["jobs"] != 1):
-        raise click.UsageError("`--name`, `--device` and `--jobs` are about a node that joins")
-    if given["no_tls"] and not given["scheduler"]:
-        raise click.UsageError("`--no-tls` is about a scheduler and needs `--scheduler`")
+    about_a_node = (given["name"], given["devices"], given["listen"], given["jobs"] != 1)
+    if (given["scheduler"] or given["listed"]) and any(about_a_node):
+        raise click.UsageError("`--name`, `--device`, `--listen` and `--jobs` are about a node that joins")
