@@ -51,6 +51,12 @@ run_command([sys.executable, "-c", CALLS_WORKER], cwd=folder, log=folder / "log"
 """.replace("CALLS_WORKER", repr(CALLS_WORKER))
 
 
+def environment(folder: Path) -> dict[str, str]:
+    """Ours, with modules and temporary files in a folder of the test."""
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder)}
+
+
 def gone(pid: int) -> bool:
     """Whether a process ends within a time that no machine needs."""
     deadline = time.monotonic() + 30
@@ -80,7 +86,7 @@ def wait_for(path: Path) -> str:
 )
 def test_nothing_is_left_of_a_killed_command(code: str, sent: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    env = environment(tmp_path)
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env) as caller:
         pids = [int(word) for word in wait_for(tmp_path / "pids").split()]
         caller.send_signal(sent)
@@ -90,7 +96,7 @@ def test_nothing_is_left_of_a_killed_command(code: str, sent: signal.Signals, tm
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the child of a dead process itself")
 def test_the_kernel_ends_a_worker_whose_guard_was_killed(tmp_path: Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
-    env = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+    env = environment(tmp_path)
     with subprocess.Popen([sys.executable, "-c", CALLS_WORKER], env=env) as caller:
         worker, child = (int(word) for word in wait_for(tmp_path / "pids").split())
         group = [p.pid for p in psutil.process_iter() if _group(p.pid) == worker]
