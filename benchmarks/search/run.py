@@ -21,7 +21,8 @@ from models import save  # noqa: E402
 from winml.modelkit.app.autoconfig import autoconfig  # noqa: E402
 from winml.modelkit.app.autoconfig_files import JOURNAL  # noqa: E402
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest  # noqa: E402
-from winml.modelkit.app.compare import CompareRequest, compare  # noqa: E402
+from winml.modelkit.app.compare import compare  # noqa: E402
+from winml.modelkit.app.compare_arms import CompareRequest  # noqa: E402
 from winml.modelkit.core.config import DataSection  # noqa: E402
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 

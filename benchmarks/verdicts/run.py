@@ -33,7 +33,8 @@ os.environ["WINML_CACHE"] = str(WORK / "cache")
 
 import models  # noqa: E402
 
-from winml.modelkit.app.compare import CompareRequest, compare  # noqa: E402
+from winml.modelkit.app.compare import compare  # noqa: E402
+from winml.modelkit.app.compare_arms import CompareRequest  # noqa: E402
 from winml.modelkit.bench.judge import estimate  # noqa: E402
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 from winml.modelkit.core.statistics import incomplete_beta, median, std  # noqa: E402

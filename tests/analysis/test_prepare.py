@@ -47,15 +47,15 @@ def test_dynamic_axes_have_sizes_and_those_without_a_symbol_get_one(tmp_path: Pa
     model = model_zoo.relu()
     model.graph.node[0].name = "relu"
     model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
-    prepared = _prepare(model_zoo.saved(model, tmp_path / "m.onnx"), dims={"batch": 3})
-    assert prepared["axes"] == {"batch": 3, "x[1]": 1}
+    prepared = _prepare(model_zoo.saved(model, tmp_path / "m.onnx"), dims={"batch": 3, "x[1]": 5})
+    assert prepared["axes"] == {"batch": 3, "x[1]": 5}
     dims = onnx.load(prepared["asked"]).graph.input[0].type.tensor_type.shape.dim
     assert [dim.dim_param for dim in dims] == ["batch", "x[1]"]
 
 
 def test_a_dimension_the_model_has_not_got_is_refused(tmp_path: Path) -> None:
     path = model_zoo.saved(model_zoo.relu(), tmp_path / "m.onnx")
-    with pytest.raises(RequestError, match="no dynamic dimension `bach`") as caught:
+    with pytest.raises(RequestError, match="no symbolic dimension `bach`") as caught:
         _prepare(path, dims={"bach": 2})
     assert "batch" in str(caught.value.hint)
 

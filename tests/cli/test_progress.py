@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.bench.sessions import PerfProtocol
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
 from winml.modelkit.cli.progress import (
     AnalyzeProgress,
@@ -27,6 +26,6 @@ def test_a_command_that_has_to_export_its_model_first_says_so(
 
 
 def test_so_does_perf(capsys: pytest.CaptureFixture[str]) -> None:
-    with PerfProgress(PerfProtocol()) as shown:
+    with PerfProgress() as shown:
         shown.on_event({"event": "needs-export", "model": "./bert"})
     assert "exporting ./bert" in capsys.readouterr().err

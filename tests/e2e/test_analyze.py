@@ -88,7 +88,7 @@ def test_dynamic_dimensions_are_fixed_to_ask_an_npu_and_that_is_said(zoo: Path) 
     target = _only(value)
     assert (target["status"], target["source"]["fixed_dims"]) == ("supported", {"batch": 3})
     assert "--dim batch=3" in _hazards(target)["dynamic-shapes"]["fix"]
-    assert "no dynamic dimension `bach`" in failed(
+    assert "no symbolic dimension `bach`" in failed(
         winml("analyze", "-m", zoo / "relu.onnx", *NPU, "--dim", "bach=3"), 2
     )
 

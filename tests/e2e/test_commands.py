@@ -117,6 +117,7 @@ def test_perf_takes_inputs_from_npz(zoo: Path, tmp_path: Path) -> None:
     value = valid(winml("perf", "-m", zoo / "relu.onnx", *QUICK, "--input-data", tmp_path / "in.npz", "--json").stdout)
     assert value["inputs"] == {
         "source": "npz", "seed": None, "tensors": {"x": {"dtype": "float32", "shape": [2, 4]}},
+        "sizes": {"batch": {"size": 2, "source": "data", "reason": "input data"}},
     }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ def result(**changed: Any) -> dict[str, Any]:
             "source": "synthetic",
             "seed": 0,
             "tensors": {"x": {"dtype": "float32", "shape": [1, 3, 224, 224]}},
+            "sizes": {},
         },
         "memory": None,
         "utilization": None,
@@ -114,7 +115,7 @@ def test_a_model_without_nodes_says_none() -> None:
 
 def test_inputs_from_a_file_have_no_seed() -> None:
     tensors = {"ids": {"dtype": "int64", "shape": [1, 128]}, "scale": {"dtype": "float32", "shape": []}}
-    text = perf_text(result(inputs={"source": "npz", "seed": None, "tensors": tensors}))
+    text = perf_text(result(inputs={"source": "npz", "seed": None, "tensors": tensors, "sizes": {}}))
     assert line(text, "  inputs") == "  inputs  ids int64[1, 128], scale float32[] (npz)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,22 @@ def test_what_cannot_be_compared_says_why(model: onnx.ModelProto, reason: str, t
     assert found["status"] == "not run"
     assert reason in str(found["reason"])
     assert str(tmp_path) not in str(found["reason"])
+
+
+def test_parts_of_a_decoder_are_compared_at_the_sizes_they_were_made_for(tmp_path: Path) -> None:
+    model = pass_zoo.graph(
+        "(float[b,past,4] cache, float[b,total,4] mask, int64[b] at) => (float[b,total,4] y)"
+        " { p = Gather(table, at)  q = Unsqueeze(p, one)  c = Concat<axis = 1>(cache, q)  y = Add(c, mask) }",
+        table=np.ones((40, 4), np.float32),
+        one=np.array([1]),
+    )
+    unsaid = verify.reference(_saved(model, tmp_path, "unsaid"), seed=0, dims={})
+    assert [sample.what["dims"]["past"] for sample in unsaid.samples] == [1, 1]  # all that runs, by broadcasting
+    noted = {"sizes": {"b": 1, "past": 5, "total": 6}, "ranges": {"at": [30, 39]}}
+    model.metadata_props.add(key="winml.inputs", value=json.dumps(noted))
+    found = verify.reference(_saved(model, tmp_path), seed=0, dims={})
+    assert [sample.what["dims"] for sample in found.samples[::2]] == [
+        {"b": 2, "past": 5, "total": 6},
+        {"b": 3, "past": 5, "total": 6},
+    ]
+    assert all(sample.inputs["at"].min() >= 30 for sample in found.samples)

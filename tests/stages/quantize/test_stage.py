@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -344,3 +345,18 @@ def test_a_quantized_model_has_no_names_that_the_runtime_makes_again(quantize: Q
     model, report = quantize(files.load(fused.path), section, compare=False)
     assert report["changed"]
     assert not [name for name in values_of(model) if re.match(r"gemm_\w+_shape|.*_token_\d+$", name)]
+
+
+def test_outputs_are_compared_at_sizes_that_the_model_runs_at(quantize: Quantize) -> None:
+    model = pass_zoo.graph(
+        "(float[b,past,4] cache, float[b,total,4] mask, float[b,1,4] new) => (float[b,total,4] y)"
+        " { c = Concat<axis = 1>(cache, new)  s = Add(c, mask)  y = MatMul(s, w) }",
+        w=np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32),
+    )
+    _, unsaid = quantize(model, SECTIONS["dynamic"])
+    assert unsaid["fidelity"]["sizes"] == {"b": 1, "past": 1, "total": 1}  # all that runs, by broadcasting
+    noted = {"sizes": {"b": 1, "past": 5, "total": 6}}
+    model.metadata_props.add(key="winml.inputs", value=json.dumps(noted))
+    _, said = quantize(model, SECTIONS["dynamic"])
+    assert said["fidelity"]["status"] == "measured"
+    assert said["fidelity"]["sizes"] == {"b": 1, "past": 5, "total": 6}

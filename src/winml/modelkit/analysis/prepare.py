@@ -10,13 +10,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.facts import GraphFacts, facts
-from winml.modelkit.graph.macs import dynamic_axes, runtime_inputs
+from winml.modelkit.graph.macs import dynamic_axes, name_axes, named_inputs, runtime_inputs
 from winml.modelkit.graph.quantized_nodes import quantized_nodes
+from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.knowledge.hazards import Model, hazards
 
 if TYPE_CHECKING:
@@ -28,13 +27,13 @@ COPY = "asked.onnx"
 def prepare(args: dict[str, Any], context: object) -> dict[str, Any]:
     """`{"facts", "nodes", "asked", "axes", "hazards"}` of the model file `args["path"]`.
 
-    `asked` is the file to open, `axes` the dynamic axes of the inputs with their sizes (1 unless `dims` says more),
-    `hazards` those of each target in `args["targets"]`.
+    `asked` is the file to open, `axes` the sizes of `dims` by the names of open dimensions, `hazards` those of each
+    target in `args["targets"]`.
     """
     path = Path(args["path"])
     model = files.load(path, weights=False)
     known = facts(model, path)
-    axes = _axes(model, args["dims"])
+    axes = given_sizes(named_inputs(model), args["dims"])
     asked = path
     if not known.compiled and _lacks_names(model):
         model = files.load(path)
@@ -60,14 +59,6 @@ def _facts(known: GraphFacts) -> dict[str, Any]:
     return {name: value[name] for name in wanted}
 
 
-def _axes(model: ModelProto, dims: dict[str, int]) -> dict[str, int]:
-    axes = {name: 1 for value in runtime_inputs(model.graph) for _, name in dynamic_axes(value)}
-    for name in dims:
-        if name not in axes:
-            raise RequestError(f"the model has no dynamic dimension `{name}`", hint=did_you_mean(name, axes))
-    return axes | dims
-
-
 def _lacks_names(model: ModelProto) -> bool:
     names = Counter(node.name for node in model.graph.node)
     if "" in names or any(count > 1 for count in names.values()):
@@ -87,9 +78,7 @@ def _give_names(model: ModelProto) -> None:
             node.name = _free(f"{node.name or node.op_type}_{index}", taken)
             taken.add(node.name)
         seen.add(node.name)
-    for value in runtime_inputs(model.graph):
-        for index, name in dynamic_axes(value):
-            value.type.tensor_type.shape.dim[index].dim_param = name
+    name_axes(model.graph)
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 from winml.modelkit.analysis import answer
 from winml.modelkit.analysis.reasons import Reason, read_reasons
-from winml.modelkit.app import targets
+from winml.modelkit.app import sizes, targets
 from winml.modelkit.app.models import model_argument
+from winml.modelkit.app.sizes import Known
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core.errors import (
     CheckFailed,
@@ -27,6 +28,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.sizes import quoted
 from winml.modelkit.knowledge import operators
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.worker.client import Worker
@@ -67,7 +69,7 @@ class AnalyzeRequest:
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
     """Ask every target that is here, look up the others, and return the JSON object of the contract."""
     argument = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
-    planned = _planned(request)
+    planned = _planned(request, argument.target)
     with Worker(preload=PRELOAD) as worker:
         on_event({"event": "reading", "name": argument.path.name})
         args = {
@@ -78,7 +80,11 @@ def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
         prepared = worker.call(
             "analysis.prepare", args, timeout_s=request.timeout_s, what=f"reading `{argument.path.name}`"
         )
-        asker = _Asker(prepared, argument.section, request)
+        known = sizes.find(argument.path, request.dims, worker=worker)
+        npu = any(plan.target.device == "npu" and plan.here is not None for plan in planned)
+        if npu and not request.all_targets and not prepared["facts"]["compiled_for"]:
+            known.require()
+        asker = _Asker(prepared, argument.section, request, known)
         answered = []
         for number, plan in enumerate(planned):
             on_event({"event": "asking", "name": str(plan.target), "done": number, "total": len(planned)})
@@ -129,9 +135,10 @@ def _short(target: Json) -> str:
     return f"({', '.join(numbers)})"
 
 
-def _planned(request: AnalyzeRequest) -> list[Planned]:
+def _planned(request: AnalyzeRequest, built_for: str | None) -> list[Planned]:
     if not request.all_targets:
-        return [targets.plan(request.target, request.ep, request.device)]
+        named = request.target or (built_for if request.ep is None and request.device is None else None)
+        return [targets.plan(named, request.ep, request.device)]
     if request.target or request.ep or request.device:
         raise RequestError("`--all` cannot be combined with `--target`, `--ep` or `--device`")
     if request.ep_options:
@@ -147,6 +154,8 @@ class _Asker:
     prepared: Json
     section: SessionSection
     request: AnalyzeRequest
+    known: Known
+    """Sizes of open dimensions, which an NPU needs."""
 
     def about(self, plan: Planned) -> Json:
         """What is said of the model on one target; a failure of the EP is an answer."""
@@ -170,10 +179,10 @@ class _Asker:
         """
         built_for = {} if self.request.all_targets else self.section.ep_options
         given = options.checked(target, {**built_for, **self.request.ep_options})
-        sizes = {**self.section.fixed_dims, **self.request.dims}
+        fixed = {**self.section.fixed_dims, **self.prepared["axes"]}
         if target.device == "npu":
-            sizes = {**self.prepared["axes"], **sizes}
-        return replace(self.section, ep_options=given, fixed_dims=sizes)
+            fixed = {**self.known.dims, **fixed}
+        return replace(self.section, ep_options=given, fixed_dims=fixed)
 
     def _ask(self, worker: Worker, plan: Planned, section: SessionSection) -> Json:
         assert plan.here is not None
@@ -201,6 +210,7 @@ class _Asker:
             "provider_options": said["provider_options"],
             "added_options": said["added_options"],
             "fixed_dims": section.fixed_dims,
+            "sizes": self._sources(section),
         }
         return self._result(target, answer.verdict(ops), source, ops) | {
             "placement": answer.placement(placed, target, names),
@@ -217,8 +227,12 @@ class _Asker:
     def _failed(self, target: Target, error: ModelkitError, reasons: list[Reason], section: SessionSection) -> Json:
         ops = answer.unknown_ops(self.prepared["facts"]["ops"], reasons)
         status = "refused" if isinstance(error, SessionError | PlacementError | ModelFileError) else "failed"
-        source = {"kind": "asked", "fixed_dims": section.fixed_dims}
+        source = {"kind": "asked", "fixed_dims": section.fixed_dims, "sizes": self._sources(section)}
         return self._result(target, status, source, ops) | {"error": self._without_copy(error)}
+
+    def _sources(self, section: SessionSection) -> Json:
+        """Where each size comes from that the session was opened with."""
+        return {name: size.to_json() for name, size in self.known.sizes.items() if name in section.fixed_dims}
 
     def _without_copy(self, error: ModelkitError) -> Json:
         """The error with the user's file in place of the copy that was asked about."""
@@ -249,7 +263,14 @@ class _Asker:
     def _hazard(self, hazard: Json, target: Target) -> Json:
         if hazard["fix"] is None:
             return hazard
-        dims = " ".join(f"--dim {name}={size}" for name, size in self.prepared["axes"].items())
+        if self.known.missing and "{dims}" in hazard["fix"]:
+            # No command here: a size that nobody knows would be a guess.
+            open_names = ", ".join(f"`{name}`" for name in self.known.missing)
+            return hazard | {
+                "fix": None,
+                "message": f"{hazard['message']}; name the sizes of {open_names} with `--dim`",
+            }
+        dims = " ".join(f"--dim {quoted(name)}={size.size}" for name, size in self.known.sizes.items())
         stem = Path(self.request.name).stem.replace(" ", "_")
         fix = hazard["fix"].format(model=_quoted(self.request.name), stem=stem, target=target, dims=dims)
         return hazard | {"fix": fix}

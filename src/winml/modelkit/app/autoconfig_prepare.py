@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import config as configs
-from winml.modelkit.app import search_space, targets
+from winml.modelkit.app import search_space, sizes, targets
 from winml.modelkit.app.build import source_of
 from winml.modelkit.app.config import ConfigRequest
 from winml.modelkit.app.models import ModelArgument, model_argument
@@ -156,7 +156,12 @@ def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objectiv
 
 def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     """Everything that can be known without building or measuring."""
-    resolved = tuple(targets.resolve(target, request.ep, request.device) for target in request.targets)
+    named = request.targets != (None,) or request.ep is not None or request.device is not None
+    given = None if named else model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    built_for = None if given is None else given.target
+    resolved = tuple(
+        targets.choose(built_for, target, request.ep, request.device).resolved for target in request.targets
+    )
     if len({one.target for one in resolved}) != len(resolved):
         raise RequestError("`--target` names a target twice")
     for one in resolved:
@@ -164,9 +169,10 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    given = given or model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     model = given.path.absolute()
     _check_task(request, model)
+    request = replace(request, inputs=sizes.complete(model, request.inputs))
     preset = None if request.preset is None else preset_of(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
         calibration, calibration_notes = _calibration(request, model, worker)
@@ -207,7 +213,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         notes=(
             *notes,
             *_preset_notes(preset, target),
-            *_dim_notes(base),
+            *_dim_notes(base, request.inputs.get("sizes", {})),
             *calibration_notes,
             *gate_notes,
             *measuring_notes(advice, findings, objective),
@@ -230,11 +236,14 @@ def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objec
     return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
 
 
-def _dim_notes(base: Mapping[str, Any]) -> tuple[str, ...]:
-    """Symbolic dimensions that every config of the search has a size for."""
+def _dim_notes(base: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Open dimensions that every config of the search has a size for."""
     fixed = (base["optimize"] or {}).get("fixed_dims", {})
-    sizes = ", ".join(f"{name}={size}" for name, size in fixed.items())
-    return (f"dimensions are fixed for {base['target']}: {sizes}; set them with `--dim NAME=N`",) if fixed else ()
+    chosen = {name: size for name, size in found.items() if size["source"] not in ("given", "batch") or name in fixed}
+    if not chosen:
+        return ()
+    verb = f"dimensions are fixed for {base['target']}" if fixed else "dimensions are measured at"
+    return (f"{verb}: {sizes.words(chosen)}; set them with `--dim NAME=N`",)
 
 
 def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:
@@ -251,6 +260,7 @@ def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tup
         return None, ()
     if data.limit is None:
         data = replace(data, limit=CALIBRATION_SAMPLES)
+    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
     return configs.described(data, model, worker), notes
 
 
@@ -260,6 +270,7 @@ def _gate(
     """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
+    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
     found = configs.described(data, model, worker)
     gate = GateRequest(
         replace(found, digest=None),

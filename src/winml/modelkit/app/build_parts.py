@@ -7,12 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import config as configs
 from winml.modelkit.app import exported
 from winml.modelkit.app.build import BuildRequest, build
 from winml.modelkit.app.config import ConfigRequest
 from winml.modelkit.core import model_ref
-from winml.modelkit.core.build_folder import PARTS
+from winml.modelkit.core.build_folder import CONFIG, PARTS
+from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import PartlyDone, RequestError, RunFailedError
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.stages.export import resolve
 from winml.modelkit.stages.export.families import WHOLE
@@ -108,10 +112,20 @@ def _manifest(first: dict[str, Any], built: dict[str, dict[str, Any]]) -> dict[s
                 "folder": part,
                 "file": Path(result["artifact"]["path"]).name,
                 "digest": result["artifact"]["digest"],
+                **_made_for(result),
             }
             for part, result in built.items()
         },
     }
+
+
+def _made_for(result: dict[str, Any]) -> dict[str, Any]:
+    """The sizes of open dimensions that a part is used with, those that are written into it, and its whole numbers."""
+    path = Path(result["artifact"]["path"])
+    metadata = read_signature(path).metadata
+    fixed = (configs.load(str(path.parent / CONFIG)).optimize or OptimizeSection()).fixed_dims
+    ranges = {name: list(ends) for name, ends in metadata_ranges(metadata).items()}
+    return {"sizes": {**metadata_sizes(metadata), **fixed}, "ranges": ranges}
 
 
 def _told(built: dict[str, dict[str, Any]], kind: str) -> list[str]:

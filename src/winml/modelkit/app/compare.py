@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import calibration as calibrations
-from winml.modelkit.app import compare_result, measuring, targets
+from winml.modelkit.app import compare_result, measuring
 from winml.modelkit.app.calibration import Calibration
+from winml.modelkit.app.compare_arms import Arms, CompareRequest, arms_of
 from winml.modelkit.app.compare_result import SCHEMA
 from winml.modelkit.app.measuring import Probers
-from winml.modelkit.app.models import model_argument
 from winml.modelkit.app.session_notes import left_words
 from winml.modelkit.bench import compare as bench
 from winml.modelkit.bench import stored
 from winml.modelkit.bench.compare import ArmSpec, Compared, Plan, Progress
-from winml.modelkit.bench.protocols import PROTOCOLS, CompareProtocol
-from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError, UnavailableError
-from winml.modelkit.core.measurement import Arm
+from winml.modelkit.bench.protocols import PROTOCOLS
+from winml.modelkit.core.errors import (
+    Interrupted,
+    ModelkitError,
+    RequestError,
+    RunFailedError,
+)
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.verdict import Verdict
-from winml.modelkit.ep import options
-from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -37,100 +39,11 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class CompareRequest:
-    """Everything the user decided."""
-
-    models: tuple[str, ...]
-    targets: tuple[str | None, ...] = (None,)
-    ep: str | None = None
-    device: str | None = None
-    threads: int | None = None
-    ep_options: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
-    force: bool = False
-    allow_different: bool = False
-    min_cosine: float = 0.95
-    by_position: bool = False
-    calibrate: bool = True
-    recalibrate: bool = False
-    raise_priority: bool = True
-    confirm: bool = True
-    max_seconds: float = 60.0
-    timeout_s: float = 120.0
-    seed: int = 0
-    fail_if_slower_pct: float | None = None
-    protocol: CompareProtocol | None = None
-    """Another protocol than the device's own, for benchmarks."""
-    trust: Trust = NOTHING
-
-
-@dataclass(frozen=True)
 class Known:
     """What is known of an arm before it is measured."""
 
     spec: ArmSpec
     fingerprint: str | None
-
-
-def _specs(request: CompareRequest, on_event: OnEvent) -> list[ArmSpec]:
-    """One arm per model, or one per target when a single model is compared over several."""
-    arms = [(m, t) for t in request.targets for m in request.models]
-    if len(arms) < 2:
-        raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
-    if len(request.models) > 1 and len(request.targets) > 1:
-        raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
-    built = {model: _built(model, request.trust, on_event) for model in request.models}
-    specs = [_spec(request, model, built[model], target, on_event) for model, target in arms]
-    return specs if len(request.targets) > 1 else _labelled(specs)
-
-
-def _built(model: str, trust: Trust, on_event: OnEvent) -> tuple[str, str | None]:
-    """What to open for an arm and the target it names; a config is built first, in the cache."""
-    if not model.endswith(".json"):
-        return model, None
-    on_event({"event": "build", "label": model})
-    # Stages bring modules that a comparison of finished models does not need.
-    from winml.modelkit.app.build import BuildRequest, build
-
-    unproven = "`winml compare` holds its outputs against those of the other arm"
-    request = BuildRequest(config=model, analyze=False, prove=False, unproven=unproven, trust=trust)
-    result = build(request, lambda event: None)
-    return result["folder"], result["target"]
-
-
-def _spec(
-    request: CompareRequest, model: str, built: tuple[str, str | None], target: str | None, on_event: OnEvent
-) -> ArmSpec:
-    path, own_target = built
-    argument = model_argument(path, on_event, trust=request.trust.typing(request.ep_options))
-    if request.ep is None and request.device is None:
-        target = target or own_target
-    resolved = targets.resolve(target, request.ep, request.device)
-    if resolved.target.simulated:
-        raise UnavailableError(
-            f"`{resolved.target}` is simulated here: its times say nothing about a device, so there is no verdict",
-            hint="`winml perf` shows placement; compare on a machine that has the device",
-        )
-    section = argument.section
-    threads = request.threads if request.threads is not None else section.threads
-    given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
-    section = replace(section, threads=threads, ep_options=options.checked(resolved.target, given))
-    arm = Arm(str(argument.path), resolved.target, section)
-    installed = resolved.installed
-    label = str(resolved.target) if len(request.targets) > 1 else model
-    return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)
-
-
-def _labelled(specs: list[ArmSpec]) -> list[ArmSpec]:
-    """Arms by the shortest end of their paths that tells them apart; equal ones are numbered."""
-    parts = [Path(s.label).parts for s in specs]
-    depth = next((d for d in range(1, 10) if len({p[-d:] for p in parts}) == len(set(parts))), 10)
-    names: list[str] = []
-    for p in parts:
-        name = "/".join(p[-depth:])
-        count = sum(n == name or n.startswith(f"{name} (") for n in names)
-        names.append(f"{name} ({count + 1})" if count else name)
-    return [replace(s, label=n) for s, n in zip(specs, names, strict=True)]
 
 
 def _fingerprints(specs: list[ArmSpec]) -> list[Known]:
@@ -151,8 +64,9 @@ def _identical(base: Known, candidate: Known) -> bool:
 class Comparison:
     """One run of `winml compare`: the base is probed once and its calibration shared by all candidates."""
 
-    def __init__(self, request: CompareRequest, specs: list[ArmSpec], folder: Path, on_event: OnEvent) -> None:
+    def __init__(self, request: CompareRequest, arms: Arms, folder: Path, on_event: OnEvent) -> None:
         self._request = request
+        self._notes = arms.notes
         self._folder = folder
         self._on_event = on_event
         self._base_probe: dict[str, Any] = {}
@@ -161,7 +75,7 @@ class Comparison:
         self._progress = Progress()
         self._probers = Probers()
         try:
-            known = _fingerprints(specs)
+            known = _fingerprints(arms.specs)
         except BaseException:
             self._probers.close()
             raise
@@ -208,7 +122,8 @@ class Comparison:
             "calibrations": {name: c.to_json() for name, c in self._calibrations.items()},
             "fail_if_slower_pct": self._request.fail_if_slower_pct,
             "environment": {**self._base_probe["environment"], "huge_pages": measuring.huge_pages() is not None},
-            "warnings": list(dict.fromkeys(w for d in done for w in d["warnings"])),
+            "inputs": {"sizes": self._base.spec.inputs.get("sizes", {})},
+            "warnings": [*self._notes, *dict.fromkeys(w for d in done for w in d["warnings"])],
         }
 
     def _candidate(self, candidate: Known, number: int) -> dict[str, Any]:
@@ -418,8 +333,8 @@ def _doubts(compared: Compared) -> list[str]:
 
 def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
     """Compare and return the JSON object of the contract; the gate and failures are raised with it as details."""
-    specs = _specs(request, on_event)
+    arms = arms_of(request, on_event)
     with ScratchFolder("winml-compare-") as folder:
-        result = Comparison(request, specs, folder, on_event).run()
+        result = Comparison(request, arms, folder, on_event).run()
     compare_result.raise_for(result)
     return result

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import exported as exports
-from winml.modelkit.app import targets
+from winml.modelkit.app import sizes, targets
 from winml.modelkit.app.exported import Exported, Exporting
 from winml.modelkit.app.models import ModelArgument, model_argument, model_path
 from winml.modelkit.app.targets import Planned
@@ -28,6 +28,8 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.ep import catalog, options, precision
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import given_sizes, quoted
 from winml.modelkit.stages.export import resolve as export
 from winml.modelkit.stages.export.families import WHOLE
 from winml.modelkit.stages.export.resolve import ExportOptions
@@ -96,7 +98,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
-    dims, dim_notes = _fixed_dims(request, planned, model, exported, worker)
+    dims, dim_notes = _fixed_dims(request, planned, model, worker)
     quantize = _quantize(request, planned, word, model, exported, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
@@ -168,23 +170,22 @@ def _optimize(
 
 
 def _fixed_dims(
-    request: ConfigRequest, planned: Planned, model: Path, exported: Exported | None, worker: Worker
+    request: ConfigRequest, planned: Planned, model: Path, worker: Worker
 ) -> tuple[dict[str, int], list[str]]:
-    """Sizes for symbolic dimensions: what the user gave, and usual ones where the device needs fixed shapes."""
-    npu = planned.target.device == "npu"
-    if not npu and not request.dims:
-        return {}, []
-    symbols = worker.call("graph.source", {"path": str(model)}, what="reading the model")["symbols"]
-    for name in request.dims:
-        if name not in symbols:
-            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols))
-    usual = {} if exported is None else export.npu_sizes(exported.located.folder, exported.section)
-    chosen = {name: usual.get(name, 1) for name in symbols if name not in request.dims} if npu else {}
+    """Sizes for open dimensions: what the user gave, and where the device needs fixed shapes what is known of others.
+
+    A size that nobody knows is refused: an artifact for another size than the model is used with is of no use.
+    """
+    if planned.target.device != "npu":
+        return given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}, []
+    known = sizes.find(model, request.dims, worker=worker).require()
     notes = [
-        f"dimension {name} is fixed at {size} for {planned.target}; set it with `--dim {name}=N`"
-        for name, size in chosen.items()
+        f"dimension {name} is fixed at {size.size} for {planned.target} ({size.reason}); "
+        f"set it with `--dim {quoted(name)}=N`"
+        for name, size in known.sizes.items()
+        if size.source != "given"
     ]
-    return {**chosen, **request.dims}, notes
+    return known.dims, notes
 
 
 def _quantize(
@@ -202,6 +203,7 @@ def _quantize(
         )
     if exported is not None and data.source == RANDOM:
         data = replace(data, ranges=export.value_ranges(exported.section), dims=export.sample_sizes(exported.section))
+    data = sizes.random_data(data, model, given=request.dims, worker=worker)
     return replace(section, calibration=described(data, model, worker))
 
 

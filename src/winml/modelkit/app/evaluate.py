@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app import targets
+from winml.modelkit.app import sizes, targets
 from winml.modelkit.app.evaluate_result import Judging, Side, raise_for, result_of
 from winml.modelkit.app.models import ModelArgument, model_argument
 from winml.modelkit.core import sections
@@ -51,6 +51,8 @@ class EvalRequest:
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
     strict_ep: bool = False
+    dims: dict[str, int] = field(default_factory=dict)
+    """Sizes of open dimensions in random inputs, by name or place."""
     save_outputs: str | None = None
     """File for the outputs of the model and its reference."""
     timeout_s: float | None = None
@@ -61,10 +63,13 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
     """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
     model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     request, data = _completed(request, model.evaluation)
-    resolved = targets.resolve(request.target, request.ep, request.device)
+    data = sizes.random_data(data, model.path, given=request.dims)
+    chosen = targets.choose(model.target, request.target, request.ep, request.device)
+    resolved = chosen.resolved
     on_event({"event": "target", "target": resolved.target})
     with ScratchFolder("winml-eval-") as folder:
         runs = _Runs(request, data, model, folder, on_event)
+        runs.warnings += chosen.notes
         candidate = runs.candidate(resolved)
         reference, distance = None, None
         if runs.compares and not candidate.report["stopped"]:
@@ -215,7 +220,7 @@ class _Runs:
         threads = request.threads if request.threads is not None else model.section.threads
         given = options.checked(target, options.with_threads(target, ep_options, threads))
         return {
-            "model": str(model.path.absolute()),
+            "model": str(sizes.openable(model.path, target, self._folder).absolute()),
             "ep": target.ep,
             "device": target.device,
             "simulated": target.simulated,

@@ -12,7 +12,8 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.app import targets
-from winml.modelkit.app.compare import CompareRequest, OnEvent, compare
+from winml.modelkit.app.compare import OnEvent, compare
+from winml.modelkit.app.compare_arms import CompareRequest
 from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding

@@ -15,6 +15,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
+from winml.modelkit.core.sections import text
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.pipeline import identity
 
@@ -29,9 +30,11 @@ class ModelArgument:
     section: SessionSection
     evaluation: EvalSection | None = None
     """What its build says it is judged by."""
+    target: str | None = None
+    """What its build is for; None for a model that is no build."""
 
 
-def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection | None]:
+def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection | None, str | None]:
     try:
         value = json.loads(config.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -43,10 +46,11 @@ def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection |
         evaluation = None if judged is None else sections.read(EvalSection, judged, "eval")
         session = replace(session, ep_options=trust.untyped(session.ep_options))
         check_session(session, trust.gate(str(config)))
+        target = None if value.get("target") is None else text(value["target"], "target")
     except RequestError as error:
         raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
     _require_unchanged(config, value)
-    return session, evaluation
+    return session, evaluation, target
 
 
 def _require_unchanged(config: Path, value: Mapping[str, Any]) -> None:
@@ -67,8 +71,8 @@ def model_argument(word: str, on_event: OnEvent = lambda _: None, *, trust: Trus
     if ref.kind == "build":
         folder = Path(ref.source)
         config = folder / CONFIG
-        section, judged = _sections(config, trust) if config.is_file() else (SessionSection(), None)
-        return ModelArgument(require_model_file(folder / MODEL), section, judged)
+        section, judged, target = _sections(config, trust) if config.is_file() else (SessionSection(), None, None)
+        return ModelArgument(require_model_file(folder / MODEL), section, judged, target)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 

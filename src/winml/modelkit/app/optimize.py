@@ -12,6 +12,8 @@ from winml.modelkit.app.models import model_path
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError, WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.stages.optimize import crashes, table
 from winml.modelkit.stages.optimize.resolve import resolve
 from winml.modelkit.stages.optimize.support import refused
@@ -56,8 +58,9 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         opset=request.opset,
         allow_unsupported=request.allow_unsupported,
     )
-    section = replace(section, fixed_dims=request.dims)
     model, output = model_path(request.model, on_event), Path(request.output).absolute()
+    fixed = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
+    section = replace(section, fixed_dims=fixed)
     _check_output(output, model, overwrite=request.overwrite)
     args = {
         "model": str(model),

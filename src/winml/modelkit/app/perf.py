@@ -10,18 +10,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.app import targets
+from winml.modelkit.app import sizes, targets
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
+from winml.modelkit.app.targets import Chosen
 from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.bench import summary, trust
-from winml.modelkit.bench.sessions import PRELOAD, PerfProtocol, PerfRun, measure_sessions
+from winml.modelkit.bench.sessions import PRELOAD, AskedProtocol, PerfRun, measure_sessions
 from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
-from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
@@ -45,7 +45,7 @@ class PerfRequest:
     target: str | None = None
     ep: str | None = None
     device: str | None = None
-    protocol: PerfProtocol = field(default_factory=PerfProtocol)
+    protocol: AskedProtocol = field(default_factory=AskedProtocol)
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class PerfRequest:
         """Refuse what cannot be meant."""
         if self.op_tracing is None and self.baseline is not None:
             raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
-        if self.op_tracing is not None and self.protocol.sessions != 1:
+        if self.op_tracing is not None and self.protocol.sessions not in (None, 1):
             raise RequestError(
                 f"a trace is taken in one session, but {self.protocol.sessions} were asked for",
                 hint="drop `--sessions`",
@@ -98,16 +98,18 @@ class _Processes:
 def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     """Measure and return the JSON object of the contract."""
     request.check()
+    if request.op_tracing is not None:
+        request = replace(request, protocol=replace(request.protocol, sessions=1))
     baseline = None if request.baseline is None else read_trace(request.baseline)
     with contextlib.ExitStack() as stack:
         processes = stack.enter_context(contextlib.closing(_Processes()))
         folder = stack.enter_context(ScratchFolder("winml-trace-"))
-        resolved, run, utilization = _measured(request, processes, folder, on_event)
+        chosen, run, utilization = _measured(request, processes, folder, on_event)
         traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
     if run.stopped:
-        measured = _result(request, resolved.target, run, traced, utilization) if run.reports else {}
+        measured = _result(request, chosen, run, traced, utilization) if run.reports else {}
         raise Interrupted("interrupted; what was measured is in the result", details=measured)
-    result = {"schema": SCHEMA, "ok": True, **_result(request, resolved.target, run, traced, utilization)}
+    result = {"schema": SCHEMA, "ok": True, **_result(request, chosen, run, traced, utilization)}
     if traced.trace is not None and not traced.trace.usable:
         raise no_trace(traced.trace, details=result)
     return result
@@ -115,27 +117,31 @@ def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
 
 def _measured(
     request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
-) -> tuple[Resolved, PerfRun, dict[str, Any] | None]:
+) -> tuple[Chosen, PerfRun, dict[str, Any] | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
     model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
-    resolved = targets.resolve(request.target, request.ep, request.device)
+    chosen = targets.choose(model.target, request.target, request.ep, request.device)
+    resolved = chosen.resolved
+    inputs = sizes.complete(model.path, request.inputs)
+    path = sizes.openable(model.path, resolved.target, folder)
+    protocol = request.protocol.on(resolved.target)
     processes.use(resolved.installed.python)
     threads = request.threads if request.threads is not None else model.section.threads
     given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
     section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
-    on_event({"event": "target", "target": resolved.target})
+    on_event({"event": "target", "target": resolved.target, "protocol": protocol})
     with _watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
-            Arm(str(model.path), resolved.target, section),
-            request.protocol,
-            inputs=request.inputs,
+            Arm(str(path), resolved.target, section),
+            protocol,
+            inputs=inputs,
             strict_ep=request.strict_ep,
             distribution=resolved.installed.package.distribution,
             tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
             start=processes.start,
             on_event=on_event if watch is None else watch.on_event,
         )
-    return resolved, run, None if watch is None else watch.summary()
+    return chosen, run, None if watch is None else watch.summary()
 
 
 @contextlib.contextmanager
@@ -231,12 +237,13 @@ def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list
 
 
 def _result(
-    request: PerfRequest, target: Target, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
+    request: PerfRequest, chosen: Chosen, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
 ) -> dict[str, Any]:
-    first = run.reports[0]
+    first, target = run.reports[0], chosen.resolved.target
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
     doubts = [SIMULATED, *simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
     warnings = [
+        *chosen.notes,
         *_placement_warnings(target, run),
         *fixed_dims(target, first),
         *doubts,
@@ -248,6 +255,7 @@ def _result(
     return {
         "model": request.model,
         **target.to_json(),
+        "built_for": chosen.built_for,
         **summary.latency(run.measurement),
         "throughput": summary.throughput(run.measurement, _batch(run, request)),
         "sessions": summary.sessions(run.measurement, run.reports),

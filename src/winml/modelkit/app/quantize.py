@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app import output_model, targets
+from winml.modelkit.app import output_model, sizes, targets
 from winml.modelkit.app.models import model_path
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import precision
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.stages.quantize import advice
 from winml.modelkit.worker.client import Worker
 
@@ -50,6 +52,8 @@ class QuantizeRequest:
     precision: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
     """Keys of the section that are not to be as the target prefers."""
+    dims: dict[str, int] = field(default_factory=dict)
+    """Sizes of open dimensions in random inputs, by name or place."""
     data: DataSection | None = None
     sample_data: DataSection | None = None
     """What the sample brings along, for a precision that needs data."""
@@ -65,6 +69,9 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     target = targets.plan(request.target, request.ep, request.device).target
     on_event({"event": "target", "target": target})
     word, section = _section(request, target)
+    dims = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
+    if section.calibration is not None:
+        section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
     doubts = advice.check(section, target)
     on_event({"event": "stage", "stage": "quantize"})
     with output_model.staged(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
@@ -76,6 +83,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
                 "section": sections.plain(section),
                 "model_folder": str(model.parent),
                 "compare": request.compare,
+                "dims": dims,
             },
             timeout_s=request.timeout_s,
             on_event=on_event,

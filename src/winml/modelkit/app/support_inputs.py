@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import sizes
 from winml.modelkit.app.models import model_path
 from winml.modelkit.core.build_folder import CONFIG
 from winml.modelkit.core.errors import RequestError
@@ -34,6 +35,7 @@ def inputs(request: InputsRequest) -> dict[str, Any]:
     if output.exists():
         raise RequestError(f"output file exists: `{output}`", hint="name another file")
     path = model_path(request.model)
+    known = sizes.find(path, request.dims).require()
     config = path.parent / CONFIG
     atomic.make_folder(output.parent)
     args = {
@@ -41,8 +43,8 @@ def inputs(request: InputsRequest) -> dict[str, Any]:
         "config": str(config.absolute()) if config.is_file() else None,
         "output": str(output.absolute()),
         "samples": request.samples,
-        "dims": request.dims,
-        "int_ranges": request.int_ranges,
+        "dims": known.dims,
+        "int_ranges": {**known.ranges, **request.int_ranges},
         "seed": request.seed,
     }
     with Worker() as worker:

@@ -46,6 +46,36 @@ def resolve_request(asked: TargetRequest) -> Resolved:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """Where a model runs, and what it was built for."""
+
+    resolved: Resolved
+    built_for: str | None
+
+    @property
+    def notes(self) -> list[str]:
+        """That a build runs elsewhere than it was made for."""
+        here = str(self.resolved.target)
+        if self.built_for is None or self.built_for == here:
+            return []
+        return [f"it was built for {self.built_for} and runs on {here}, as asked"]
+
+
+def choose(built_for: str | None, target: str | None, ep: str | None, device: str | None) -> Chosen:
+    """The target that was asked for; the one that a build is for when nobody asked."""
+    if built_for is None or (target, ep, device) != (None, None, None):
+        return Chosen(resolve(target, ep, device), built_for)
+    try:
+        return Chosen(resolve(built_for, None, None), built_for)
+    except EPUnavailableError as error:
+        raise EPUnavailableError(
+            f"it was built for {built_for}, which is not here: {error.message}",
+            hint="run it on that machine, or elsewhere with `--target EP/DEVICE`",
+            details=error.details,
+        ) from error
+
+
+@dataclass(frozen=True)
 class Planned:
     """A target to build for, which need not be here."""
 

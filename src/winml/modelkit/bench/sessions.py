@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from winml.modelkit.core.errors import Interrupted, ModelkitError
 from winml.modelkit.core.measurement import Arm, Measurement, round_of
+from winml.modelkit.core.target import Target
 
 OPERATION = "session.measure"
 PRELOAD = ("winml.modelkit.session.measure",)
@@ -34,9 +35,37 @@ class Process(Protocol):
     def close(self) -> None: ...
 
 
+MANY, FEW = (100, 10, 3), (3, 1, 1)
+"""Timed runs, untimed runs before them and sessions: on a device, and on a simulator."""
+
+
+@dataclass(frozen=True)
+class AskedProtocol:
+    """How often and for how long an arm is run; what is None is chosen for the target."""
+
+    iterations: int | None = None
+    warmup: int | None = None
+    sessions: int | None = None
+    cool_down_s: float = 0.0
+    duration_s: float | None = None
+    timeout_s: float | None = None
+
+    def on(self, target: Target) -> PerfProtocol:
+        """The protocol with every number: few runs where times are a simulator's, which say nothing of a device."""
+        iterations, warmup, sessions = FEW if target.simulated else MANY
+        return PerfProtocol(
+            iterations=iterations if self.iterations is None else self.iterations,
+            warmup=warmup if self.warmup is None else self.warmup,
+            sessions=sessions if self.sessions is None else self.sessions,
+            cool_down_s=self.cool_down_s,
+            duration_s=self.duration_s,
+            timeout_s=self.timeout_s,
+        )
+
+
 @dataclass(frozen=True)
 class PerfProtocol:
-    """How often and for how long an arm is run."""
+    """How often and for how long an arm is run on its target."""
 
     iterations: int = 100
     warmup: int = 10

@@ -30,7 +30,11 @@ export_options = stacked(
         help="How PyTorch becomes ONNX.",
     ),
     click.option(
-        "--shape", "shapes", multiple=True, metavar="NAME=N[,N…]", help="Fix an axis (sequence=64) or a whole input."
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="NAME=N[,N…]",
+        help="Fix a whole input (x=1,3,48,320) or an axis (sequence=64).",
     ),
     click.option("--dynamic-axes", metavar="NAMES", help="Axes that stay open, as batch,sequence; or `none`."),
     click.option("--input-specs", metavar="FILE", help="JSON with shape, dtype, low and high of inputs, by name."),
@@ -55,7 +59,9 @@ build_options = stacked(
     click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them."),
     click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out."),
     click.option("--opset", type=click.IntRange(min=7), metavar="N", help="Opset to convert to."),
-    click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Fix a symbolic dimension in the model."),
+    click.option(
+        "--dim", "dims", multiple=True, metavar="NAME=N", help="Fix an open dimension, by name or place: x[2]=48."
+    ),
     click.option("--compile/--no-compile", "compiled", default=False, help="Compile to an EP context as well."),
     click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that open the result."),
     click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked."),
@@ -73,12 +79,15 @@ NAMES = (
 def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     """What the options ask for."""
     from winml.modelkit.app.config import ConfigRequest
-    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.cli.words import dimensions, sizes
+    from winml.modelkit.core.model_ref import parse
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.precision import UNQUANTIZED
 
     if given["no_quant"] and given["precision"] not in ("auto", UNQUANTIZED):
         raise click.UsageError("`--no-quant` and `--precision` exclude each other")
+    # The shapes of a model that is exported are the exporter's business, those of ONNX are sizes like others.
+    exported = parse(model).is_exported
     return ConfigRequest(
         model=model,
         target=given["target"],
@@ -92,11 +101,11 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
         enable=given["enable"],
         disable=given["disable"],
         opset=given["opset"],
-        dims=dimensions(given["dims"]),
+        dims=dimensions(given["dims"]) if exported else sizes(given),
         compile=given["compiled"],
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
-        export=export_request(given),
+        export=export_request(given if exported else {**given, "shapes": ()}),
         trust=trust_of(given),
     )
 

@@ -64,9 +64,26 @@ model_options = stacked(
 )
 
 
+size_options = stacked(
+    click.option(
+        "--dim",
+        "dims",
+        multiple=True,
+        metavar="NAME=N",
+        help="Size of an open dimension, by name or place: height=224, x[2]=48. Only a batch is 1 by default.",
+    ),
+    click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="INPUT=N[,N…]",
+        help="Sizes of a whole input: x=1,3,48,320.",
+    ),
+)
+
 input_options = stacked(
     click.option("--batch-size", type=click.IntRange(min=1), help="Value of the model's batch dimension."),
-    click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension (default 1)."),
+    size_options,
     click.option(
         "--int-range",
         "int_ranges",

@@ -8,14 +8,13 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from winml.modelkit.bench.sessions import PerfProtocol
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-    from winml.modelkit.bench.sessions import PerfProtocol
 
 
 def announce(target: Any) -> None:
@@ -29,8 +28,8 @@ def announce_export(model: str) -> None:
 class PerfProgress:
     """A bar over all runs of all sessions; silent where stderr is not a terminal."""
 
-    def __init__(self, protocol: PerfProtocol) -> None:
-        self._protocol = protocol
+    def __init__(self) -> None:
+        self._protocol = PerfProtocol()
         self._done = 0
         self._machine = ""
         self._progress: Progress | None = None
@@ -61,6 +60,7 @@ class PerfProgress:
         kind = event["event"]
         if kind == "target":
             announce(event["target"])
+            self._protocol = event["protocol"]
             self._start()
         elif kind == "needs-export":
             announce_export(event["model"])

@@ -9,6 +9,18 @@ from typing import Any
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.ep.options import is_whole, parse_pairs
+from winml.modelkit.graph.sizes import shape_words
+
+
+def sizes(given: dict[str, Any]) -> dict[str, int]:
+    """Sizes of open dimensions by name or place, from `--dim` and `--shape`, which mean the same in every command."""
+    found = dimensions(given["dims"])
+    for name, shape in shapes(given.get("shapes", ())).items():
+        said = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
+        for word, size in said.items():
+            if found.setdefault(word, size) != size:
+                raise RequestError(f"`{word}` is given two sizes: {found[word]} and {size}")
+    return found
 
 
 def dimensions(words: Iterable[str]) -> dict[str, int]:
@@ -133,10 +145,10 @@ def gain_pct(word: str) -> float:
 
 def input_request(given: dict[str, Any]) -> dict[str, Any]:
     """How inputs are made, from the options that say so; workers read it as JSON."""
-    dims, ranges = dimensions(given["dims"]), int_ranges(given["int_ranges"])
+    dims, ranges = sizes(given), int_ranges(given["int_ranges"])
     npz = given["input_data"]
     if npz is not None and (dims or ranges or given["batch_size"]):
-        raise RequestError("`--input-data` cannot be combined with `--dim`, `--batch-size` or `--int-range`")
+        raise RequestError("`--input-data` cannot be combined with `--dim`, `--shape`, `--batch-size` or `--int-range`")
     return {
         "npz": None if npz is None else str(Path(npz).absolute()),
         "dims": dims,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
+from winml.modelkit.core.build_folder import PARTS
 from winml.modelkit.core.errors import ModelFileError, UnavailableError
 
 
@@ -14,6 +16,13 @@ def require_model_file(path: str | os.PathLike[str]) -> Path:
         raise ModelFileError("the path of the model is empty", hint="`-m` takes the path of an .onnx file")
     file = Path(path)
     try:
+        if (file / PARTS).is_file():
+            parts = part_names(file)
+            listed = ", ".join(parts) or "no part"
+            raise ModelFileError(
+                f"model `{path}` is a composite of several: {listed}",
+                hint=f"name one of them: `-m {file / parts[-1]}`" if parts else "build the model again",
+            )
         if file.is_dir():
             raise ModelFileError(
                 f"model `{path}` is a directory",
@@ -36,3 +45,12 @@ def require_model_file(path: str | os.PathLike[str]) -> Path:
         raise ModelFileError(f"model file is empty: `{path}`", hint="the download or export did not finish")
     # Not resolved: in a Hugging Face cache the model is a link, and its external data lies beside the link.
     return file.absolute()
+
+
+def part_names(folder: Path) -> list[str]:
+    """The parts of the composite model in a folder, by what its manifest says; none when it says nothing readable."""
+    try:
+        value = json.loads((folder / PARTS).read_bytes())
+        return [str(name) for name in value["parts"]]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.graph.inputs import Input
+from winml.modelkit.graph.sizes import named_shape
 
 
 def _typed(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
@@ -44,7 +45,7 @@ def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[An
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
     )
     if not fits:
-        form = f"[{', '.join('?' if d is None else str(d) for d in spec.shape)}]"
+        form = f"[{', '.join(map(str, named_shape(spec.name, spec.shape)))}]"
         raise DataError(
             f"input `{spec.name}` must have shape {form} but {where} has {list(shaped.shape)}",
             hint="samples are run one at a time; fix the batch of the model at 1 or leave it open"

@@ -10,7 +10,7 @@ import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputSpec, input_spec, symbol_sizes
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.session import WinMLSession
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.config import DataSection
 
 CPU = Target("cpu", "cpu")
 SAMPLES = 4
@@ -55,13 +58,24 @@ def reference(args: dict[str, Any], context: object) -> dict[str, Any]:
     """
     from winml.modelkit.core import sections
     from winml.modelkit.core.config import DataSection
-    from winml.modelkit.data.dataset import open_dataset
+    from winml.modelkit.data.trials import attempts
 
     specs = list(read_inputs(Path(args["artifact"])))
     names = {spec.name for spec in specs}
     specs += [spec for spec in read_inputs(Path(args["source"])) if spec.name not in names]
     data = sections.read(DataSection, args["data"], "data")
-    folder = Path(args["folder"])
+    found: dict[str, Any] = {}
+    for attempt in attempts(data, Path(args["source"]), specs):
+        found = _reference(args, attempt, specs)
+        if found["reason"] is None:
+            break
+    return found
+
+
+def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpec]) -> dict[str, Any]:
+    """The samples of one section of data that were run and saved, or the reason why there are none."""
+    from winml.modelkit.data.dataset import open_dataset
+
     try:
         dataset = open_dataset(data, specs, model_folder=Path(args["model_folder"]), labels=False)
         feeds = [sample.inputs for sample in itertools.islice(dataset, SAMPLES)]
@@ -69,7 +83,7 @@ def reference(args: dict[str, Any], context: object) -> dict[str, Any]:
         return {"samples": 0, "dims": {}, "reason": f"no inputs can be made: {error.message}"}
     dims = symbol_sizes(specs, feeds[0])
     try:
-        done = _save_reference(Path(args["source"]), feeds, folder, args["seconds"])
+        done = _save_reference(Path(args["source"]), feeds, Path(args["folder"]), args["seconds"])
     except ModelkitError as error:
         return {"samples": 0, "dims": dims, "reason": f"the source does not run on the CPU: {error.message}"}
     return {"samples": done, "dims": dims, "reason": None}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from onnx import ModelProto
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
+from winml.modelkit.graph.implied import implied_sizes
+from winml.modelkit.graph.macs import named_inputs
+from winml.modelkit.graph.sizes import given_sizes, is_batch, metadata_sizes, open_dims
 
 FINGERPRINT_LIMIT_BYTES = 2 * 2**30
 """External data past this size is read for the fingerprint only when that is asked for."""
@@ -22,7 +28,7 @@ def describe(args: dict[str, Any], context: object) -> dict[str, Any]:
     """
     path = Path(_path(args))
     model = files.load(path, weights=False)
-    known = facts(model, path, dims=_dims(args))
+    known = facts(model, path, dims=_sizes(model, path, _dims(args) or {}))
     belonging = files.external_files(path, model)
     sizes = [(file, file.stat().st_size) for file in (path, *belonging)]
     reason = _reason_against(args.get("fingerprint"), external_bytes=sum(size for _, size in sizes[1:]))
@@ -51,6 +57,18 @@ def _dims(args: dict[str, Any]) -> dict[str, int] | None:
     if not isinstance(dims, dict) or not all(type(size) is int for size in dims.values()):
         raise RequestError(f"`dims` must map axis names to whole numbers but got {dims!r}")
     return dims
+
+
+def _sizes(model: ModelProto, path: Path, given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of open dimensions: as given, as the file says it was made for, as the graph fixes them."""
+    inputs = named_inputs(model)
+    sizes = given_sizes(inputs, given)
+    missing = {name for name, places in open_dims(inputs).items() if not is_batch(name, places)} - set(sizes)
+    if not missing:
+        return sizes
+    found = {name: size.size for name, size in implied_sizes(model, path).items()}
+    found |= metadata_sizes({entry.key: entry.value for entry in model.metadata_props})
+    return {**{name: found[name] for name in missing if name in found}, **sizes}
 
 
 def _reason_against(wanted: bool | None, *, external_bytes: int) -> str | None:

@@ -57,8 +57,8 @@ class ValueFacts:
 
     name: str
     dtype: str
-    shape: tuple[int | str | None, ...] | None
-    """Sizes, symbols, None for a size without either; None as a whole for an unknown rank or no tensor."""
+    shape: tuple[int | str, ...] | None
+    """Sizes and symbols, `x[2]` for a dimension without either; None for an unknown rank or no tensor."""
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "dtype": self.dtype, "shape": None if self.shape is None else list(self.shape)}
@@ -178,9 +178,7 @@ def _value(value: ValueInfoProto) -> ValueFacts:
     if not tensor.HasField("shape"):
         return ValueFacts(value.name, _type_name(value.type), None)
     dynamic = dict(dynamic_axes(value))
-    shape = tuple(
-        (dim.dim_param or None) if index in dynamic else dim.dim_value for index, dim in enumerate(tensor.shape.dim)
-    )
+    shape = tuple(dynamic.get(index, dim.dim_value) for index, dim in enumerate(tensor.shape.dim))
     return ValueFacts(value.name, _type_name(value.type), shape)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.graph.sizes import given_sizes, is_batch, named_shape, open_dims, unsized, with_batch
 
 Dim = int | str | None
 Arrays = dict[str, npt.NDArray[Any]]
@@ -32,7 +33,6 @@ _DTYPES: dict[str, str] = {
     "tensor(bool)": "bool",
     "tensor(string)": "str",
 }
-_BATCH_NAMES = ("batch", "batch_size", "n", "b", "bs")
 MAX_INPUT_BYTES = 8 * 2**30
 
 
@@ -89,36 +89,14 @@ class InputRequest:
     """Lowest and highest value per input of other numbers, which lie in [0, 1) unless given."""
 
 
-def _batch_symbol(spec: Input) -> Dim:
-    """The leading dimension of an input."""
-    return spec.shape[0] if spec.shape else 1
-
-
-def _with_batch(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
-    """The values of named dimensions, with the batch size put where the model has its batch."""
-    dims = dict(asked.dims)
-    if asked.batch_size is None:
-        return dims
-    leading = [_batch_symbol(s) for s in specs]
-    symbols = {d for d in leading if isinstance(d, str)}
-    named = {s for s in symbols if s.casefold() in _BATCH_NAMES} or symbols
-    if not named and None not in leading:
-        fixed = sorted({str(d) for d in leading})
-        if fixed == [str(asked.batch_size)]:
-            return dims
-        raise RequestError(
-            f"the model's batch is fixed at {' and '.join(fixed)}, so it cannot be {asked.batch_size}",
-            hint="export the model with a dynamic batch axis",
-        )
-    return {**dict.fromkeys(named, asked.batch_size), **dims}
-
-
-def _size(dim: Dim, first: bool, dims: Mapping[str, int], asked: InputRequest) -> int:
-    if isinstance(dim, int):
-        return dim
-    if dim is None:
-        return asked.batch_size if first and asked.batch_size is not None else 1
-    return dims.get(dim, 1)
+def sized_dims(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
+    """The size of every open dimension: as asked, or 1 for a batch; others without one are refused."""
+    dims = with_batch(specs, given_sizes(specs, asked.dims), asked.batch_size)
+    missing = {name: places for name, places in open_dims(specs).items() if name not in dims}
+    unknown = [name for name, places in missing.items() if not is_batch(name, places)]
+    if unknown:
+        raise unsized(unknown)
+    return {**dict.fromkeys(missing, 1), **dims}
 
 
 def _int_range(spec: Input, dtype: np.dtype[Any], asked: InputRequest) -> tuple[int, int]:
@@ -144,10 +122,6 @@ def _fill(spec: Input, shape: tuple[int, ...], asked: InputRequest, rng: np.rand
 
 
 def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
-    symbols = {d for s in specs for d in s.shape if isinstance(d, str)}
-    for name in asked.dims:
-        if name not in symbols:
-            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, symbols))
     names = {s.name for s in specs}
     for name in asked.int_ranges:
         if name and name not in names:
@@ -157,11 +131,11 @@ def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
 def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     """Inputs of the model's shapes: numbers in their range (0 to 1 unless given)."""
     _check_names(specs, asked)
-    dims = _with_batch(specs, asked)
+    dims = sized_dims(specs, asked)
     rng = np.random.default_rng(asked.seed)
     made: Arrays = {}
     for spec in specs:
-        shape = tuple(_size(d, i == 0, dims, asked) for i, d in enumerate(spec.shape))
+        shape = tuple(dims[d] if isinstance(d, str) else d for d in named_shape(spec.name, spec.shape))
         nbytes = int(np.prod(shape, dtype=object)) * (8 if spec.dtype == "str" else np.dtype(spec.dtype).itemsize)
         if nbytes > MAX_INPUT_BYTES or min(shape, default=0) < 0:
             raise DataError(f"input `{spec.name}` of shape {list(shape)} would take {nbytes / 2**30:.1f} GiB")
@@ -207,13 +181,13 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, s
 
 
 def _check_shape(spec: Input, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
-    wanted = f"[{', '.join('?' if d is None else str(d) for d in spec.shape)}]"
+    wanted = f"[{', '.join(map(str, named_shape(spec.name, spec.shape)))}]"
     fits = len(shape) == len(spec.shape) and all(
         not isinstance(d, int) or d == n for d, n in zip(spec.shape, shape, strict=True)
     )
     if not fits:
         raise DataError(f"input `{spec.name}` must have shape {wanted} but {source} has {list(shape)}")
-    for dim, size in zip(spec.shape, shape, strict=True):
+    for dim, size in zip(named_shape(spec.name, spec.shape), shape, strict=True):
         if isinstance(dim, str) and symbols.setdefault(dim, size) != size:
             raise DataError(
                 f"dimension `{dim}` is {symbols[dim]} in one input and {size} in input `{spec.name}` of {source}"
@@ -225,6 +199,6 @@ def symbol_sizes(specs: Sequence[Input], arrays: Mapping[str, npt.NDArray[Any]])
     return {
         dim: size
         for spec in specs
-        for dim, size in zip(spec.shape, arrays[spec.name].shape, strict=True)
+        for dim, size in zip(named_shape(spec.name, spec.shape), arrays[spec.name].shape, strict=True)
         if isinstance(dim, str)
     }

@@ -13,6 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
+from winml.modelkit.graph.sizes import is_batch, open_dims
 from winml.modelkit.graph.tensors import byte_count, content, is_external
 
 if TYPE_CHECKING:
@@ -107,21 +108,35 @@ def estimate_macs(
     dims: Mapping[str, int] | None = None,
     read: Callable[[TensorProto], bytes] | None = None,
 ) -> MACs:
-    """The MACs of one run with the dynamic axes at their size in `dims`, or 1.
+    """The MACs of one run with the dynamic axes at their size in `dims`; a batch without one has 1.
 
-    Of the branches of an If the larger one counts. Nodes in a Loop or Scan count as unknown: how often they run is
-    not in the graph. `read` gets the bytes of small tensors whose data is in another file.
+    What depends on an axis without a size is unknown. Of the branches of an If the larger one counts. Nodes in a Loop
+    or Scan count as unknown: how often they run is not in the graph. `read` gets the bytes of small tensors whose data
+    is in another file.
     """
     sizes = _axis_sizes(model, dims or {})
+    structure, reason, unshaped = _structure(model, sizes, read)
+    count = _count(structure.graph, {}, _opaque_functions(structure))
+    macs = count.macs if count.counted or not count.unknown else None
+    return MACs(macs, count.unknown, sizes, reason or unshaped)
+
+
+def infer_structure(model: ModelProto, read: Callable[[TensorProto], bytes] | None = None) -> ModelProto:
+    """The model without its weights, with the shapes that onnx infers; open dimensions keep their names."""
+    return _structure(model, None, read)[0]
+
+
+def _structure(
+    model: ModelProto, sizes: Mapping[str, int] | None, read: Callable[[TensorProto], bytes] | None
+) -> tuple[ModelProto, str | None, str | None]:
+    """The model without weights and with shapes, and what onnx refused on the way: functions, shapes."""
     structure = walk.copy_model(model, lambda source, target, _: _copy_small(source, target, read))
     reason = None
     if structure.functions:
         structure, reason = _ask_onnx(onnx.inliner.inline_local_functions, structure)
     _prepare(structure, sizes)
     structure, unshaped = _ask_onnx(_infer_shapes, structure)
-    count = _count(structure.graph, {}, _opaque_functions(structure))
-    macs = count.macs if count.counted or not count.unknown else None
-    return MACs(macs, count.unknown, sizes, reason or unshaped)
+    return structure, reason, unshaped
 
 
 def axis_name(value: ValueInfoProto, index: int) -> str | None:
@@ -155,7 +170,26 @@ def _axis_sizes(model: ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
             raise RequestError(f"`{name}` is not a dynamic axis of the model's inputs; found: {found}")
         if size < 1:
             raise RequestError(f"the size of axis `{name}` must be at least 1 but got {size}")
-    return {name: dims.get(name, 1) for name in axes}
+    opened = open_dims(named_inputs(model))
+    return {**{name: 1 for name, places in opened.items() if is_batch(name, places)}, **dims}
+
+
+@dataclass(frozen=True)
+class SimpleInput:
+    """An input by name and shape alone."""
+
+    name: str
+    shape: tuple[int | str, ...]
+
+
+def _shape(value: ValueInfoProto) -> tuple[int | str, ...]:
+    dims = value.type.tensor_type.shape.dim
+    return tuple(axis_name(value, index) or dim.dim_value for index, dim in enumerate(dims))
+
+
+def named_inputs(model: ModelProto) -> list[SimpleInput]:
+    """The inputs that a caller must give, with a name for every open dimension."""
+    return [SimpleInput(value.name, _shape(value)) for value in runtime_inputs(model.graph)]
 
 
 def _copy_small(source: TensorProto, target: TensorProto, read: Callable[[TensorProto], bytes] | None) -> None:
@@ -183,13 +217,22 @@ def _infer_shapes(model: ModelProto) -> ModelProto:
     return onnx.shape_inference.infer_shapes(model, data_prop=True, strict_mode=False)
 
 
-def _prepare(model: ModelProto, sizes: Mapping[str, int]) -> None:
+def _prepare(model: ModelProto, sizes: Mapping[str, int] | None) -> None:
     for graph in walk.graphs(model):
         for node in graph.node:
             _stand_in(node, model.graph)
-        if isinstance(graph, GraphProto):
+        if isinstance(graph, GraphProto) and sizes is not None:
             for value in (*graph.input, *graph.value_info, *graph.output):
                 _fix_axes(value, sizes)
+    if sizes is None:
+        name_axes(model.graph)
+
+
+def name_axes(graph: GraphProto) -> None:
+    """Give every open dimension of an input a name: one without its own gets its place, as `x[2]`."""
+    for value in runtime_inputs(graph):
+        for index, name in list(dynamic_axes(value)):
+            value.type.tensor_type.shape.dim[index].dim_param = name
 
 
 def _stand_in(node: NodeProto, graph: GraphProto) -> None:

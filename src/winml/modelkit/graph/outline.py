@@ -14,6 +14,7 @@ from math import prod
 from pathlib import Path
 
 from winml.modelkit.core.errors import ModelFileError
+from winml.modelkit.graph.wire import BYTES, FIXED64, VARINT, fields_of, text_of, varint
 
 _MODEL_GRAPH = 7
 _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
@@ -22,16 +23,12 @@ _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_TEXT = 1, 3, 4
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS = 5, 6, 11
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME = 1, 2, 8
 _MODEL_FUNCTIONS, _FUNCTION_NODE = 25, 7
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 _BITS = {
     1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
     17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4, 24: 8, 25: 2, 26: 2,
 }  # fmt: skip
 """Bits of an element by the number of its data type in onnx.proto."""
-
-Field = tuple[int, int, int]
-"""Field number, begin and end of its bytes."""
 
 
 @dataclass(frozen=True)
@@ -65,41 +62,6 @@ class Outline:
         return any(node.op_type == "EPContext" for node in self.nodes)
 
 
-def _varint(data: mmap.mmap, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at
-        if shift > 63:
-            raise ValueError("a number longer than 64 bits")
-
-
-def _fields(data: mmap.mmap, begin: int, end: int) -> Iterator[Field]:
-    at = begin
-    while at < end:
-        key, at = _varint(data, at)
-        kind, start = key & 7, at
-        if kind == _VARINT:
-            _, at = _varint(data, at)
-        elif kind == _BYTES:
-            length, start = _varint(data, at)
-            at = start + length
-        elif kind in (_FIXED64, _FIXED32):
-            at += 8 if kind == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {kind}")
-        if at > end:
-            raise ValueError("a field that ends after its message")
-        yield key >> 3, start, at
-
-
-def _text(data: mmap.mmap, begin: int, end: int) -> str:
-    return data[begin:end].decode("utf-8", "replace")
-
-
 @dataclass(frozen=True)
 class _Raw:
     name: str
@@ -123,25 +85,25 @@ def _numbers(data: mmap.mmap, begin: int, end: int, tag: int) -> Iterator[int]:
     """A repeated number, written one by one or packed."""
     at = begin
     while at < end:
-        key, at = _varint(data, at)
+        key, at = varint(data, at)
         number, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            value, at = _varint(data, at)
+        if kind == VARINT:
+            value, at = varint(data, at)
             if number == tag:
                 yield value
-        elif kind == _BYTES:
-            length, at = _varint(data, at)
+        elif kind == BYTES:
+            length, at = varint(data, at)
             stop = at + length
             while number == tag and at < stop:
-                value, at = _varint(data, at)
+                value, at = varint(data, at)
                 yield value
             at = stop
         else:
-            at += 8 if kind == _FIXED64 else 4
+            at += 8 if kind == FIXED64 else 4
 
 
 def _tensor(data: mmap.mmap, begin: int, end: int) -> _Weight:
-    names = [_text(data, s, e) for n, s, e in _fields(data, begin, end) if n == _TENSOR_NAME]
+    names = [text_of(data, s, e) for n, s, e in fields_of(data, begin, end) if n == _TENSOR_NAME]
     kind = next(_numbers(data, begin, end, _TENSOR_TYPE), 0)
     return _Weight(names[-1] if names else "", tuple(_numbers(data, begin, end, _TENSOR_DIMS)), _BITS.get(kind, 32))
 
@@ -150,13 +112,13 @@ def _node(data: mmap.mmap, begin: int, end: int) -> _Raw:
     texts: dict[int, list[str]] = {}
     graphs: list[tuple[int, int]] = []
     constants: list[tuple[int, ...]] = []
-    for number, start, stop in _fields(data, begin, end):
+    for number, start, stop in fields_of(data, begin, end):
         if number == _NODE_ATTRIBUTE:
-            parts = list(_fields(data, start, stop))
+            parts = list(fields_of(data, start, stop))
             graphs += [(s, e) for n, s, e in parts if n in (_ATTRIBUTE_GRAPH, _ATTRIBUTE_GRAPHS)]
             constants += [_tensor(data, s, e).dims for n, s, e in parts if n == _ATTRIBUTE_TENSOR]
         elif number in (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_TYPE, _NODE_DOMAIN):
-            texts.setdefault(number, []).append(_text(data, start, stop))
+            texts.setdefault(number, []).append(text_of(data, start, stop))
     one = {number: values[-1] for number, values in texts.items()}
     return _Raw(
         one.get(_NODE_NAME, ""),
@@ -172,7 +134,7 @@ def _node(data: mmap.mmap, begin: int, end: int) -> _Raw:
 def _graph(data: mmap.mmap, begin: int, end: int, *, top: bool) -> Iterator[tuple[_Raw, int | None] | _Weight]:
     """Nodes with their index, those of subgraphs without one, and weights."""
     index = 0
-    for number, start, stop in _fields(data, begin, end):
+    for number, start, stop in fields_of(data, begin, end):
         if number == _GRAPH_NODE:
             raw = _node(data, start, stop)
             yield raw, index if top else None
@@ -199,23 +161,23 @@ def _context_names(data: mmap.mmap, begin: int, end: int) -> Iterator[str]:
     An attribute that is there twice counts twice: which one a runtime takes is its own affair.
     """
     op_type, names, modes = "", list[tuple[int, int]](), list[int]()
-    for number, start, stop in _fields(data, begin, end):
+    for number, start, stop in fields_of(data, begin, end):
         if number == _NODE_TYPE:
-            op_type = _text(data, start, stop)
+            op_type = text_of(data, start, stop)
         elif number == _NODE_ATTRIBUTE:
-            found = {n: (s, e) for n, s, e in _fields(data, start, stop)}
-            name = _text(data, *found.get(_ATTRIBUTE_NAME, (0, 0)))
+            found = {n: (s, e) for n, s, e in fields_of(data, start, stop)}
+            name = text_of(data, *found.get(_ATTRIBUTE_NAME, (0, 0)))
             if name == "embed_mode":
-                modes.append(_varint(data, found[_ATTRIBUTE_INT][0])[0] if _ATTRIBUTE_INT in found else 0)
+                modes.append(varint(data, found[_ATTRIBUTE_INT][0])[0] if _ATTRIBUTE_INT in found else 0)
             elif name == "ep_cache_context" and _ATTRIBUTE_TEXT in found:
                 names.append(found[_ATTRIBUTE_TEXT])
     if op_type == "EPContext" and any(mode != 1 for mode in modes):
-        yield from (_text(data, *extent) for extent in names)
+        yield from (text_of(data, *extent) for extent in names)
 
 
 def _node_extents(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Every node of a graph, those of subgraphs included."""
-    for number, start, stop in _fields(data, begin, end):
+    for number, start, stop in fields_of(data, begin, end):
         if number == _GRAPH_NODE:
             yield start, stop
             for inner in _node(data, start, stop).graphs:
@@ -223,11 +185,11 @@ def _node_extents(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, 
 
 
 def _all_nodes(data: mmap.mmap) -> Iterator[tuple[int, int]]:
-    for number, start, stop in _fields(data, 0, len(data)):
+    for number, start, stop in fields_of(data, 0, len(data)):
         if number == _MODEL_GRAPH:
             yield from _node_extents(data, start, stop)
         elif number == _MODEL_FUNCTIONS:
-            yield from ((s, e) for n, s, e in _fields(data, start, stop) if n == _FUNCTION_NODE)
+            yield from ((s, e) for n, s, e in fields_of(data, start, stop) if n == _FUNCTION_NODE)
 
 
 def context_file_names(path: Path) -> tuple[str, ...]:
@@ -246,7 +208,7 @@ def outline(path: Path) -> Outline:
     """The nodes of the model in `path`."""
     try:
         with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            graphs = [(s, e) for number, s, e in _fields(data, 0, len(data)) if number == _MODEL_GRAPH]
+            graphs = [(s, e) for number, s, e in fields_of(data, 0, len(data)) if number == _MODEL_GRAPH]
             items = [item for begin, end in graphs for item in _graph(data, begin, end, top=True)]
     except (ValueError, IndexError, OSError) as error:
         raise ModelFileError(f"the nodes of `{path}` cannot be read: {error}") from error

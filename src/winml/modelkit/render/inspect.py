@@ -13,7 +13,7 @@ MAX_OPS = 30
 
 def _value(value: dict[str, Any]) -> tuple[str, str, str]:
     shape = value["shape"]
-    dims = "unknown rank" if shape is None else f"[{', '.join('?' if d is None else str(d) for d in shape)}]"
+    dims = "unknown rank" if shape is None else f"[{', '.join(map(str, shape))}]"
     return value["name"], value["dtype"], dims
 
 
@@ -24,7 +24,7 @@ def _values(label: str, values: list[dict[str, Any]]) -> str:
 
 def _macs(macs: dict[str, Any]) -> str:
     if macs["macs"] is None:
-        return f"unknown ({macs['unknown_nodes']} nodes without known shapes)"
+        return f"unknown ({macs['unknown_nodes']} nodes without known shapes; `--dim NAME=N` gives a size)"
     unknown = f", {macs['unknown_nodes']} nodes not counted" if macs["unknown_nodes"] else ""
     assumed = ", ".join(f"{k}={v}" for k, v in macs["assumed"].items())
     return f"{amount(macs['macs'])}{unknown}{f' at {assumed}' if assumed else ''}"

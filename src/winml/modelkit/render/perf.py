@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.render.op_trace import op_trace_text
+from winml.modelkit.render.table import table
 from winml.modelkit.render.trace import diff_text
 from winml.modelkit.render.units import ms, size
 
@@ -56,7 +57,9 @@ def _inputs(result: dict[str, Any]) -> str:
     tensors = ", ".join(f"{name} {t['dtype']}{t['shape']}" for name, t in result["inputs"]["tensors"].items())
     source = result["inputs"]["source"]
     seed = f", seed {result['inputs']['seed']}" if source == "synthetic" else ""
-    return f"  inputs  {tensors} ({source}{seed})"
+    line = f"  inputs  {tensors} ({source}{seed})"
+    sizes = [f"{name}={size['size']} ({size['reason']})" for name, size in result["inputs"]["sizes"].items()]
+    return f"{line}\n  sizes  {', '.join(sizes)}" if sizes else line
 
 
 def _memory(result: dict[str, Any]) -> list[str]:
@@ -89,6 +92,18 @@ def _utilization(result: dict[str, Any]) -> list[str]:
         return []
     means = utilization_words({name: values["mean"] for name, values in found["sources"].items()})
     return [f"  while it ran  {means or 'nothing was sampled'} ({found['samples']} samples)"]
+
+
+def parts_text(result: dict[str, Any]) -> str:
+    """The parts of a composite model, a row each."""
+    simulated = " (simulated)" if result["simulated"] else ""
+    word = "simulator time" if result["simulated"] else "p50"
+    rows = [("part", word, "p90", "runs", "inputs")]
+    for one in result["parts"]:
+        latency, runs = one["latency_ms"], sum(s["iterations"] for s in one["sessions"])
+        sizes = ", ".join(f"{name}={size['size']}" for name, size in one["inputs"]["sizes"].items())
+        rows.append((one["part"], ms(latency["p50"]), ms(latency["p90"]), str(runs), sizes or "sizes are fixed"))
+    return f"{Path(result['model']).name} on {result['target']}{simulated}\n{table(rows, indent='  ')}"
 
 
 def perf_text(result: dict[str, Any], *, top_k: int = 5) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from winml.modelkit.ep.discovery import distribution_version
-from winml.modelkit.graph.inputs import Arrays
+from winml.modelkit.graph.inputs import Arrays, symbol_sizes
 from winml.modelkit.session import environment
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.opening import closed_arm
+from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.worker.memory import memory_of
 
 _EVENT_EVERY_NS = 250_000_000
@@ -51,10 +52,15 @@ def repeat(
             break
 
 
-def _input_facts(arrays: Arrays, asked: dict[str, Any]) -> dict[str, Any]:
+def _input_facts(session: WinMLSession, arrays: Arrays, asked: dict[str, Any]) -> dict[str, Any]:
     shapes = {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}
     source = "npz" if asked.get("npz") else "synthetic"
-    return {"source": source, "seed": None if source == "npz" else asked.get("seed", 0), "tensors": shapes}
+    seed = None if source == "npz" else asked.get("seed", 0)
+    sizes = asked.get("sizes", {})
+    if source == "npz":
+        opened = {**session.section.fixed_dims, **symbol_sizes(session.inputs, arrays)}
+        sizes = {name: {"size": size, "source": "data", "reason": "input data"} for name, size in opened.items()}
+    return {"source": source, "seed": seed, "tensors": shapes, "sizes": sizes}
 
 
 def _rss() -> int | None:
@@ -122,7 +128,7 @@ def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
             "added_options": session.added_options,
             "fixed_dims": session.section.fixed_dims,
             "io_binding": bound,
-            "inputs": _input_facts(arm.arrays, args["inputs"]),
+            "inputs": _input_facts(session, arm.arrays, args["inputs"]),
             "memory": None if peak is None else {**rss, "peak": peak["peak_bytes"]},
             "environment": environment.environment(session.target.ep, distribution_version(session.package)),
             "op_trace": None if monitor is None else perf.monitor.to_dict(),

@@ -12,6 +12,7 @@ from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
+from winml.modelkit.graph.sizes import open_dims
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")
@@ -28,15 +29,21 @@ class OpenArm:
     open_ns: int
 
 
-def _request(asked: dict[str, Any]) -> InputRequest:
+def _request(specs: Sequence[InputSpec], asked: dict[str, Any]) -> InputRequest:
     ranges = {name: (int(low), int(high)) for name, (low, high) in asked.get("int_ranges", {}).items()}
-    return InputRequest(asked.get("dims", {}), asked.get("batch_size"), ranges, asked.get("seed", 0))
+    dims = asked.get("dims", {})
+    if "sizes" in asked:
+        # Names were checked against the model that was asked for; an artifact of it may have fixed or lost some.
+        opened, names = open_dims(specs), {spec.name for spec in specs}
+        dims = {name: size for name, size in dims.items() if name in opened}
+        ranges = {name: ends for name, ends in ranges.items() if not name or name in names}
+    return InputRequest(dims, asked.get("batch_size"), ranges, asked.get("seed", 0))
 
 
 def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
     if asked.get("npz"):
         return from_npz(Path(asked["npz"]), specs)
-    return synthetic(specs, _request(asked))
+    return synthetic(specs, _request(specs, asked))
 
 
 def _fixed(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays | None]:

@@ -19,6 +19,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
 from winml.modelkit.ep.catalog import Package
 from winml.modelkit.graph.inputs import InputSpec
+from winml.modelkit.graph.sizes import named_shape
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.options import PROFILE_PREFIX
@@ -158,12 +159,12 @@ class WinMLSession:
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
         self.compile()
-        return tuple(InputSpec(i.name, i.type, tuple(i.shape)) for i in self._session.get_inputs())
+        return tuple(InputSpec(i.name, i.type, named_shape(i.name, i.shape)) for i in self._session.get_inputs())
 
     @property
     def outputs(self) -> tuple[InputSpec, ...]:
         self.compile()
-        return tuple(InputSpec(o.name, o.type, tuple(o.shape)) for o in self._session.get_outputs())
+        return tuple(InputSpec(o.name, o.type, named_shape(o.name, o.shape)) for o in self._session.get_outputs())
 
     def run(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs by name; timed inside a perf() block."""

@@ -28,6 +28,8 @@ OPERATIONS: dict[str, str] = {
     "compile.users": "winml.modelkit.stages.compile.reading:users",
     "compile.validate": "winml.modelkit.stages.compile.running:validate",
     "graph.describe": "winml.modelkit.graph.describe:describe",
+    "graph.implied": "winml.modelkit.graph.implied:implied",
+    "graph.named": "winml.modelkit.graph.source:named",
     "graph.source": "winml.modelkit.graph.source:source",
     "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "optimize.candidates": "winml.modelkit.stages.optimize.candidates:candidates",

@@ -14,6 +14,7 @@ from winml.modelkit.cli.options import (
     json_option,
     model_options,
     output_options,
+    size_options,
     target_options,
     trust_of,
     trust_option,
@@ -35,7 +36,7 @@ from winml.modelkit.core.errors import ModelkitError
 @model_options
 @target_options
 @click.option("--all", "all_targets", is_flag=True, help="Every execution provider on each of its devices.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a dynamic dimension (NPUs: default 1).")
+@size_options
 @click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
 @trust_option
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
@@ -70,7 +71,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
 def _request(model: str, given: dict[str, Any]) -> Any:
     from winml.modelkit.app.analyze import AnalyzeRequest
-    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.cli.words import sizes
     from winml.modelkit.ep.options import parse_pairs
 
     return AnalyzeRequest(
@@ -79,7 +80,7 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         ep=given["ep"],
         device=given["device"],
         all_targets=given["all_targets"],
-        dims=dimensions(given["dims"]),
+        dims=sizes(given),
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
         fusions=not given["no_fusions"],

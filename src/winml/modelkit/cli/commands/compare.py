@@ -91,7 +91,7 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.compare import CompareRequest
+    from winml.modelkit.app.compare_arms import CompareRequest
     from winml.modelkit.cli.words import input_request
     from winml.modelkit.ep.options import parse_pairs
 

@@ -15,6 +15,7 @@ from winml.modelkit.cli.options import (
     model_options,
     output_option,
     output_options,
+    size_options,
     target_options,
     trust_of,
     trust_option,
@@ -57,6 +58,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 )
 @click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json.")
 @click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text where the model leaves it open.")
+@size_options
 @click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
 @click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
@@ -122,6 +124,7 @@ def _show(result: dict[str, Any]) -> None:
 def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.app.evaluate import EvalRequest
     from winml.modelkit.app.evaluate_result import Judging
+    from winml.modelkit.cli.words import sizes
     from winml.modelkit.ep.options import parse_pairs
 
     return EvalRequest(
@@ -141,6 +144,7 @@ def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
         strict_ep=given["strict_ep"],
+        dims=sizes(given),
         save_outputs=given["save_outputs"],
         timeout_s=given["timeout"],
     )

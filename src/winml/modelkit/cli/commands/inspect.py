@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options
+from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, size_options
 
 
 @click.command(
@@ -18,7 +20,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
     context_settings=HELP,
 )
 @model_options
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension for the MACs.")
+@size_options
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -26,13 +28,13 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
     help="Seconds that reading may take (default 20, and 1 for every 10 MB).",
 )
 @json_option
-def command(model: str | None, sample: bool, dims: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.app.inspect import inspect
-    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.cli.words import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
     path = chosen_model(model, sample)
-    result = inspect(path, dims=dimensions(dims), timeout_s=timeout)
+    result = inspect(path, dims=sizes(given), timeout_s=timeout)
     if as_json:
         console.data_json(result)
         return

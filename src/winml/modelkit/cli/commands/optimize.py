@@ -14,6 +14,7 @@ from winml.modelkit.cli.options import (
     json_option,
     model_options,
     output_option,
+    size_options,
     target_options,
 )
 
@@ -39,7 +40,7 @@ from winml.modelkit.cli.options import (
 @click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; repeat for more.")
 @click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out; repeat for more.")
 @click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Write a size for a symbolic dimension.")
+@size_options
 @click.option("--allow-unsupported", is_flag=True, help="Also make operators that the target does not take.")
 @click.option("--no-verify", is_flag=True, help="Do not compare outputs.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the compared inputs.")
@@ -83,7 +84,7 @@ def _list(given: dict[str, Any], *, as_json: bool) -> None:
 
 def _request(model: str, given: dict[str, Any]) -> Any:
     from winml.modelkit.app.optimize import DEFAULT_TIMEOUT_S, OptimizeRequest
-    from winml.modelkit.cli.words import dimensions
+    from winml.modelkit.cli.words import sizes
 
     if given["output"] is None:
         raise click.UsageError("name the optimized model with `-o FILE`")
@@ -97,7 +98,7 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         enable=given["enable"],
         disable=given["disable"],
         opset=given["opset"],
-        dims=dimensions(given["dims"]),
+        dims=sizes(given),
         allow_unsupported=given["allow_unsupported"],
         verify=not given["no_verify"],
         seed=given["seed"],

@@ -41,10 +41,10 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @model_options
 @target_options
-@click.option("--iterations", type=_AT_LEAST_1, default=100, show_default=True, help="Timed runs per session.")
+@click.option("--iterations", type=_AT_LEAST_1, help="Timed runs per session (default 100; 3 on a simulator).")
 @click.option("--duration", type=_SECONDS, metavar="S", help="Timed seconds per session, instead of a count.")
-@click.option("--warmup", type=click.IntRange(min=0), default=10, show_default=True, help="Untimed runs first.")
-@click.option("--sessions", type=_AT_LEAST_1, default=3, show_default=True, help="Fresh processes to measure in.")
+@click.option("--warmup", type=click.IntRange(min=0), help="Untimed runs first (default 10; 1 on a simulator).")
+@click.option("--sessions", type=_AT_LEAST_1, help="Fresh processes to measure in (default 3; 1 on a simulator).")
 @click.option("--cool-down", type=click.FloatRange(min=0), default=0.0, metavar="S", help="Seconds between sessions.")
 @input_options
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
@@ -70,10 +70,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--baseline", metavar="FILE", help="An earlier *_op_trace.json to compare the trace with.")
 @output_options
 @json_option
-@click.pass_context
 def command(
-    context: click.Context,
-    /,
     model: str | None,
     sample: bool,
     output: str | None,
@@ -81,13 +78,13 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    from winml.modelkit.app.perf import perf
+    from winml.modelkit.app.perf_parts import perf_model
     from winml.modelkit.cli.progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
-    from winml.modelkit.render.perf import perf_text
+    from winml.modelkit.render.perf import parts_text, perf_text
 
-    _trace_defaults(context, given)
+    _trace_defaults(given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     trace_files = TraceFiles(
         output,
@@ -98,12 +95,13 @@ def command(
     request = _request(chosen_model(model, sample), given, trace_files.folder)
 
     def show(result: dict[str, Any]) -> None:
-        console.data(perf_text(result, top_k=given["top_k"]))
+        composite = "parts" in result and "latency_ms" not in result
+        console.data(parts_text(result) if composite else perf_text(result, top_k=given["top_k"]))
 
-    with result_file.keeping("perf", show), PerfProgress(request.protocol) as progress:
-        result = perf(request, progress.on_event)
+    with result_file.keeping("perf", show), PerfProgress() as progress:
+        result = perf_model(request, progress.on_event)
     result_file.write(result)
-    trace_path = trace_files.write(result["op_trace"])
+    trace_path = trace_files.write(result.get("op_trace"))
     if as_json:
         console.data_json(result)
     else:
@@ -112,16 +110,18 @@ def command(
         console.say("warning", warning)
     if not as_json:
         named = "--sample" if sample else f"-m {console.quoted(request.model)}"
+        if "parts" in result:
+            named = f"-m {console.quoted(str(Path(request.model) / result['parts'][-1]['part']))}"
         console.say("next", _next(given, trace_path, named))
 
 
-def _trace_defaults(context: click.Context, given: dict[str, Any]) -> None:
+def _trace_defaults(given: dict[str, Any]) -> None:
     """One session and one timed run are enough for a trace, unless the user said otherwise."""
     if given["op_tracing"] is None:
         return
     given["op_tracing"] = given["op_tracing"].lower()
     for name in ("iterations", "sessions"):
-        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT:
+        if given[name] is None:
             given[name] = 1
 
 
@@ -135,7 +135,7 @@ def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
     from winml.modelkit.app.perf import DEFAULT_TIMEOUT_S, PerfRequest
-    from winml.modelkit.bench.sessions import PerfProtocol
+    from winml.modelkit.bench.sessions import AskedProtocol
     from winml.modelkit.cli.words import input_request
     from winml.modelkit.ep.options import parse_pairs
 
@@ -146,7 +146,7 @@ def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
         target=given["target"],
         ep=given["ep"],
         device=given["device"],
-        protocol=PerfProtocol(
+        protocol=AskedProtocol(
             iterations=given["iterations"],
             warmup=given["warmup"],
             sessions=given["sessions"],

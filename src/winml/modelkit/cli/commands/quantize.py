@@ -15,6 +15,7 @@ from winml.modelkit.cli.options import (
     json_option,
     model_options,
     output_option,
+    size_options,
     target_options,
 )
 
@@ -59,6 +60,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     help="fp16, int8, w8a16, w4a16, int16, dynamic or int4 (default: what the target prefers, or int8).",
 )
 @calibration_options
+@size_options
 @click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
 @click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
 @click.option("--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights.")
@@ -99,6 +101,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
 
 def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
     from winml.modelkit.app.quantize import QuantizeRequest
+    from winml.modelkit.cli.words import sizes
 
     if given["output"] is None:
         raise click.UsageError("name the quantized model with `-o FILE`")
@@ -112,6 +115,7 @@ def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
         device=given["device"],
         precision=given["precision"],
         changes=changes,
+        dims=sizes(given),
         data=calibration_data(False, given),
         sample_data=calibration_data(sample, given),
         compare=not given["no_compare"],

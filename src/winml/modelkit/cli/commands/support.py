@@ -7,7 +7,15 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
+from winml.modelkit.cli.options import (
+    HELP,
+    chosen_model,
+    examples,
+    json_option,
+    model_options,
+    output_option,
+    size_options,
+)
 
 knowledge_option = click.option(
     "--knowledge",
@@ -162,7 +170,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 )
 @model_options
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Rows of N samples instead of one set.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Value of a symbolic dimension (default 1).")
+@size_options
 @click.option(
     "--int-range",
     "int_ranges",
@@ -173,15 +181,18 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the values.")
 @output_option("FILE.npz", "The file.", required=True)
 @json_option
-def inputs(
-    model: str | None, sample: bool, dims: tuple[str, ...], int_ranges: tuple[str, ...], as_json: bool, **given: Any
-) -> None:
+def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:
     from winml.modelkit.app.support_inputs import InputsRequest
     from winml.modelkit.app.support_inputs import inputs as make_inputs
     from winml.modelkit.cli import words
 
     request = InputsRequest(
-        model=chosen_model(model, sample), dims=words.dimensions(dims), int_ranges=words.int_ranges(int_ranges), **given
+        model=chosen_model(model, sample),
+        output=given["output"],
+        samples=given["samples"],
+        dims=words.sizes(given),
+        int_ranges=words.int_ranges(int_ranges),
+        seed=given["seed"],
     )
     _show(make_inputs(request), as_json)
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 
-from onnx import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorProto, TensorShapeProto, ValueInfoProto
 
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import opset, walk
+from winml.modelkit.graph.sizes import INPUTS_KEY
 
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
 _MAX_NAME = 40
+_WHOLE = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8)
 
 
 def finalized(model: ModelProto, section: ExportSection) -> ModelProto:
@@ -29,6 +32,17 @@ def finalized(model: ModelProto, section: ExportSection) -> ModelProto:
     except RequestError as error:
         other = "legacy" if section.exporter == "transformers" else "transformers"
         raise RequestError(error.message, hint=f"export with `--opset {found}`, or try `--exporter {other}`") from error
+
+
+def note_sizes(model: ModelProto, sizes: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Write into the model what sizes it is used with and what whole numbers it takes: a bare file knows it, too."""
+    opened = {dim.dim_param for value in model.graph.input for dim in _dims(value)}
+    whole = {value.name for value in model.graph.input if value.type.tensor_type.elem_type in _WHOLE}
+    noted = {
+        "sizes": {axis: size for axis, size in sizes.items() if axis in opened},
+        "ranges": {name: [int(low), int(high)] for name, (low, high) in ranges.items() if name in whole},
+    }
+    model.metadata_props.add(key=INPUTS_KEY, value=json.dumps(noted))
 
 
 def _rename_axes(model: ModelProto, section: ExportSection) -> None:

@@ -13,7 +13,7 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.graph import files, opset
-from winml.modelkit.stages.export import samples
+from winml.modelkit.stages.export import resolve, samples
 from winml.modelkit.stages.export.families import WHOLE
 from winml.modelkit.stages.export.folder import ModelFolder
 from winml.modelkit.stages.export.loading import library, load
@@ -58,7 +58,9 @@ class _Export:
         architecture = type(part.model).__name__
         parameters = sum(p.numel() for p in part.model.parameters())
         del part  # what is traced may be changed by it, and two of a large model are too many
-        written = files.save(finalize.finalized(traced, section), output)
+        finished = finalize.finalized(traced, section)
+        finalize.note_sizes(finished, self._sizes(section), resolve.value_ranges(section))
+        written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
         return {
@@ -79,6 +81,10 @@ class _Export:
             "notes": [f"{architecture} takes no `{name}`" for name in self._left_out(section)],
             "warnings": [] if section.verify else ["outputs were not compared with PyTorch: `--no-verify`"],
         }
+
+    def _sizes(self, section: ExportSection) -> dict[str, int]:
+        """Sizes of open axes that the model is used with, by what such models are used with."""
+        return resolve.npu_sizes(ModelFolder(self.folder), section)
 
     def _tell(self, step: str) -> None:
         self.context.event("export", step=step, part=self.section.part)

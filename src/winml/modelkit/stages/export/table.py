@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 LIBRARIES: tuple[str, ...] = ("torch", "transformers", "onnxscript", "onnx", "onnx-ir")
 OPSETS = (17, 24)
 DEFAULT_OPSET = 20

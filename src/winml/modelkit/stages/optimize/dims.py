@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 import onnx
 from onnx import GraphProto, ModelProto, TensorShapeProto
 
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.graph import walk
-from winml.modelkit.graph.macs import dynamic_axes, runtime_inputs
+from winml.modelkit.graph.macs import dynamic_axes, named_inputs, runtime_inputs
+from winml.modelkit.graph.sizes import given_sizes
 
 
 def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
@@ -33,10 +32,7 @@ def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
 
 def fix(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """The model with these sizes in place of symbols, and what follows from them for the values inside."""
-    axes = {name for value in runtime_inputs(model.graph) for _, name in dynamic_axes(value)}
-    for name in sizes:
-        if name not in axes:
-            raise RequestError(f"the model has no symbolic dimension `{name}`", hint=did_you_mean(name, axes))
+    sizes = given_sizes(named_inputs(model), sizes)
     fixed = ModelProto()
     fixed.CopyFrom(model)
     for dim in _dims(fixed):

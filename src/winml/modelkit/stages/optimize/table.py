@@ -12,7 +12,7 @@ from typing import Literal
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.suggest import nearest
 
-STAGE_VERSION = 2
+STAGE_VERSION = 3
 """Raised when the same section gives another model."""
 
 LIBRARIES: tuple[str, ...] = ("onnx", "onnx-ir", "onnxruntime", "onnxscript")

@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, synthetic
+from winml.modelkit.graph.trial import trial_sizes, whole_ranges
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.stages.optimize.workspace import nameless
 
@@ -22,7 +23,7 @@ ROUNDING = 1e-3
 APPROXIMATION = 5e-2
 """The same for passes that are approximations by nature."""
 _ABSOLUTE = 1e-5
-_SIZES = (2, 3, 1, 4, 8, 16, 32, 64, 128)
+_SIZES = (2, 3, 4, 8, 16, 32, 64, 128, 1)
 """Sizes of symbolic dimensions that are tried until two of them run."""
 
 
@@ -48,7 +49,7 @@ def reference(model: Path, *, seed: int, dims: Mapping[str, int]) -> Reference:
     """Run the model on seeded inputs: positive and mixed numbers, two sizes of every symbolic dimension."""
     try:
         with _session(model) as session:
-            samples = tuple(_samples(session, seed, dims))
+            samples = tuple(_samples(session, model, seed, dims))
             if any(not _equal(sample.outputs, session.run(sample.inputs)) for sample in samples):
                 return Reference((), "the outputs of the model change from run to run")
     except ModelkitError as error:
@@ -61,16 +62,15 @@ def _session(model: Path) -> WinMLSession:
     return WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection(optimization_level="disable"))
 
 
-def _samples(session: WinMLSession, seed: int, dims: Mapping[str, int]) -> Iterator[Sample]:
+def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, int]) -> Iterator[Sample]:
     """The first samples that run; the error of the last attempt when none does."""
     specs = session.inputs
-    symbols = {dim for spec in specs for dim in spec.shape if isinstance(dim, str)}
+    ranges = whole_ranges(model, specs)
     failure: ModelkitError | None = None
     sizes_done = 0
-    for size in _SIZES if symbols - set(dims) else _SIZES[:1]:
-        sizes = {name: dims.get(name, size) for name in sorted(symbols)}
+    for sizes in trial_sizes(model, specs, dims, _SIZES, small_first=True):
         try:
-            made = list(_sized(session, specs, sizes, seed))
+            made = list(_sized(session, specs, InputRequest(sizes, seed=seed, int_ranges=ranges)))
         except ModelkitError as error:
             failure = error
             continue
@@ -82,8 +82,8 @@ def _samples(session: WinMLSession, seed: int, dims: Mapping[str, int]) -> Itera
         raise failure
 
 
-def _sized(session: WinMLSession, specs: Sequence[InputSpec], sizes: dict[str, int], seed: int) -> Iterator[Sample]:
-    positive = synthetic(specs, InputRequest(dims=sizes, seed=seed))
+def _sized(session: WinMLSession, specs: Sequence[InputSpec], asked: InputRequest) -> Iterator[Sample]:
+    positive, sizes = synthetic(specs, asked), asked.dims
     yield Sample({"dims": sizes, "numbers": "0 to 1"}, positive, session.run(positive))
     if any(array.dtype.kind == "f" for array in positive.values()):
         mixed = {name: _mixed(array) if array.dtype.kind == "f" else array for name, array in positive.items()}

@@ -39,7 +39,7 @@ def _entry(name: str, found: dict[str, Any], exact: dict[str, Any] | None) -> di
 
 
 def skipped(source: str, reason: str) -> dict[str, Any]:
-    return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "outputs": []}
+    return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "sizes": {}, "outputs": []}
 
 
 def unknown(source: str, reason: str) -> dict[str, Any]:
@@ -67,7 +67,14 @@ def measure(
     outputs = [_entry(name, distance, reference.get(name)) for name, distance in found.items()]
     if not outputs:
         return unknown(source, "no output is a float tensor of the same shape in both models")
-    return {"status": "measured", "reason": None, "source": source, "samples": len(few), "outputs": outputs}
+    return {
+        "status": "measured",
+        "reason": None,
+        "source": source,
+        "samples": len(few),
+        "sizes": {},
+        "outputs": outputs,
+    }
 
 
 def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list[dict[str, Any]]:

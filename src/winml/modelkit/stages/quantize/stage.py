@@ -13,8 +13,9 @@ from onnx import ModelProto
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
-from winml.modelkit.core.errors import DataError, Interrupted, RequestError
+from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.data.dataset import open_dataset
+from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.stages.quantize import device_forms, fidelity, static
@@ -69,6 +70,8 @@ class _Job:
     progress: Progress
     compare: bool
     """Whether the outputs of both models are compared at the end."""
+    dims: dict[str, int]
+    """Sizes of open dimensions for that comparison, where its inputs are random."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
             work=Path(folder),
             progress=_progress(context),
             compare=args.get("compare", True),
+            dims=args.get("dims", {}),
         )
         outcome = _quantized(job)
         context.event("writing")
@@ -195,13 +199,23 @@ def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
     data = job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
     if not outcome.changed or not job.compare:
         return fidelity.skipped(data.source, "not asked for" if outcome.changed else "nothing changed")
+    found = fidelity.unknown(data.source, "no inputs can be made")
+    for attempt in attempts(data, job.path, outcome.inputs, job.dims):
+        found = _measured(job, attempt, outcome.inputs)
+        if found["status"] == "measured":
+            break
+    return found
+
+
+def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...]) -> dict[str, Any]:
     try:
-        dataset = open_dataset(data, outcome.inputs, model_folder=job.model_folder, labels=False)
-    except DataError as error:
+        dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
+    except RequestError as error:
         return fidelity.unknown(data.source, f"no inputs can be made: {error.message}")
     exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
     feeds = (sample.inputs for sample in dataset)
-    return fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact)
+    found = fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact)
+    return {**found, "sizes": data.dims}
 
 
 def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:

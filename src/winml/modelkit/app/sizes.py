@@ -1,0 +1,243 @@
+"""Sizes for the dimensions that a model leaves open: from the user, the model, what lies beside it, or its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.data import image_config, processor
+from winml.modelkit.graph import sizes as rules
+from winml.modelkit.graph.signature import Signature, SignatureInput, read_signature
+from winml.modelkit.graph.sizes import BATCH, Place, Size
+from winml.modelkit.worker.client import Worker
+
+USUAL_TOKENS = 128
+"""Tokens of a text where its model allows more and says no number."""
+_MODEL_CONFIG = "config.json"
+_HEIGHT = ("height", "h", "image_height")
+_WIDTH = ("width", "w", "image_width")
+_TOKENS = ("sequence", "sequence_length", "seq", "seq_len", "seq_length", "max_length")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The open dimensions of a model with what is known of them."""
+
+    signature: Signature
+    sizes: dict[str, Size]
+    missing: tuple[str, ...]
+    """Those that nobody knows the size of."""
+    ranges: dict[str, tuple[int, int]]
+    """Whole numbers that inputs take, as the model says."""
+
+    @property
+    def dims(self) -> dict[str, int]:
+        return {name: size.size for name, size in self.sizes.items()}
+
+    def require(self) -> Known:
+        """Itself when every dimension has a size."""
+        if self.missing:
+            raise rules.unsized(self.missing)
+        return self
+
+
+_NOTHING = Known(Signature((), {}), {}, (), {})
+
+
+def find(
+    path: Path,
+    dims: Mapping[str, int],
+    *,
+    batch_size: int | None = None,
+    others: Mapping[str, Size] | None = None,
+    worker: Worker | None = None,
+) -> Known:
+    """What is known of the open dimensions of the model in a file.
+
+    `dims` are the sizes that the user gave, by name or place; `others` those of a model it is compared with. The graph
+    is asked last, in a worker, since reading it costs more than all the rest.
+    """
+    signature = read_signature(path)
+    given = rules.with_batch(signature.inputs, rules.given_sizes(signature.inputs, dims), batch_size)
+    opened = rules.open_dims(signature.inputs)
+    found = {name: Size(size, "given", "as asked") for name, size in given.items()}
+    sources: tuple[Callable[[], Mapping[str, Size]], ...] = (
+        lambda: _metadata(signature),
+        lambda: others or {},
+        lambda: _beside(signature.inputs, path),
+        lambda: _implied(path, worker),
+    )
+    for source in sources:
+        missing = [name for name in opened if name not in found and not rules.is_batch(name, opened[name])]
+        if missing:
+            found |= {name: size for name, size in source().items() if name in missing}
+    batches = {name: BATCH for name, places in opened.items() if name not in found and rules.is_batch(name, places)}
+    found |= batches
+    missing = [name for name in opened if name not in found]
+    ordered = {name: found[name] for name in opened if name in found}
+    whole = {value.name for value in signature.inputs if value.whole}
+    ranges = {name: ends for name, ends in rules.metadata_ranges(signature.metadata).items() if name in whole}
+    return Known(signature, ordered, tuple(missing), ranges)
+
+
+def complete(path: Path, inputs: Mapping[str, Any], others: Mapping[str, Size] | None = None) -> dict[str, Any]:
+    """How inputs are made, as `cli.words.input_request` gives it, with a size for every open dimension and its source.
+
+    A file whose inputs cannot be read here is left to the runtime, which says what is wrong with it.
+    """
+    if inputs.get("npz"):
+        return dict(inputs)
+    try:
+        known = find(path, inputs.get("dims", {}), batch_size=inputs.get("batch_size"), others=others).require()
+    except ModelFileError:
+        return dict(inputs)
+    ranges = inputs.get("int_ranges", {})
+    usual = {} if "" in ranges else {name: list(ends) for name, ends in known.ranges.items()}
+    return {
+        **inputs,
+        "dims": known.dims,
+        "batch_size": None if known.sizes else inputs.get("batch_size"),
+        "int_ranges": {**usual, **ranges},
+        "sizes": {name: size.to_json() for name, size in known.sizes.items()},
+    }
+
+
+def random_data(
+    data: DataSection, path: Path, *, given: Mapping[str, int] | None = None, worker: Worker | None = None
+) -> DataSection:
+    """Random data with a size for every open dimension of the model; other data bring their own.
+
+    `given` are the sizes of the user, which come before those that the data has.
+    """
+    if data.source != RANDOM:
+        return data
+    try:
+        inputs = read_signature(path).inputs
+        asked = rules.given_sizes(inputs, given or {})
+        opened = rules.open_dims(inputs)
+        known = find(path, {**{n: s for n, s in data.dims.items() if n in opened}, **asked}, worker=worker).require()
+    except ModelFileError:
+        return data
+    ranges = {name: (float(low), float(high)) for name, (low, high) in known.ranges.items()}
+    return replace(data, dims=known.dims, ranges={**ranges, **data.ranges})
+
+
+def words(sizes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Sizes with where they come from: `height=224 (config.json: image_size)`."""
+    return ", ".join(f"{name}={size['size']} ({size['reason']})" for name, size in sizes.items())
+
+
+def openable(path: Path, target: Target, folder: Path) -> Path:
+    """The file to open on a target: a copy with names where an NPU needs sizes for dimensions that have none."""
+    if target.device != "npu":
+        return path
+    try:
+        if not read_signature(path).unnamed:
+            return path
+    except ModelFileError:
+        return path
+    with Worker() as worker:
+        args = {"path": str(path), "folder": str(folder)}
+        return Path(worker.call("graph.named", args, what=f"naming the dimensions of `{path.name}`")["path"])
+
+
+def _metadata(signature: Signature) -> dict[str, Size]:
+    return {
+        name: Size(size, "metadata", "the model says so")
+        for name, size in rules.metadata_sizes(signature.metadata).items()
+    }
+
+
+def _implied(path: Path, worker: Worker | None) -> dict[str, Size]:
+    """What the graph fixes; a graph that cannot be read says nothing, and the refusal of the size stays."""
+    if worker is None:
+        with Worker(preload=("winml.modelkit.graph.implied",)) as own:
+            return _implied(path, own)
+    try:
+        answer = worker.call("graph.implied", {"path": str(path)}, what=f"reading `{path.name}`")
+    except (RunFailedError, ModelFileError):
+        return {}
+    return {name: Size(entry["size"], "graph", entry["reason"]) for name, entry in answer["sizes"].items()}
+
+
+def _beside(inputs: Iterable[SignatureInput], path: Path) -> dict[str, Size]:
+    """What the files of a Hugging Face model beside the ONNX file say of its images and texts."""
+    found: dict[str, Size] = {}
+    config = _read(processor.find(path.parent, _MODEL_CONFIG))
+    for value in inputs:
+        image, layout = _image_axes(value)
+        if image:
+            edges = _edges(path.parent, config)
+            found |= {name: edges[edge] for edge, name in layout.items() if edge in edges}
+        found |= _tokens(value, config)
+    return found
+
+
+def _read(path: Path | None) -> dict[str, Any]:
+    try:
+        return {} if path is None else processor.read_object(path)
+    except DataError:
+        return {}
+
+
+def _image_axes(value: SignatureInput) -> tuple[bool, dict[str, str]]:
+    """Whether an input is an image, and the names of its open axes: channels, height, width."""
+    if len(value.shape) != 4:
+        return False, {}
+    last = value.shape[1] not in (1, 3) and value.shape[3] in (1, 3)
+    names = ("height", "width", "channels") if last else ("channels", "height", "width")
+    axes = dict(zip(names, value.shape[1:], strict=True))
+    certain = axes["channels"] in (1, 3) or _named_so(axes)
+    return certain, {edge: name for edge, name in axes.items() if isinstance(name, str)} if certain else {}
+
+
+def _named_so(axes: Mapping[str, int | str]) -> bool:
+    """Whether the names of height and width say that they are such."""
+    return str(axes["height"]).casefold() in _HEIGHT and str(axes["width"]).casefold() in _WIDTH
+
+
+def _edges(folder: Path, config: Mapping[str, Any]) -> dict[str, Size]:
+    """Channels, height and width of the images that a processor makes, or that a config names."""
+    found: dict[str, Size] = {}
+    channels = config.get("num_channels")
+    if type(channels) is int and channels > 0:
+        found["channels"] = Size(channels, "config", f"{_MODEL_CONFIG}: num_channels")
+    made = _processed(folder)
+    named = config.get("image_size")
+    edges = [named, named] if isinstance(named, int) else named
+    if made is not None:
+        reason = image_config.CONFIG
+        found |= {"height": Size(made[0], "processor", reason), "width": Size(made[1], "processor", reason)}
+    elif isinstance(edges, list) and [type(edge) for edge in edges] == [int, int] and min(edges) > 0:
+        reason = f"{_MODEL_CONFIG}: image_size"
+        found |= {"height": Size(edges[0], "config", reason), "width": Size(edges[1], "config", reason)}
+    return found
+
+
+def _processed(folder: Path) -> tuple[int, int] | None:
+    """Height and width that every image has after the steps of the processor; None when they depend on the image."""
+    path = processor.find(folder, image_config.CONFIG)
+    try:
+        steps = None if path is None else image_config.read_steps(path)
+    except DataError:
+        return None
+    if steps is None:
+        return None
+    return steps.crop or (steps.resize if isinstance(steps.resize, tuple) else None)
+
+
+def _tokens(value: SignatureInput, config: Mapping[str, Any]) -> dict[str, Size]:
+    """The length of a text that a model with a limit for it is used with."""
+    longest = config.get("max_position_embeddings")
+    if type(longest) is not int or longest < 1 or not value.whole or len(value.shape) != 2:
+        return {}
+    name = value.shape[1]
+    if not isinstance(name, str) or (name.casefold() not in _TOKENS and str(Place(value.name, 1, 2)) != name):
+        return {}
+    reason = f"usual for texts; {_MODEL_CONFIG} allows {longest}"
+    return {name: Size(min(USUAL_TOKENS, longest), "config", reason)}

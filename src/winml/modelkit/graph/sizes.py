@@ -1,0 +1,225 @@
+"""Sizes of dimensions that a model leaves open: what they are called, and what is known of them.
+
+Needs nothing but the standard library: the parent of `winml perf` asks it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+
+Shape = tuple[int | str, ...]
+SizeSource = Literal["given", "data", "metadata", "processor", "config", "graph", "other arm", "batch"]
+INPUTS_KEY = "winml.inputs"
+"""Metadata of an ONNX file: `{"sizes", "ranges"}`, the sizes it is used with and the whole numbers its inputs take.
+
+One key, since the runtime keeps several in no particular order, and the bytes of a file are its identity.
+"""
+
+_RANK = "[]"
+_PLACE = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]", re.DOTALL)
+_BATCH_LETTERS = ("n", "b", "bs", "bsz")
+_LENGTH = re.compile(
+    r"seq|len|time|frame|sample|token|height|width|past|total|patch|point|roi|box|node|edge|channel|step|word|char"
+    r"|position|pixel|feature|^[hwtlc]$"
+)
+_EXAMPLES = (
+    (re.compile(r"height|width|^[hw]$|image|pixel"), 224),
+    (re.compile(r"sample|audio|wave"), 16000),
+    (re.compile(r"seq|len|token|past|total"), 128),
+)
+
+
+class SizedInput(Protocol):
+    """What has to be known of an input to find its sizes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> Sequence[int | str | None]: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an open dimension is."""
+
+    input: str
+    index: int
+    rank: int
+
+    def __str__(self) -> str:
+        return f"{self.input}[{self.index}]"
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of an open dimension, and how it is known."""
+
+    size: int
+    source: SizeSource
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"size": self.size, "source": self.source, "reason": self.reason}
+
+
+BATCH = Size(1, "batch", "a batch of one, the default")
+
+
+def named_shape(name: str, shape: Iterable[int | str | None]) -> Shape:
+    """The shape with a name for every open dimension: one without its own goes by its place, as `x[2]`."""
+    return tuple(
+        dim if (isinstance(dim, str) and dim) or (isinstance(dim, int) and dim >= 0) else f"{name}[{index}]"
+        for index, dim in enumerate(shape)
+    )
+
+
+def open_dims(inputs: Iterable[SizedInput]) -> dict[str, tuple[Place, ...]]:
+    """The open dimensions by name, with the places where they occur."""
+    found: dict[str, tuple[Place, ...]] = {}
+    for value in inputs:
+        for index, dim in enumerate(named_shape(value.name, value.shape)):
+            if isinstance(dim, str):
+                found[dim] = (*found.get(dim, ()), Place(value.name, index, len(value.shape)))
+    return found
+
+
+def is_batch(name: str, places: Iterable[Place]) -> bool:
+    """Whether a dimension counts samples, so that 1 is a fair default.
+
+    Its name says so, or it comes first of several and its name says nothing else. A letter such as `N` means the batch
+    only in the first place: elsewhere it is as often the length of a signal.
+    """
+    places = tuple(places)
+    word = name.casefold()
+    if _says_batch(word):
+        return "batch" in word or any(place.index == 0 for place in places)
+    if _PLACE.fullmatch(name) is None and _LENGTH.search(word):
+        return False
+    return any(place.index == 0 and place.rank > 1 for place in places)
+
+
+def _says_batch(name: str) -> bool:
+    word = name.casefold()
+    return "batch" in word or word in _BATCH_LETTERS
+
+
+def shape_words(name: str, sizes: Sequence[int]) -> dict[str, int]:
+    """A whole shape as sizes by place, with the number of dimensions under `NAME[]`."""
+    return {**{f"{name}[{index}]": size for index, size in enumerate(sizes)}, f"{name}{_RANK}": len(sizes)}
+
+
+def given_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[str, int]:
+    """Sizes by the names of open dimensions, from names and places that a user gave; what does not fit is refused."""
+    opened = open_dims(inputs)
+    shapes = {value.name: named_shape(value.name, value.shape) for value in inputs}
+    found: dict[str, int] = {}
+    for word, size in dims.items():
+        if word not in opened and word.endswith(_RANK) and word.removesuffix(_RANK) in shapes:
+            _check_rank(word.removesuffix(_RANK), size, shapes)
+            continue
+        name = word if word in opened else _at(word, size, shapes, opened)
+        if name is not None and found.setdefault(name, size) != size:
+            raise RequestError(f"dimension `{name}` is given two sizes: {found[name]} and {size}")
+    return found
+
+
+def _check_rank(name: str, rank: int, shapes: Mapping[str, Shape]) -> None:
+    if len(shapes[name]) != rank:
+        raise RequestError(
+            f"input `{name}` has {len(shapes[name])} dimensions but got {rank} sizes",
+            hint=f"it is [{', '.join(map(str, shapes[name]))}]",
+        )
+
+
+def _at(word: str, size: int, shapes: Mapping[str, Shape], opened: Iterable[str]) -> str | None:
+    """The name of the dimension at a place; None when it has this size already."""
+    match = _PLACE.fullmatch(word)
+    name, index = (match["name"], int(match["index"])) if match else (word, 0)
+    shape = shapes.get(name)
+    if shape is None or (match is None and len(shape) != 1):
+        known = [*opened, *shapes]
+        raise RequestError(f"the model has no symbolic dimension `{word}`", hint=did_you_mean(word, known))
+    if index >= len(shape):
+        raise RequestError(f"input `{name}` has {len(shape)} dimensions, so there is no `{word}`")
+    dim = shape[index]
+    if isinstance(dim, str):
+        return dim
+    if dim != size:
+        raise RequestError(f"`{word}` is fixed at {dim} in the model, so it cannot be {size}")
+    return None
+
+
+def with_batch(inputs: Sequence[SizedInput], dims: Mapping[str, int], batch_size: int | None) -> dict[str, int]:
+    """The sizes with the batch size put where the model has its batch; a size given by name comes first."""
+    if batch_size is None:
+        return dict(dims)
+    opened = open_dims(inputs)
+    leading = [named_shape(value.name, value.shape)[0] if value.shape else 1 for value in inputs]
+    symbols = {dim for dim in leading if isinstance(dim, str)}
+    likely = {dim for dim in symbols if is_batch(dim, opened[dim])} or symbols
+    named = {dim for dim in likely if _says_batch(dim)} or likely
+    if not named:
+        fixed = sorted({str(dim) for dim in leading})
+        if fixed == [str(batch_size)]:
+            return dict(dims)
+        raise RequestError(
+            f"the model's batch is fixed at {' and '.join(fixed)}, so it cannot be {batch_size}",
+            hint="export the model with a dynamic batch axis",
+        )
+    return {**dict.fromkeys(named, batch_size), **dims}
+
+
+def metadata_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
+    """The sizes that a model file says it was made for; what is not of that form says nothing."""
+    value = _noted(metadata, "sizes")
+    return {name: size for name, size in value.items() if type(size) is int and size >= 1}
+
+
+def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """The least and greatest whole number that a model file says its inputs take."""
+    value = _noted(metadata, "ranges")
+    return {
+        name: (ends[0], ends[1])
+        for name, ends in value.items()
+        if isinstance(ends, list) and [type(end) for end in ends] == [int, int] and ends[0] <= ends[1]
+    }
+
+
+def _noted(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
+    try:
+        value = json.loads(metadata.get(INPUTS_KEY) or "{}")
+    except (ValueError, RecursionError):  # metadata is anybody's: what is no JSON is not ours
+        return {}
+    found = value.get(part) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def unsized(names: Iterable[str]) -> RequestError:
+    """The refusal of dimensions that nobody knows the size of."""
+    missing = list(dict.fromkeys(names))
+    listed = ", ".join(f"`{name}`" for name in missing)
+    verb = "dimension {} has no size" if len(missing) == 1 else "dimensions {} have no size"
+    words = " ".join(f"--dim {quoted(name)}={example(name)}" for name in missing)
+    return RequestError(
+        f"{verb.format(listed)}, and nothing says which: 1 is a default for batches only",
+        hint=f"give what the model is used with, for example `{words}`, a whole input with `--shape INPUT=N,N`, or "
+        "real data",
+    )
+
+
+def example(name: str) -> int:
+    """A size that a dimension of this name often has, to show how an option is written."""
+    return next((size for pattern, size in _EXAMPLES if pattern.search(name.casefold())), 64)
+
+
+def quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    return name if re.fullmatch(r"[\w.\[\]/:-]+", name) else f'"{name}"'
