@@ -39,7 +39,7 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
     """What the target says about the model as it is now."""
     key = StageKey(
         stage="analyze",
-        stage_version=1,
+        stage_version=2,
         section={**planned.target.to_json(), "ep_options": dict(session.ep_options)},
         parent=pipeline.artifact.digest,
         libraries=target_libraries(planned),
