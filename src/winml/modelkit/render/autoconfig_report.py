@@ -5,10 +5,20 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from winml.modelkit.render.autoconfig import accuracy, bytes_of, champion_text, count_of, interval, percent, shown, word
+from winml.modelkit.render.autoconfig import (
+    accuracy,
+    bytes_of,
+    champion_text,
+    count_of,
+    interval,
+    percent,
+    shown,
+    times_of,
+    word,
+)
 from winml.modelkit.render.pareto_plot import Point, scatter
 
-_HEAD = ("trial", "config", "saved", "95 %", "verdict", "rounds", "accuracy", "size", "seconds")
+_HEAD = ("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "rounds", "accuracy", "size", "seconds")
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
@@ -29,6 +39,7 @@ def _trial_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
             (
                 trial["id"],
                 trial["label"],
+                *times_of(trial),
                 percent(None if verdict is None else verdict["gain_pct"]),
                 interval(verdict),
                 word(trial),
