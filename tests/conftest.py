@@ -19,6 +19,7 @@ import fake_sdk
 import feed_zoo
 import hf_zoo
 import model_zoo
+import sandbox_zoo
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +55,16 @@ def _reason(item: pytest.Item) -> str | None:
         return "the package distributed is not installed (pip install '.[dask]')"
     if item.get_closest_marker("windows") and sys.platform != "win32":
         return "needs Windows"
+    return _sandbox_reason(item)
+
+
+def _sandbox_reason(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("sandbox") and not sandbox_zoo.works("unshare"):
+        return "there is no sandbox here: user namespaces are switched off"
+    if item.get_closest_marker("bubblewrap") and not sandbox_zoo.works("bwrap"):
+        return "bubblewrap is not here and cannot be fetched (apt-get download bubblewrap), or does not work"
+    if item.get_closest_marker("nobody") and not sandbox_zoo.nobody_can():
+        return "needs root, setpriv and /usr/bin/python3 to become a user without rights"
     return None
 
 

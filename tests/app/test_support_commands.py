@@ -4,10 +4,15 @@ import shutil
 from pathlib import Path
 
 import psutil
+import pytest
 
+import sandbox_zoo
 from winml.modelkit import sample
 from winml.modelkit.app.support_commands import Commands
-from winml.modelkit.review.evidence import MODEL
+from winml.modelkit.app.support_model import SupportModel
+from winml.modelkit.app.support_place import FOLDER, Place
+from winml.modelkit.review.evidence import MODEL, CommandRun
+from winml.modelkit.worker.sandbox import ENDED, Limits
 
 
 def _left(word: str) -> list[list[str]]:
@@ -33,3 +38,46 @@ def test_a_command_gives_its_result_its_exit_code_and_what_it_told(tmp_path: Pat
     assert run.words == ("inspect", "-m", MODEL, "--json")
     assert run.result is not None
     assert "error: " in run.stderr
+
+
+def _run_inside(kind: str, place: Path, *words: str, memory_bytes: int = 2**33, timeout_s: float = 60) -> CommandRun:
+    where = Place(timeout_s, sandbox_zoo.of_kind(kind), Limits(memory_bytes))
+    model = SupportModel(str(sample.MODEL), False, "", {}, (sample.MODEL,))
+    return where.commands(model, place, targets=("qnn/npu",))((*words, "--json"))
+
+
+@pytest.mark.qnn
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("unshare", marks=pytest.mark.sandbox),
+        pytest.param("bwrap", marks=[pytest.mark.bubblewrap, pytest.mark.slow]),
+    ],
+)
+def test_the_simulated_npu_runs_in_a_sandbox(kind: str, tmp_path: Path) -> None:
+    words = ("perf", "-m", MODEL, "--target", "qnn/npu", "--sessions", "1", "--iterations", "2", "--warmup", "0")
+    run = _run_inside(kind, tmp_path, *words)
+    assert run.exit_code == 0, run.stderr
+    assert run.result is not None
+    assert run.result["simulated"]
+    assert set(run.result["placement"]["nodes"]) == {"QNNExecutionProvider"}
+    assert list((tmp_path / FOLDER).iterdir()) == [tmp_path / FOLDER / "artifacts"]
+
+
+@pytest.mark.sandbox
+def test_a_command_past_a_limit_says_so_and_leaves_nothing_running(tmp_path: Path) -> None:
+    run = _run_inside("unshare", tmp_path, "perf", "-m", MODEL, "--target", "cpu", memory_bytes=2**20)
+    assert run.exit_code == 137
+    assert run.stderr.splitlines()[-1].startswith(ENDED)
+    assert _left(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("unshare", marks=pytest.mark.sandbox), pytest.param("bwrap", marks=pytest.mark.bubblewrap)],
+)
+def test_a_command_in_a_sandbox_that_takes_too_long_leaves_nothing_running(kind: str, tmp_path: Path) -> None:
+    words = ("support", "probe", "-m", MODEL, "--target", "cpu")
+    run = _run_inside(kind, tmp_path, *words, timeout_s=1)
+    assert (run.exit_code, run.result) == (None, None)
+    assert _left(str(tmp_path)) == []

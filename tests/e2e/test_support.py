@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from test_commands import failed, valid, winml
 
+import sandbox_zoo
 import support_zoo
 from published import validator
 from winml.modelkit import sample
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.render.support import support_text
 
+UNSANDBOXED = () if sandbox_zoo.available() else ("--unsandboxed",)
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("support-hf")]
 
 
@@ -62,7 +64,7 @@ def test_a_recipe_for_a_new_family_is_approved_after_running_it_again(batch: Pat
     claimed = json.loads((made / "contribution.json").read_text(encoding="utf-8"))
     assert claimed["numbers"]["export"]["difference"] < 1e-3, "agrees with PyTorch"
     assert claimed["effect"]["kind"] == "size"
-    value = valid(winml("support", "review", made, "--json").stdout)
+    value = valid(winml("support", "review", made, *UNSANDBOXED, "--json").stdout)
     assert value["verdict"] == "APPROVE"
     assert all(row["contradictions"] == [] for row in value["rerun"])
 
@@ -77,7 +79,7 @@ def test_a_probe_of_an_unknown_architecture_proposes_inputs_to_write_down(batch:
 
 
 def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> None:
-    result = winml("support", "review", batch / "out" / "vilt", "--json")
+    result = winml("support", "review", batch / "out" / "vilt", *UNSANDBOXED, "--json")
     assert "REQUEST_CHANGES: ladder: L0 is CLI-BLOCKED" in failed(result, 5)
     value = json.loads(result.stdout)
     assert {row["step"] for row in value["rerun"]} >= {"probe", "build-recipe"}

@@ -12,9 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sandbox_zoo
+from published import validator
+from winml.modelkit.app import support_place
 from winml.modelkit.app.support_review import ReviewRequest, read_against_itself, review
-from winml.modelkit.core.errors import CheckFailed, RequestError
+from winml.modelkit.core.errors import CheckFailed, RequestError, UnavailableError
 from winml.modelkit.render.contribution import contribution_markdown
+from winml.modelkit.render.support import review_text
 from winml.modelkit.review.dossier import LARGEST_BYTES, Dossier
 from winml.modelkit.review.evidence import below
 from winml.modelkit.store import digest
@@ -658,7 +662,7 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     forger.mend()
     assert _items(forger.folder) == []
     with pytest.raises(CheckFailed) as caught:
-        review(ReviewRequest(str(forger.folder)), lambda event: None)
+        review(ReviewRequest(str(forger.folder), unsandboxed=not sandbox_zoo.available()), lambda event: None)
     found = caught.value.details
     assert found["verdict"] == "REJECT"
     told = " ".join(item["reason"] for item in found["items"])
@@ -678,6 +682,29 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
 def test_a_recipe_that_saves_time_is_approved_after_running_it_again(quicker: Path) -> None:
     claimed = json.loads((quicker / "contribution.json").read_text(encoding="utf-8"))
     assert claimed["effect"]["kind"] == "latency"
-    result = review(ReviewRequest(str(quicker)), lambda event: None)
+    result = review(ReviewRequest(str(quicker), unsandboxed=not sandbox_zoo.available()), lambda event: None)
     assert result["verdict"] == "APPROVE"
+    assert (result["sandbox"]["kind"] in ("bwrap", "unshare")) == sandbox_zoo.available()
+    validator("support").validate(result)
     assert {"build-recipe", "perf-cpu", "compare", "parity", "probe"} <= {row["step"] for row in result["rerun"]}
+
+
+def test_without_a_sandbox_nothing_is_run_again(contribution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise UnavailableError("there is no sandbox on this system")
+
+    monkeypatch.setattr(support_place, "find_sandbox", refuse)
+    with pytest.raises(UnavailableError, match="nothing is run again: there is no sandbox") as caught:
+        review(ReviewRequest(str(contribution)), lambda event: None)
+    assert "--unsandboxed" in str(caught.value.hint)
+    found = caught.value.details
+    assert (found["rerun"], found["sandbox"], found["items"]) == ([], None, [])
+    assert "verdict" not in found
+
+
+def test_what_was_run_without_a_sandbox_says_so() -> None:
+    place = support_place.find_place(None, unsandboxed=True, known={})
+    assert place.to_json() == {"kind": "none", "limits": None}
+    result = {"verdict": "APPROVE", "folder": "x", "items": [], "rerun": [{}], "sandbox": place.to_json()}
+    assert "1 commands were run again WITHOUT a sandbox" in review_text(result)
+    assert "in a sandbox (bwrap)" in review_text({**result, "sandbox": {"kind": "bwrap", "limits": None}})

@@ -21,9 +21,12 @@ from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, f
 from winml.modelkit.core.location import VARIABLE
 from winml.modelkit.review.evidence import MODEL, MOMENT, CommandRun, error_of
 from winml.modelkit.worker.process_tree import ProcessTree
+from winml.modelkit.worker.sandbox import Room, Sandbox
 
 DEFAULT_TIMEOUT_S = 3600.0
 _STOP_WAIT_S = 20.0
+LARGEST_BYTES = 256 * 2**20
+"""No command writes more than this to stdout or stderr."""
 _PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
 _SOURCE = str(Path(__file__).parents[3])
 
@@ -61,19 +64,33 @@ def failure(result: dict[str, Any] | None, message: str) -> ModelkitError:
 class Commands:
     """Runs commands on one model in one folder, which gets a place for what they build."""
 
-    def __init__(self, model: str, folder: Path, *, timeout_s: float | None, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        folder: Path,
+        *,
+        timeout_s: float | None,
+        cache: Path | None = None,
+        inside: tuple[Sandbox, Room] | None = None,
+    ) -> None:
+        """`inside` is where every command runs: the folder and the cache can be written to in that room."""
         self._model = str(Path(model).absolute()) if Path(model).exists() else model
         self._folder = folder
         (folder / "artifacts").mkdir(exist_ok=True)
         self._timeout_s = timeout_s or DEFAULT_TIMEOUT_S
         search = os.pathsep.join(filter(None, (_SOURCE, os.environ.get("PYTHONPATH"))))
-        self._env = {**os.environ, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}
+        self._inside = inside
+        known = dict(os.environ) if inside is None else inside[0].environment(inside[1])
+        self._env = {**known, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}
         if cache is not None:
             self._env[VARIABLE] = str(cache)
 
     def __call__(self, words: tuple[str, ...]) -> CommandRun:
         """Run the command behind the words; one that takes too long is ended with everything it started."""
         argv = [sys.executable, "-m", "winml.modelkit", *(self._model if w == MODEL else w for w in words)]
+        if self._inside is not None:
+            sandbox, room = self._inside
+            argv = sandbox.command(argv, room, folder=self._folder)
         started, begin = now(), time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
@@ -106,8 +123,10 @@ def _interrupt(tree: ProcessTree) -> None:
 
 
 def _content(stream: Any) -> str:
+    """What a command wrote, up to what any writes: one that goes on for ever fills our memory, too."""
     stream.seek(0)
-    return str(stream.read().decode(errors="replace"))
+    size = os.fstat(stream.fileno()).st_size
+    return str(stream.read(min(size, LARGEST_BYTES)).decode(errors="replace"))
 
 
 def _result(text: str) -> dict[str, Any] | None:

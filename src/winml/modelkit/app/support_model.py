@@ -23,6 +23,8 @@ class SupportModel:
     digest: str
     config: dict[str, Any]
     """Its config.json; empty for an ONNX model."""
+    places: tuple[Path, ...] = ()
+    """Files and folders that commands read it from."""
 
     @property
     def family(self) -> str | None:
@@ -45,9 +47,22 @@ def read_model(word: str) -> SupportModel:
         located = exported.locate(ref)
         files = located.folder.content_files(code=bool(located.folder.remote_code))
         config = json.loads((located.folder.path / model_ref.CONFIG).read_text(encoding="utf-8"))
-        return SupportModel(word, True, named_source(files, main=model_ref.CONFIG).artifact.digest, config)
+        digest = named_source(files, main=model_ref.CONFIG).artifact.digest
+        return SupportModel(word, True, digest, config, _places(located.folder.path))
     path = model_path(word)
     with Worker(preload=("winml.modelkit.graph.source",)) as worker:
         answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
     source = read_source(path, tuple(Path(file) for file in answer["files"]))
-    return SupportModel(word, False, source.artifact.digest, {})
+    found = (Path(word),) if ref.kind == "build" else tuple(Path(file) for file in (path, *answer["files"]))
+    return SupportModel(word, False, source.artifact.digest, {}, tuple(p for file in found for p in _places(file)))
+
+
+def _places(path: Path) -> tuple[Path, ...]:
+    """A path; one in the hub's cache is found by files beside it, and is a link to others."""
+    cached = next((p for p in path.absolute().parents if p.name.startswith("models--")), None)
+    return (path.absolute(),) if cached is None else (cached,)
+
+
+def hub_cache(places: tuple[Path, ...]) -> Path | None:
+    """The hub's cache that a model lies in; None for one that lies elsewhere."""
+    return next((path.parent for path in places if path.name.startswith("models--")), None)

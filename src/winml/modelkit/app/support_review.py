@@ -12,7 +12,8 @@ from typing import Any
 
 from winml.modelkit.app.kb import knowledge_folder
 from winml.modelkit.app.support_commands import Commands, environment
-from winml.modelkit.app.support_model import read_model
+from winml.modelkit.app.support_model import SupportModel, read_model
+from winml.modelkit.app.support_place import FOLDER, Place, find_place
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
 from winml.modelkit.knowledge import files
@@ -26,6 +27,7 @@ from winml.modelkit.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_fil
 from winml.modelkit.review.rerun import contradictions
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.sandbox import ENDED
 
 SCHEMA = "winml/support/1"
 CLOCKS_APART = timedelta(days=1)
@@ -36,7 +38,8 @@ READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
     EXPORT: ("seconds", "parity", "files"),
 }
 """Files of a build that a reviewer reads, with the keys that differ from run to run."""
-OnEvent = Callable[[dict[str, Any]], None]
+Json = dict[str, Any]
+OnEvent = Callable[[Json], None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class ReviewRequest:
     """The repository that it changes; None takes the one that it lies in, if there is one."""
     base: str | None = None
     """What the change branched off; None takes main."""
+    unsandboxed: bool = False
+    """Whether commands are run again without a sandbox."""
 
 
 def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
@@ -64,10 +69,18 @@ def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
     items = read_against_itself(dossier, request)
     changed, outside = _scope(dossier, request, items)
     items += outside
-    again: list[dict[str, Any]] = []
-    if not any(item.severity == "reject" for item in items):
-        items += _rerun(dossier, request, again, on_event)
-    result = {**_result(request.folder, dossier, items, again), "scope": changed}
+    again: list[Json] = []
+    found: Json = {"scope": changed, "sandbox": None}
+    model = None if any(item.severity == "reject" for item in items) else _model(dossier, request)
+    if isinstance(model, Item):
+        items.append(model)
+    elif model is not None:
+        known = {**_result(request.folder, dossier, items, again), **found}
+        place = find_place(request.timeout_s, unsandboxed=request.unsandboxed, known=known)
+        found["sandbox"] = place.to_json()
+        again, against = _rerun(dossier, model, place, on_event)
+        items += against
+    result = {**_result(request.folder, dossier, items, again), **found}
     if items:
         first = next((i for i in items if i.severity == "reject"), items[0])
         raise CheckFailed(f"{result['verdict']}: {first.check}: {first.reason}", details=result)
@@ -176,25 +189,30 @@ def _known(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
             yield changes("findings", f"`{name}` is known; findings are added, never changed")
 
 
-def _rerun(dossier: Dossier, request: ReviewRequest, again: list[dict[str, Any]], on_event: OnEvent) -> Iterator[Item]:
-    """Every command once more, in an empty folder with an empty cache."""
+def _model(dossier: Dossier, request: ReviewRequest) -> SupportModel | Item:
+    """The model that commands are run again on, or what speaks against the one that was found."""
     word = request.model or dossier.contribution.model.reference
     try:
         model = read_model(word)
     except ModelkitError as error:
-        yield reject("rerun", f"the model cannot be read, so nothing can be run again: {error.message}")
-        return
+        return reject("rerun", f"the model cannot be read, so nothing can be run again: {error.message}")
     if model.digest != dossier.contribution.model.digest:
-        yield reject("rerun", f"`{word}` is another model than the one of the contribution")
-        return
+        return reject("rerun", f"`{word}` is another model than the one of the contribution")
+    return model
+
+
+def _rerun(dossier: Dossier, model: SupportModel, place: Place, on_event: OnEvent) -> tuple[list[Json], list[Item]]:
+    """Every command once more, in an empty folder with an empty cache: what it came to, and what speaks against it."""
+    again: list[Json] = []
+    items: list[Item] = []
     with tempfile.TemporaryDirectory(prefix="winml-review-") as name:
-        folder = Path(name) / "again"
-        folder.mkdir()
+        run = place.commands(model, Path(name), targets=dossier.contribution.targets)
+        folder = Path(name) / FOLDER
         _given(dossier, folder)
-        run = Commands(word, folder, timeout_s=request.timeout_s, cache=Path(name) / "cache")
         for step in (s for s in dossier.plan if s.id in dossier.records):
             on_event({"event": "command", "what": f"{step.id} again"})
-            yield from _again(dossier, step, run, folder, again)
+            items += _again(dossier, step, run, folder, again)
+    return again, items
 
 
 def _given(dossier: Dossier, folder: Path) -> None:
@@ -210,7 +228,8 @@ def _given(dossier: Dossier, folder: Path) -> None:
 def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
     record = dossier.records[step.id]
     done = run(step.words)
-    found = [f"it ends with exit {done.exit_code}, not {record.exit_code}"]
+    ended = [line for line in done.stderr.splitlines()[-1:] if line.startswith(ENDED)]
+    found = [*ended, f"it ends with exit {done.exit_code}, not {record.exit_code}"]
     if done.exit_code == record.exit_code:
         found = _differences(dossier, step, done, folder)
     again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})

@@ -106,9 +106,16 @@ def batch_text(result: dict[str, Any]) -> str:
 def review_text(result: dict[str, Any]) -> str:
     """The verdict with everything that speaks against the contribution."""
     rows = [(item["check"], item["severity"], item["reason"]) for item in result["items"]]
-    again = f"{len(result['rerun'])} commands were run again"
+    again = f"{len(result['rerun'])} commands were run again{_sandbox(result.get('sandbox'))}"
     lines = [f"{result['verdict']}  {result['folder']} · {again}", table(rows, indent="  "), _scope(result)]
     return "\n".join(filter(None, lines))
+
+
+def _sandbox(found: dict[str, Any] | None) -> str:
+    """Where commands were run again; nothing where none was."""
+    if found is None:
+        return ""
+    return " WITHOUT a sandbox (`--unsandboxed`)" if found["kind"] == "none" else f" in a sandbox ({found['kind']})"
 
 
 def _scope(result: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.review.git_copy import GitFolder, NotAsked, copy_repository, find_repository
 from winml.modelkit.store import digest
+from winml.modelkit.worker.programs import find_program
 
 __all__ = ["BASES", "Change", "NotAsked", "change", "not_asked"]
 
@@ -113,7 +114,9 @@ class _Git:
     def __init__(self, found: GitFolder, folder: Path) -> None:
         self._folder = folder / "copy"
         self._folder.mkdir()
-        program = _program(found.top)
+        program = find_program("git", outside=found.top)
+        if program is None:
+            raise NotAsked("git is not installed")
         self._argv = [str(program), "--no-pager", "--git-dir", str(self._folder)]
         self._argv += [word for setting in _SETTINGS for word in ("-c", setting)]
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -200,13 +203,3 @@ def _read_digest(process: subprocess.Popen[bytes], blob: str) -> str:
         left -= len(chunk)
     process.stdout.read(1)
     return digest.PREFIX + hasher.hexdigest()
-
-
-def _program(outside: Path) -> Path:
-    """Git by its whole path, and none that lies in a repository that is asked about."""
-    ending = "git.exe" if os.name == "nt" else "git"
-    for word in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = Path(word) / ending
-        if Path(word).is_absolute() and os.access(path, os.X_OK) and not path.resolve().is_relative_to(outside):
-            return path
-    raise NotAsked("git is not installed")

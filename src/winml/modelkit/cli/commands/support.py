@@ -136,7 +136,8 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 @command.command(
     "review",
     help="Read a contribution against itself and run every command of it again in an empty folder: APPROVE (exit 0), "
-    "REQUEST_CHANGES or REJECT (exit 5), not a contribution (exit 2).",
+    "REQUEST_CHANGES or REJECT (exit 5), not a contribution (exit 2). Commands are run again in a sandbox: bubblewrap, "
+    "or namespaces of the Linux kernel; without one nothing is run again (exit 3).",
     epilog=examples("winml support review contribution", "winml support review contribution -m ./my-bart --json"),
     context_settings=HELP,
 )
@@ -144,6 +145,11 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 @click.option("-m", "--model", metavar="MODEL", help="Where the model lies (default: where the contribution says).")
 @click.option("--repo", metavar="DIR", help="The repository that it changes (default: the one that it lies in).")
 @click.option("--base", metavar="REF", help="What the change branched off (default: `origin/main`, or `main`).")
+@click.option(
+    "--unsandboxed",
+    is_flag=True,
+    help="Run what others sent with your rights where there is no sandbox, or in spite of it.",
+)
 @knowledge_option
 @_timeout_option
 @json_option
@@ -153,6 +159,8 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     from winml.modelkit.core.errors import ModelkitError
     from winml.modelkit.render.support import review_text
 
+    if given["unsandboxed"]:
+        console.say("warning", "commands are run again without a sandbox, with your rights (`--unsandboxed`)")
     try:
         result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _tell)
     except ModelkitError as error:
