@@ -176,6 +176,7 @@ def _start(argv: list[str], folder: str) -> int:
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.closerange(3, 1 << 20)  # nothing of ours that was left open
         os.chdir(folder)  # noqa: TID251
         os.execvp(argv[0], argv)  # noqa: S606 - the program that the sandbox is for
     except OSError as error:
