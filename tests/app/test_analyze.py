@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from winml.modelkit.app.analyze import AnalyzeRequest, analyze, check
-from winml.modelkit.core.errors import CheckFailed, RequestError, WorkerCrashed
+from winml.modelkit.core.errors import CheckFailed, RequestError, UnavailableError, WorkerCrashed
 
 NONE = {"supported": 0, "partial": 0, "unsupported": 0, "unknown": 0}
 CRASH = {"code": "worker-crashed", "message": "it crashed with SIGSEGV", "hint": None, "exit": 1}
@@ -35,6 +35,12 @@ def test_anything_less_is_a_no_with_the_result_beside_it() -> None:
         "not fully supported: `qnn/npu` (1 unsupported); `openvino/cpu` refused; unknown on `dml/gpu`"
     )
     assert caught.value.details == result
+
+
+def test_a_target_that_is_not_here_and_of_which_nothing_is_known_is_no_no() -> None:
+    with pytest.raises(UnavailableError, match="cannot tell: `cuda/gpu` is not here") as caught:
+        check(_result(_target("cuda/gpu", "unknown", unknown=3), _target("cpu", "supported")))
+    assert caught.value.exit_code == 3
 
 
 def test_a_crash_is_the_commands_own_failure_only_when_nobody_else_answered() -> None:

@@ -18,16 +18,20 @@ import pytest
 from referencing import Registry, Resource
 
 import model_zoo
+from hints import wrong_words
 
 SCHEMAS = Path(__file__).parents[2] / "src/winml/modelkit/schemas"
 QUICK = ("--sessions", "1", "--iterations", "5", "--warmup", "1")
 
 
 def winml(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    """Run the program; commands and options that its hints name have to exist."""
+    result = subprocess.run(
         [sys.executable, "-m", "winml.modelkit", *map(str, args)],
         capture_output=True, text=True, encoding="utf-8", timeout=540, **options,
     )  # fmt: skip
+    assert wrong_words(f"{result.stdout}\n{result.stderr}", tuple(map(str, args))) == [], result.stderr
+    return result
 
 
 def valid(text: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from test_commands import failed, valid
+from test_commands import winml as run
 
 import model_zoo
 
@@ -68,11 +69,7 @@ def _conv_shaped(kind: str) -> onnx.ModelProto:
 
 
 def winml(cwd: Path, *args: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "winml.modelkit", "compare", *args],
-        cwd=cwd, capture_output=True, text=True, timeout=200,
-        env={**os.environ, "WINML_CACHE": str(cache or cwd / "cache")},
-    )  # fmt: skip
+    return run("compare", *args, cwd=cwd, env={**os.environ, "WINML_CACHE": str(cache or cwd / "cache")})
 
 
 def first(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:

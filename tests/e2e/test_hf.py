@@ -141,7 +141,7 @@ def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_
     assert "--trust-remote-code" in text
     text = refused(broken(source, tmp_path / "berd", model_type="berd"))
     assert "architecture `berd` is not supported" in text
-    assert "nearest that is supported is `bert`" in text
+    assert "`winml catalog` lists the supported ones" in text
     assert "winml support probe" in text
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import failed, valid
+from test_commands import failed, valid, winml
 
 from winml.modelkit.core.sweep import pair_from_json
 from winml.modelkit.knowledge.findings import SHIPPED, Knowledge
@@ -24,11 +23,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def kb(folder: Path, *args: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "winml.modelkit", "kb", *map(str, args)],
-        capture_output=True, text=True, encoding="utf-8", timeout=540,
-        env={**os.environ, "WINML_KNOWLEDGE": str(folder)},
-    )  # fmt: skip
+    return winml("kb", *args, env={**os.environ, "WINML_KNOWLEDGE": str(folder)})
 
 
 def _rows(*names: str) -> list[dict[str, Any]]:

@@ -152,11 +152,11 @@ def test_the_processor_says_how_large_images_are(
     assert resolve.resolve(model, ExportOptions(input_specs=opened)).sizes == {"batch": 2, "height": size[0]}
 
 
-def test_an_unknown_family_names_the_nearest_and_takes_input_specs(tmp_path: Path) -> None:
+def test_an_unknown_family_is_refused_and_takes_input_specs(tmp_path: Path) -> None:
     model = folder(tmp_path / "m", {"model_type": "distil_bert", "architectures": ["XModel"]})
     with pytest.raises(ModelFileError, match="architecture `distil_bert` is not supported") as caught:
         resolve.resolve(model, ExportOptions())
-    assert "nearest that is supported is `distilbert`" in (caught.value.hint or "")
+    assert "`winml catalog` lists the supported ones" in (caught.value.hint or "")
     specs = {"input_ids": {"shape": ["batch", "sequence"], "dtype": "int64", "low": 0, "high": 9}}
     assert resolve.resolve(model, ExportOptions(input_specs=specs)).sizes == {"batch": 2, "sequence": 16}
     assert describe(model)["reason"] == "architecture `distil_bert` is not supported"

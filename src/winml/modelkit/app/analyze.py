@@ -22,6 +22,7 @@ from winml.modelkit.core.errors import (
     RequestError,
     RunFailedError,
     SessionError,
+    UnavailableError,
     from_json,
 )
 from winml.modelkit.core.measurement import SessionSection
@@ -124,6 +125,13 @@ def check(result: Json) -> None:
         raise from_json(broken[0], result)
     unknown = [f"`{t['target']}`" for t in answered if t["status"] == "unknown"]
     words = [f"`{t['target']}` {_short(t)}" for t in answered if t["status"] not in ("supported", "unknown")]
+    if not words:
+        raise UnavailableError(
+            f"cannot tell: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not here, and nothing is known "
+            "of the operators there",
+            hint="ask where it is installed; `winml sys` shows how",
+            details=result,
+        )
     words += [f"unknown on {', '.join(unknown)}"] if unknown else []
     raise CheckFailed(f"not fully supported: {'; '.join(words)}", details=result)
 

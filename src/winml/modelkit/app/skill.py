@@ -14,11 +14,19 @@ from winml.modelkit.knowledge.skill_commands import FieldMention, Found, Mention
 from winml.modelkit.knowledge.skills import Problem, Skill
 
 SCHEMA = "winml/skill/1"
+FOLDER = "skills"
 
 CommandCheck = Callable[[tuple[str, ...], bool], str | None]
 """What is wrong with the words behind `winml`, and whether they have to be complete."""
 OptionCheck = Callable[[str], str | None]
 """What is wrong with an option that is named without its command."""
+
+
+def default_folder() -> str:
+    """The skills of the current folder, or those that come with winml, in its package or its checkout."""
+    package = Path(__file__).parents[1]
+    places = (Path(FOLDER), package / FOLDER, package.parents[2] / FOLDER)
+    return str(next((place for place in places if place.is_dir()), FOLDER))
 
 
 def check(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> dict[str, Any]:

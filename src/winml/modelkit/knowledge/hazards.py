@@ -21,9 +21,11 @@ NODES_NAMED = 20
 """How many nodes a hazard names; `count` has them all."""
 
 _OPTIMIZE = "winml optimize -m {model} --target {target} -o {stem}_optimized.onnx"
-_QUANTIZE = "winml quantize -m {original} --target {target} -p {precision} -o {stem}_{precision}.onnx"
+_QUANTIZE = "winml quantize -m {original} --target {target} -p {precision}{data} -o {stem}_{precision}.onnx"
 ORIGINAL = "ORIGINAL.onnx"
 """Stands for the model a file was quantized or fused from, which nobody can tell from the file."""
+CALIBRATION = "CALIBRATION.npz"
+"""Stands for samples of the model's inputs."""
 
 
 @dataclass(frozen=True)
@@ -237,8 +239,9 @@ def _names(source: str, target: Target) -> bool:
     return source.casefold() in (full_name.casefold(), full_name.removesuffix("ExecutionProvider").casefold())
 
 
-def _quantize(precision: str) -> str:
-    return _QUANTIZE.replace("{precision}", precision).replace("{original}", ORIGINAL)
+def _quantize(precision: str, *, data: bool = True) -> str:
+    given = f" --data {CALIBRATION}" if data else ""
+    return _QUANTIZE.replace("{precision}", precision).replace("{original}", ORIGINAL).replace("{data}", given)
 
 
 _SIMULATOR = "asked onnxruntime-qnn 2.7.0 (simulator, soc_model 60)"
@@ -258,7 +261,7 @@ TABLE: tuple[Row, ...] = (
         f"{_SIMULATOR}: nodes that depend on a symbolic dimension stay on the CPU"),
     Row("int4-per-tensor", _int4_per_tensor, _quantize("w4a16"),
         f"{_SIMULATOR}: `Unsupported weight quantization encoding for bias quantization`"),
-    Row("int4-blocks", _int4_blocks, _quantize("int4"),
+    Row("int4-blocks", _int4_blocks, _quantize("int4", data=False),
         f"{_SIMULATOR}: `does not support a standalone DQ op with per-channel quantization`"),
     Row("slow-type-pair", _type_pair, _quantize("int8"),
         "measured with onnxruntime 1.31.1 on x86-64, one thread, CPU time: ResNet-18 float32 36.0 ms, int8 x int8 "

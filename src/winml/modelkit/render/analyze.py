@@ -7,8 +7,8 @@ from typing import Any
 
 from winml.modelkit.render.table import table
 
-ORIGINAL = "ORIGINAL.onnx"
-"""How a hazard's fix names a file that cannot be known."""
+_STAND_INS = {"ORIGINAL.onnx": "what this model was made from", "CALIBRATION.npz": "samples of its inputs"}
+"""How a hazard's fix names files that cannot be known."""
 MAX_FUSIONS = 15
 _WORDS = {
     "supported": "fully supported",
@@ -87,8 +87,8 @@ def _hazards(target: dict[str, Any]) -> list[str]:
     for hazard in target["hazards"]:
         lines.append(f"  hazard {hazard['id']}: {hazard['message']}")
         if hazard["fix"]:
-            made_from = f"  ({ORIGINAL}: what this model was made from)" if ORIGINAL in hazard["fix"] else ""
-            lines.append(f"    fix: {hazard['fix']}{made_from}")
+            lines.append(f"    fix: {hazard['fix']}")
+            lines += [f"      {word}: {meaning}" for word, meaning in _STAND_INS.items() if word in hazard["fix"]]
     return lines
 
 
@@ -134,6 +134,8 @@ def next_command(result: dict[str, Any]) -> str:
         return str(fixes[0])
     model = result["model"]
     quoted = f'"{model}"' if " " in model else model
+    if all(target["status"] == "unknown" for target in result["targets"]):
+        return "winml sys"
     if any(target["error"] for target in result["targets"]):
         return f"winml inspect -m {quoted}"
     here = [t["target"] for t in result["targets"] if t["source"]["kind"] == "asked"]

@@ -11,7 +11,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.group(
     "skill",
     help="Skills for agents: whether they keep to the format and say what the program does.",
-    epilog=examples("winml skill check", "winml skill check skills/use-winml-cli --json"),
+    epilog=examples("winml skill check", "winml skill check my-skills --json"),
     context_settings=HELP,
 )
 def command() -> None:
@@ -21,20 +21,20 @@ def command() -> None:
 @command.command(
     "check",
     help="Check the skills in PATH: their format, every command they show, every option and JSON field they name; exit "
-    "5 when one is wrong.",
-    epilog=examples("winml skill check", "winml skill check skills/use-winml-cli"),
+    "5 when one is wrong. Without PATH: the folder `skills` here, else the skills that come with winml.",
+    epilog=examples("winml skill check", "winml skill check my-skills/use-winml --json"),
     context_settings=HELP,
 )
-@click.argument("path", default="skills")
+@click.argument("path", required=False)
 @json_option
-def check(path: str, as_json: bool) -> None:
+def check(path: str | None, as_json: bool) -> None:
     from winml.modelkit.app import skill
     from winml.modelkit.cli.command_words import wrong_command, wrong_option
     from winml.modelkit.core.errors import CheckFailed
     from winml.modelkit.render.skill import problems_text, skills_text
 
     try:
-        result = skill.check(path, wrong_command, wrong_option)
+        result = skill.check(path or skill.default_folder(), wrong_command, wrong_option)
     except CheckFailed as error:
         if not as_json:
             console.data(problems_text(error.details))

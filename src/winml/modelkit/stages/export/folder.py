@@ -15,7 +15,6 @@ from typing import Any
 
 from winml.modelkit.core.errors import ModelFileError
 from winml.modelkit.core.model_ref import CONFIG
-from winml.modelkit.core.suggest import nearest
 from winml.modelkit.data.processor import read_object
 from winml.modelkit.stages.export import families
 from winml.modelkit.stages.export.families import Family
@@ -84,12 +83,10 @@ class ModelFolder:
             raise ModelFileError(
                 f"`{self.path / CONFIG}` has no `model_type`", hint="it is not the config of a Hugging Face model"
             )
-        near = nearest(self.model_type, families.FAMILIES)
-        similar = f"the nearest that is supported is `{near}`; " if near else "no supported one has a similar name; "
         raise ModelFileError(
             f"architecture `{self.model_type}` is not supported",
-            hint=f"{similar}name its inputs with `--input-specs` and its task with `--task`, or see what it needs: "
-            f"{PROVES_A_PROBE}",
+            hint="`winml catalog` lists the supported ones; name its inputs with `--input-specs` and its task with "
+            f"`--task`, or see what it needs: {PROVES_A_PROBE}",
         )
 
     def value(self, *names: str) -> Any:

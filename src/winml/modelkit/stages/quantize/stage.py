@@ -245,10 +245,14 @@ def saturates(entry: dict[str, Any]) -> bool:
 def _saturation(entry: dict[str, Any]) -> str:
     return (
         f"the 8-bit kernels of this processor saturate: output `{entry['name']}` has {entry['sqnr_db']:.0f} dB against "
-        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, `--reduce-range` avoids it"
+        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, and "
+        "`winml quantize --reduce-range` (`reduce_range` in a config) avoids it"
     )
 
 
 def _poor(entry: dict[str, Any]) -> str:
     cosine = "is all zero" if entry["cosine"] is None else f"keeps a cosine of only {entry['cosine']:.3f}"
-    return f"output `{entry['name']}` {cosine}; try `-p w8a16`, `--method percentile`, or leave out operators"
+    return (
+        f"output `{entry['name']}` {cosine}; try a wider precision (`-p`), another calibration "
+        "(`winml quantize --method percentile`), or fewer operators"
+    )
