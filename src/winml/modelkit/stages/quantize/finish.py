@@ -27,7 +27,7 @@ def finish(model: ModelProto, producer: tuple[str, str]) -> None:
     model.metadata_props.extend(kept)
     model.producer_name, model.producer_version = producer
     _sort(model)
-    _drop_unused_initializers(model)
+    drop_unused_initializers(model)
     rename_generated(model)
 
 
@@ -66,7 +66,8 @@ def _in_order(sources: list[set[int]]) -> Iterable[int]:
     return order
 
 
-def _drop_unused_initializers(model: ModelProto) -> None:
+def drop_unused_initializers(model: ModelProto) -> None:
+    """Take out the weights that no node reads; the runtime complains of each."""
     graph = model.graph
     used = {name for node in graph.node for name in reads(node)} | {value.name for value in graph.output}
     for index in reversed(range(len(graph.initializer))):

@@ -18,7 +18,7 @@ from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import InputSpec
-from winml.modelkit.stages.quantize import device_forms, fidelity, static
+from winml.modelkit.stages.quantize import device_forms, fidelity, folding, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.prepare import Prepared, load, prepare
@@ -159,7 +159,8 @@ def _prepared(path: Path, section: QuantizeSection) -> Prepared:
     model = load(path)
     opset, contrib_from = static.needs(section, model)
     prepared = prepare(model, opset=opset, contrib_from=contrib_from)
-    return replace(prepared, notes=(*prepared.notes, *device_forms.rewrite(prepared.model, section.rules)))
+    folded = folding.fold(prepared.model, section)
+    return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 
 
 def _static(job: _Job) -> _Outcome:
@@ -226,9 +227,6 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     if fused:
         listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
         found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
-    apart = outcome.nodes["quantized"].get("BatchNormalization")
-    if apart:
-        found.append(f"{apart} BatchNormalization nodes are quantized by themselves; `winml optimize` folds them first")
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]

@@ -38,6 +38,8 @@ PAIRS_OPSET = 13
 HALF_OPSET = 19
 """From here on pairs take float16."""
 FUSED = "it was fused before, and no quantizer takes it apart"
+ALONE = {"BatchNormalization": "no product stands before it that it could be folded into"}
+"""Operators that lose much when they are quantized by themselves, and gain nothing: no kernel has them in 8 bits."""
 _PRODUCTS = ("Attention", "Conv", "Gemm", "MatMul")
 """What the names of fused operators that multiply have in common."""
 _MOVES = ("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
@@ -93,9 +95,11 @@ def choose(model: ModelProto, section: QuantizeSection) -> Selection:
     if section.rules == "qnn":
         able = {node.op_type for node in model.graph.node if not any(walk.subgraphs(node))}.difference(_QNN_LEFT)
     else:
-        able = {*QLinearOpsRegistry, *QDQRegistry}
+        able = {*QLinearOpsRegistry, *QDQRegistry}.difference(ALONE)
     fused = dict.fromkeys((node.op_type for node in model.graph.node if _is_fused(node)), FUSED)
-    selection = select(model, section, able - fused.keys(), bodies=False, unable=fused)
+    selection = select(
+        model, section, able - fused.keys(), bodies=False, unable=fused | (ALONE if section.rules == "ort" else {})
+    )
     inside = captured(model)
     torn = {
         node.name: "its input is read inside the body of an If, Loop or Scan too"
