@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all check format benchmarks setup clean
+.PHONY: demo test test-all check format benchmarks fuzz setup clean
 
 setup: $(VENV)/.installed
 
@@ -41,6 +41,11 @@ check: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Damaged files for every reader, for MINUTES (hours are `make fuzz MINUTES=240`); findings are kept in build/fuzz.
+MINUTES ?= 3
+fuzz: setup
+	$(BIN)/python benchmarks/robustness/fuzz.py --minutes $(MINUTES)
 
 benchmarks: setup
 	$(BIN)/python benchmarks/startup.py

@@ -46,8 +46,9 @@ def candidate(label: str, gains: list[float], word: str = "DISCARD", **changes: 
 
 def stored(tmp_path: Path, *candidates: dict[str, Any], **changes: Any) -> Path:
     value = {
-        "schema": "winml/compare/1", "ok": True, "base": {}, "candidates": list(candidates), "ranking": [],
-        "calibrations": {"a": {"values": {"cpu": QUIET, "wall": QUIET}}}, "fail_if_slower_pct": None,
+        "schema": "winml/compare/1", "ok": True, "base": {"label": "b", "target": "cpu"}, "ranking": [],
+        "candidates": list(candidates), "fail_if_slower_pct": None,
+        "calibrations": {"a": {"values": {"cpu": QUIET, "wall": QUIET}, "cached": True, "seconds": 0.0}},
         "environment": {}, "warnings": [], **changes,
     }  # fmt: skip
     path = tmp_path / "c.json"

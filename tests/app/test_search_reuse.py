@@ -10,6 +10,7 @@ from winml.modelkit.app.search_reuse import SAME, reused
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.search.space import Space
+from winml.modelkit.search.trial import Trial
 from winml.modelkit.store.journal import Journal
 
 IDENTITY: dict[str, Any] = dict.fromkeys(SAME, "same")
@@ -20,8 +21,9 @@ def earlier(folder: Path, *choices: list[list[str]], version: str = __version__,
     with Journal(folder / "journal.jsonl") as journal:
         journal.append({"kind": "study", "winml": version, "identity": {**IDENTITY, **identity}})
         for number, choice in enumerate(choices):
-            trial = {"id": f"t{number}", "choice": choice, "same_as": None, "facts": {}}
-            journal.append({"kind": "trial", "trial": trial, "seconds": 3.0})
+            chosen = tuple((knob, level) for knob, level in choice)
+            trial = Trial(f"t{number}", chosen, "measured" if number else "baseline", "", facts={"config": {}})
+            journal.append({"kind": "trial", "trial": trial.to_json(), "seconds": 3.0})
     return str(folder)
 
 

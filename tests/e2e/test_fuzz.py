@@ -1,4 +1,8 @@
-"""Models with damaged bytes: every one is described, measured or refused in our words, none ends the program."""
+"""Files with damaged bytes: every one is read or refused in our words, none ends the program.
+
+The readers and the damage are in `tests/fuzz_readers.py`; `make fuzz` runs them for longer, and watches time, memory
+and files besides.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+import fuzz_readers
 import model_zoo
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.worker.client import Worker
@@ -140,3 +145,27 @@ def test_damaged_models_through_the_whole_program(tmp_path: Path, command: str) 
         )  # fmt: skip
         assert result.returncode in (0, 1, 2), result.stderr
         assert "Traceback" not in result.stderr
+
+
+INPUTS = 20
+OF_WORKERS = ("model",)
+"""Readers that start a process; the tests above read models."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in fuzz_readers.readers() if name not in OF_WORKERS])
+def test_damaged_files_are_read_or_refused(tmp_path: Path, name: str) -> None:
+    count = len(fuzz_readers.corpus(name)) + INPUTS
+    answers = {fuzz_readers.answer(name, tmp_path, fuzz_readers.make(name, number)) for number in range(count)}
+    assert answers <= {"read", "refused"}
+
+
+@pytest.mark.parametrize("name", [name for name in fuzz_readers.readers() if name not in OF_WORKERS])
+def test_a_seed_is_a_file_that_its_reader_reads(tmp_path: Path, name: str) -> None:
+    """Otherwise damage to it would only ever be refused at the door."""
+    assert "read" in {fuzz_readers.answer(name, tmp_path, data) for data in fuzz_readers.corpus(name)}
+
+
+def test_what_once_ended_a_reader_is_kept() -> None:
+    known = {name.replace(" ", "-").lower() for name in fuzz_readers.readers()}
+    assert {folder.name for folder in fuzz_readers.CORPUS.iterdir()} <= known

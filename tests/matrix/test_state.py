@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from winml.modelkit.app.matrix_folder import row
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.matrix.progress import tally
-from winml.modelkit.matrix.state import Build, CellState, Upload, record, replayed, upload_word
+from winml.modelkit.matrix.state import FORMS, Build, CellState, Upload, record, replayed, upload_word
+from winml.modelkit.store import journal
 
 BUILT = Build("ok", "complete", 2.0, "t", digest="sha256:a", objects=("sha256:b",), computed=("optimize",))
 FAILED = Build("failed", "quantize", 4.0, "t", error="no data")
@@ -65,3 +69,43 @@ def test_every_cell_is_done_failed_or_pending_and_the_rest_takes_as_long_as_what
     assert found.seconds_left == pytest.approx(3 * (2 + 4 + 2) / 3 / 2)
     assert tally("ab", {}, feed=None).progress(1).seconds_left is None
     assert tally("c", states, feed=None).progress(1).seconds_left == 0.0
+
+
+CELL = {
+    "version": "v1", "package": "p", "run_stamp": "s", "hf_id": "m", "source": "m.onnx", "task": None, "priority": None,
+    "ep": "cpu", "device": "cpu", "combo": "cpu", "target": "cpu", "precision": "fp32", "compile": False, "folder": "m",
+}  # fmt: skip
+RUN: dict[str, Any] = {
+    "record": "run", "run_stamp": "s", "feed": None, "cells": [CELL], "jobs": 1, "max_disk": None, "keep_local": False,
+    "cluster": None, "at": "t",
+}  # fmt: skip
+NODE: dict[str, Any] = {"record": "node", "name": "n", "environment": {}}
+JOURNAL = [RUN, NODE, record("v1", BUILT), record("v1", SENT)]
+WRONG: list[Any] = ["x", 7, -1.5, True, None, [], {}, [7], {"a": 7}, 10**18]
+
+
+def _journal(records: list[dict[str, Any]]) -> bytes:
+    return b"".join(journal.encode(seq, value) for seq, value in enumerate(records))
+
+
+def test_a_whole_journal_has_its_forms() -> None:
+    assert journal.parse(_journal(JOURNAL), source="j", forms=FORMS).records == tuple(json.loads(json.dumps(JOURNAL)))
+
+
+@pytest.mark.parametrize("place", [(i, key) for i, value in enumerate(JOURNAL) for key in value])
+def test_a_journal_with_right_checksums_and_wrong_fields_is_refused_or_can_be_shown(place: tuple[int, str]) -> None:
+    index, key = place
+    refused = 0
+    for wrong in WRONG:
+        records = [*JOURNAL[:index], {**JOURNAL[index], key: wrong}, *JOURNAL[index + 1 :]]
+        try:
+            found = journal.parse(_journal(records), source="j", forms=FORMS).records
+            states = replayed(found)
+        except DataError as error:
+            assert "journal" in error.message
+            refused += 1
+            continue
+        shown = [row(CELL, states.get("v1", CellState()), None)]
+        assert json.dumps(shown)
+        assert tally(["v1"], states, feed=None).progress(1).to_json()
+    assert refused or key in ("cluster",)

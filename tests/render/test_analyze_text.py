@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.analyze import analyze_text, next_command
 
 COUNTS = {"supported": 1, "partial": 0, "unsupported": 1, "unknown": 0}
@@ -81,5 +82,5 @@ def test_candidates_say_for_whom_they_are_not() -> None:
 def test_next_is_the_first_fix_then_a_look_then_measuring() -> None:
     assert next_command(_result(_target())) == "winml optimize -m m.onnx"
     failed = _target(hazards=[], error={"message": "crashed"})
-    assert next_command(_result(failed)) == 'winml inspect -m "a b/m.onnx"'
-    assert next_command(_result(_target(hazards=[]))) == 'winml perf -m "a b/m.onnx" --target qnn/npu'
+    assert next_command(_result(failed)) == f"winml inspect -m {shell_word('a b/m.onnx')}"
+    assert next_command(_result(_target(hazards=[]))) == f"winml perf -m {shell_word('a b/m.onnx')} --target qnn/npu"

@@ -11,12 +11,13 @@ import pytest
 
 from search_world import Laboratory, World, chosen, random_world, search
 from winml.modelkit.bench.protocols import PROTOCOLS
-from winml.modelkit.core.errors import RunFailedError, WorkerCrashed
+from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
 from winml.modelkit.search import strategy
 from winml.modelkit.search.guards import Built, Guarded, Probed
 from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide
-from winml.modelkit.search.study import Study, replayed
+from winml.modelkit.search.study import FORMS, Study, replayed
 from winml.modelkit.search.trial import Series, Yardstick
+from winml.modelkit.store import journal
 
 FEW = {"scheme": 3, "fuse": 2}
 MANY = {"scheme": 3, "fuse": 2, "level": 1, "gelu": 1, "norm": 1, "nchwc": 1}
@@ -221,3 +222,51 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
     study.run()
     assert [c.confirmed for c in study.state.confirmations] == [False, False, False]
     assert strategy.champion(study.state).choice == ()
+
+
+WRONG: list[Any] = ["x", 7, -1.5, True, None, [], {}, ["x", "y"], {"a": "b"}]
+
+
+def _damaged(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    copy = json.loads(json.dumps(value))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = wrong
+    return copy
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if not isinstance(value, dict) or len(path) > 2:
+        return []
+    return [found for key in value for found in ((*path, key), *_places(value[key], (*path, key)))]
+
+
+def test_a_journal_with_right_checksums_and_wrong_fields_is_refused_or_the_search_goes_on() -> None:
+    records: list[dict[str, Any]] = []
+    search(CLEAR, records=records)
+    by_kind = {record["kind"]: index for index, record in reversed(list(enumerate(records)))}
+    refused = 0
+    for index in by_kind.values():
+        for path in _places(records[index]):
+            for wrong in WRONG:
+                damaged = [*records[:index], _damaged(records[index], path, wrong), *records[index + 1 :]]
+                lines = b"".join(journal.encode(seq, value) for seq, value in enumerate(damaged))
+                try:
+                    state = replayed(journal.parse(lines, source="j", forms=FORMS).records)
+                except DataError as error:
+                    assert error.message
+                    refused += 1
+                    continue
+                assert state.seconds >= -1.5 * len(records)
+    assert refused > 200
+
+
+def test_a_journal_that_speaks_of_trials_it_does_not_have_is_refused() -> None:
+    records: list[dict[str, Any]] = []
+    search(CLEAR, records=records)
+    with pytest.raises(DataError, match="before there is one"):
+        replayed([record for record in records if record["kind"] != "trial"])
+    first = next(record for record in records if record["kind"] == "trial")
+    with pytest.raises(DataError, match="twice"):
+        replayed([first, first])

@@ -14,7 +14,9 @@ from winml.modelkit.store.journal import Journal, encode, parse, read
 
 RECORDS = st.lists(
     st.dictionaries(
-        st.text(max_size=8), st.one_of(st.integers(), st.text(max_size=20), st.none(), st.booleans()), max_size=4
+        st.text(max_size=8),
+        st.one_of(st.integers(-(2**63), 2**64 - 1), st.text(max_size=20), st.none(), st.booleans()),
+        max_size=4,
     ),
     max_size=8,
 )

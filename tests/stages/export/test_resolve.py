@@ -173,3 +173,82 @@ def test_parameters_are_counted_from_headers(tmp_path: Path) -> None:
     value = describe(folder(tmp_path / "m", BERT))
     assert (value["parameters"], value["weight_types"]) == (17, {"F32": 12, "F16": 5})
     assert value["tasks"][0] == "text-classification"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"auto_map": ["code.py"]}, "`config.auto_map` must be an object"),
+        ({"auto_map": {"AutoModel": 7}}, "`config.auto_map.AutoModel` must be text"),
+        ({"vision_config": "x"}, "`config.vision_config` must be an object"),
+        ({"text_config": [1]}, "`config.text_config` must be an object"),
+        ({"architectures": "BertModel"}, "`config.architectures` must be a list"),
+        ({"architectures": [{"a": 1}]}, r"`config.architectures\[0\]` must be text"),
+        ({"model_type": ["bert"]}, "`config.model_type` must be text"),
+    ],
+)
+def test_a_config_of_other_types_is_refused_with_the_field(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ModelFileError, match=words):
+        describe(folder(tmp_path / "m", {**BERT, **change}))
+
+
+def test_numbers_that_other_programs_write_do_not_hinder(tmp_path: Path) -> None:
+    config = {**BERT, "time_step_limit": [0.0, float("inf")], "model_max_length": 10**30}
+    assert describe(folder(tmp_path / "m", config))["task"] == "text-classification"
+
+
+@pytest.mark.parametrize("size", [["x", 3], [2**31, 2**31], {"height": None, "width": 3}, -1, 0, [1.5, 2], True])
+def test_an_image_size_that_is_none_is_refused(tmp_path: Path, size: Any) -> None:
+    vit = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": size}
+    with pytest.raises(ModelFileError, match="gives images the size"):
+        folder(tmp_path / "m", vit).image_size()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "..\\x.safetensors",
+        "sub/x.safetensors",
+        "C:x.safetensors",
+        "\\\\h\\s.bin",
+        "",
+    ],
+)
+def test_an_index_names_weights_beside_it_only(tmp_path: Path, name: str) -> None:
+    made = folder(tmp_path / "m", BERT)
+    (made.path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {"a": name}}))
+    with pytest.raises(ModelFileError, match="no file of weights beside it"):
+        made.require_weights()
+
+
+@pytest.mark.parametrize("index", [{}, {"weight_map": ["a"]}, {"weight_map": {"a": 7}}])
+def test_an_index_of_other_types_is_refused(tmp_path: Path, index: Any) -> None:
+    made = folder(tmp_path / "m", BERT)
+    (made.path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ModelFileError, match="weight_map"):
+        made.require_weights()
+
+
+@pytest.mark.parametrize("shape", [["a"], [2.5], [-1], 7, None, [2**40, 2**40], [True]])
+def test_a_tensor_that_cannot_be_is_refused(tmp_path: Path, shape: Any) -> None:
+    made = folder(tmp_path / "m", BERT)
+    header = json.dumps({"a": {"dtype": "F32", "shape": shape}}).encode()
+    (made.path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    with pytest.raises(ModelFileError, match="not a safetensors file"):
+        made.weights()
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({}, None),
+        ({"attn_implementation": "sdpa", "text_config": {"_attn_implementation": "eager"}}, None),
+        ({"attn_implementation": "kernels-community/flash-attn"}, "kernels-community/flash-attn"),
+        ({"vision_config": {"_attn_implementation": "org/evil@main:run"}}, "org/evil@main:run"),
+        ({"attn_implementation": {"": "org/evil"}}, "{'': 'org/evil'}"),
+    ],
+)
+def test_an_attention_that_is_no_code_of_the_library_is_seen(tmp_path: Path, config: Any, named: str | None) -> None:
+    assert folder(tmp_path / "m", {**BERT, **config}).foreign_attention == named

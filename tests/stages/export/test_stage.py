@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import pickle
+import shutil
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +25,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.session.composite import SCHEMA, Composite
 from winml.modelkit.stages.export import resolve
 from winml.modelkit.stages.export.folder import ModelFolder
+from winml.modelkit.stages.export.loading import block_kernels
 from winml.modelkit.stages.export.resolve import ExportOptions
 from winml.modelkit.worker.client import Worker
 
@@ -189,3 +194,50 @@ def test_a_model_that_refuses_its_sample_inputs_is_told_what_would_help(exports:
     with pytest.raises(RunFailedError, match="refuses its sample inputs: All examples must") as caught:
         parity.checked(path, stubborn, section)
     assert "--input-specs" in (caught.value.hint or "")
+
+
+def _copied(exports: Exports, name: str, **config: Any) -> Path:
+    """A copy of a model in a folder of its own, whose config says something else."""
+    copy = exports.folder / "models" / name
+    shutil.copytree(exports.models / name, copy)
+    path = copy / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config))
+    exports.models = copy.parent
+    return copy
+
+
+def test_an_attention_of_the_hub_is_never_loaded_and_that_is_told(exports: Exports) -> None:
+    _copied(exports, "bert", attn_implementation="org/evil")
+    _, report = exports.export("bert")
+    assert report["parity"]["status"] == "passed"
+    assert any("`org/evil`" in note and "not loaded" in note for note in report["notes"])
+
+
+def test_the_package_that_loads_kernels_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = tmp_path / "loaded"
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "__init__.py").write_text(f"open({str(witness)!r}, 'w').close()")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "kernels", raising=False)
+    block_kernels()
+    with pytest.raises(ImportError):
+        importlib.import_module("kernels")
+    assert importlib.util.find_spec("kernels") is None
+    assert not witness.exists()
+
+
+class _Command:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("ran"),)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x80", b"not a pickle", b"PK\x03\x04", pickle.dumps(_Command()), pickle.dumps({"a": 7})]
+)
+def test_weights_that_are_none_are_an_invalid_model(exports: Exports, content: bytes) -> None:
+    copy = _copied(exports, "bert")
+    (copy / "model.safetensors").unlink()
+    (copy / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(ModelFileError, match="cannot be loaded|no weights"):
+        exports.export("bert")
+    assert not Path("ran").exists()

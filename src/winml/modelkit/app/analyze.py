@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,10 +27,10 @@ from winml.modelkit.core.errors import (
     from_json,
 )
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep.trust import NOTHING, Trust
-from winml.modelkit.graph.sizes import quoted
 from winml.modelkit.knowledge import operators
 from winml.modelkit.stages.optimize.support import refused
 from winml.modelkit.worker.client import Worker
@@ -278,14 +279,10 @@ class _Asker:
                 "fix": None,
                 "message": f"{hazard['message']}; name the sizes of {open_names} with `--dim`",
             }
-        dims = " ".join(f"--dim {quoted(name)}={size.size}" for name, size in self.known.sizes.items())
-        stem = Path(self.request.name).stem.replace(" ", "_")
-        fix = hazard["fix"].format(model=_quoted(self.request.name), stem=stem, target=target, dims=dims)
+        dims = " ".join(f"--dim {shell_word(f'{name}={size.size}')}" for name, size in self.known.sizes.items())
+        stem = re.sub(r"[^\w.-]", "_", Path(self.request.name).stem, flags=re.ASCII)
+        fix = hazard["fix"].format(model=shell_word(self.request.name), stem=stem, target=target, dims=dims)
         return hazard | {"fix": fix}
-
-
-def _quoted(path: str) -> str:
-    return f'"{path}"' if " " in path else path
 
 
 def _no_fusions(request: AnalyzeRequest, prepared: Json) -> bool:

@@ -23,9 +23,9 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.search.guards import Guarded
 from winml.modelkit.search.strategy import RACE_ALL, Plan, champion, reserve_s
-from winml.modelkit.search.study import Study
+from winml.modelkit.search.study import FORMS, Study
 from winml.modelkit.search.trial import Yardstick
-from winml.modelkit.store.journal import Journal
+from winml.modelkit.store.journal import Journal, check_forms
 from winml.modelkit.worker.scratch import ScratchFolder
 
 EVERYTHING = 10**9
@@ -56,12 +56,13 @@ def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) ->
             journal.append(record)
         return made
     study = records[0]
-    if study.get("kind") != "study" or "identity" not in study:
+    if study.get("kind") != "study":
         raise RequestError(f"`{journal.path}` is not the journal of a search")
     if study.get("winml") != __version__:
         raise RequestError(
             f"the journal is of winml {study.get('winml')}, this is {__version__}", hint="use a new folder"
         )
+    check_forms(records, FORMS, source=str(journal.path))
     differing = sorted(key for key, value in start.identity.items() if study["identity"].get(key) != value)
     if differing:
         raise RequestError(

@@ -21,6 +21,7 @@ from winml.modelkit.app.autoconfig_files import JOURNAL, RESULT
 from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
 from winml.modelkit.app.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.json_text import parse_json, read_object
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch.base import Job, Result
@@ -104,8 +105,8 @@ def _read(search: Search) -> dict[str, Any] | None:
     if not search.folder.exists():
         return None
     try:
-        result = json.loads((search.folder / RESULT).read_bytes())
-    except (OSError, ValueError):
+        result = read_object(search.folder / RESULT)
+    except (OSError, RequestError):
         result = {}
     if not result.get("finished"):
         where = "a search that is not finished" if (search.folder / JOURNAL).is_file() else "other files"
@@ -167,9 +168,10 @@ def _ended(search: Search, result: Result, staging: Staging) -> dict[str, Any]:
     """The row of a search that has ended on a node; its folder is brought here when it came to a result."""
     said = answer_of(result)
     try:
-        value: dict[str, Any] = json.loads(said.get("output", ""))
+        value = parse_json(said.get("output", ""))
     except ValueError:  # it was ended before it came to an answer
-        value = {}
+        value = None
+    value = value if isinstance(value, dict) else {}
     if not value.get("ok"):
         return failed(search, value.get("error") or RunFailedError(_last_words(result)).to_json(), result.node)
     try:
@@ -184,7 +186,7 @@ def _bring(digest: str, search: Search, staging: Staging, result: Result) -> Non
     temporary = atomic.temporary_name(search.folder.parent)
     try:
         staging.get(digest, temporary)
-        value = at_home(json.loads((temporary / RESULT).read_bytes()), search)
+        value = at_home(read_object(temporary / RESULT), search)
         value |= {"node": result.node, "node_environment": dict(result.environment)}
         atomic.write_bytes(temporary / RESULT, json.dumps(value, indent=2).encode())
         temporary.rename(search.folder)

@@ -10,6 +10,7 @@ from typing import Any
 
 from winml.modelkit.app import kb_draft
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.store import atomic, journal
 
@@ -106,7 +107,7 @@ def _line(result: dict[str, Any], trial: dict[str, Any], folder: Path) -> dict[s
         return None
     confirmed = trial["confirmation"]
     kept = None if confirmed is None else folder / "measurements" / f"{confirmed['measurement']}.json"
-    measurement = json.loads(kept.read_bytes()) if kept is not None and kept.is_file() else None
+    measurement = read_object(kept) if kept is not None and kept.is_file() else None
     return {
         "hypothesis": f"{trial['id']} ({trial['label']})",
         "target": trial["target"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.bench.summary import spread_ms
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import needed_again
 from winml.modelkit.search import pareto, race, strategy
@@ -189,7 +190,7 @@ def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
     if not strategy.is_finished(study.state, study.plan):
         return prepared.request.again or "the same command with `--resume`"
     again = needed_again(prepared.request.ep_options, prepared.request.trust)
-    return f"winml perf -m {folder.champion} --target {prepared.resolved[0].target}{again}"
+    return f"winml perf -m {shell_word(str(folder.champion))} --target {prepared.resolved[0].target}{again}"
 
 
 def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -22,6 +22,7 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     UnavailableError,
 )
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.store import atomic
 
@@ -161,7 +162,7 @@ def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int, note
         "models": rows,
         "total": total,
         "notes": notes,
-        "next": f"open {root / 'SUMMARY.md'}",
+        "next": f"open {shell_word(str(root / 'SUMMARY.md'))}",
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -11,6 +10,7 @@ from winml.modelkit import __version__
 from winml.modelkit.app.analyze import AnalyzeRequest, analyze
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core.build_folder import ANALYSIS
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.pipeline.run import Pipeline
@@ -54,8 +54,7 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
 
 
 def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(cache.objects.open_path(entry.files[ANALYSIS]).read_bytes())
-    return value
+    return read_object(cache.objects.open_path(entry.files[ANALYSIS]))
 
 
 def _asked(

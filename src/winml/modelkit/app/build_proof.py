@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import BuildConfig, DataSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError, WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options, precision
@@ -116,7 +116,7 @@ def prove(subject: Subject, pipeline: Pipeline, cache: Cache, worker: Worker) ->
     hit = entry is not None
     pipeline.tell({"event": "stage", "stage": STAGE, "hit": hit})
     if entry is not None:
-        found = json.loads(cache.objects.open_path(entry.files[FILE]).read_bytes())
+        found = read_object(cache.objects.open_path(entry.files[FILE]))
     else:
         found = _measure(subject, pipeline, cache, key, worker)
     seconds = time.monotonic() - started

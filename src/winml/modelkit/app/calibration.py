@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.verdict import Clock
@@ -51,7 +52,7 @@ def key(*, graph: str, arm: Arm, inputs: dict[str, Any], plan: dict[str, Any], e
 def _load(name: str) -> Calibration | None:
     path = cache_root() / "calibrations" / f"{name.removeprefix(digest.PREFIX)}.json"
     try:
-        value = json.loads(path.read_bytes())
+        value = read_json(path)
         if value["schema"] != SCHEMA:
             return None
         values: dict[Clock, list[float]] = {c: [float(v) for v in value["values"][c]] for c in ("cpu", "wall")}

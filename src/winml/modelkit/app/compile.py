@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,8 @@ from winml.modelkit.core.errors import (
     UnavailableError,
     from_json,
 )
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.location import expanded
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, options
@@ -90,7 +91,7 @@ class _Place:
 def read_config(path: str) -> dict[str, Any]:
     """A build config file with a compile section."""
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = read_json(Path(path))
     except FileNotFoundError as error:
         raise RequestError(f"config not found: `{path}`") from error
     except (OSError, ValueError) as error:
@@ -144,7 +145,7 @@ def _asked(request: CompileRequest) -> TargetRequest:
 def sdk_tools(root: str | None = None) -> Tools:
     """Where the SDK is, from the command line or from the environment."""
     root = root or os.environ.get(VARIABLE)
-    return Tools(Path(root).expanduser().absolute() if root else None)
+    return Tools(expanded(root) if root else None)
 
 
 def _place(request: CompileRequest) -> _Place:

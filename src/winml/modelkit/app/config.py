@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from winml.modelkit.core.config import (
     config_from_json,
 )
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.ep import catalog, options, precision
@@ -239,7 +239,7 @@ def load(path: str, trust: Trust = NOTHING) -> BuildConfig:
     if not file.is_file():
         raise RequestError(f"config file not found: `{path}`", hint="`winml config -o FILE` writes one")
     try:
-        value = json.loads(file.read_bytes())  # in any UTF: a shell on Windows may redirect in another than ours
+        value = read_json(file)  # in any UTF: a shell on Windows may redirect in another than ours
     except ValueError as error:
         raise RequestError(f"`{path}` is not JSON: {error}") from error
     try:

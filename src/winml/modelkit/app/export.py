@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,9 @@ from winml.modelkit.app.config import ConfigRequest
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import EXPORT
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.ep.precision import UNQUANTIZED
 from winml.modelkit.stages.export.resolve import ExportOptions
 
@@ -42,7 +43,9 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
     if not ref.is_exported:
         if ref.kind == "file":
             require_model_file(ref.source)
-        raise RequestError(f"`{ref}` is ONNX already", hint=f"`winml build -m {ref}` takes it as it is")
+        raise RequestError(
+            f"`{ref}` is ONNX already", hint=f"`winml build -m {shell_word(str(ref))}` takes it as it is"
+        )
     config = ConfigRequest(
         model=request.model,
         target="cpu",
@@ -79,7 +82,7 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
 
 def _part(result: dict[str, Any]) -> dict[str, Any]:
     """One exported part with its metadata."""
-    metadata = json.loads((Path(result["folder"]) / EXPORT).read_bytes())
+    metadata = read_object(Path(result["folder"]) / EXPORT)
     stage = result["stages"][0]
     return {
         "part": metadata["part"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from winml.modelkit.core.build_folder import MANIFEST, PARTS, source_name
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed import names
@@ -76,7 +76,7 @@ def _built(folder: Path) -> tuple[str, str | None]:
         if name is None:
             return folder.absolute().name, None
         file = MANIFEST if (folder / MANIFEST).is_file() else PARTS
-        return name, str(json.loads((folder / file).read_bytes())["target"])
+        return name, str(read_json(folder / file)["target"])
     except (ValueError, KeyError, TypeError) as error:
         raise RequestError(f"`{folder / MANIFEST}` is not a build manifest: {error}") from error
 

@@ -11,7 +11,6 @@ by its `record`.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from winml.modelkit.bench.stored import KEPT
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.finding import SCHEMA, Evidence, Finding, Mechanism, Scope, ScopeModel
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.sections import key, mapping, optional, text
 from winml.modelkit.ep import targets
 from winml.modelkit.knowledge import files
@@ -77,9 +77,9 @@ def _trials(run: Path) -> list[TrialLine]:
 
 
 def _lines(path: Path) -> Iterator[TrialLine]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
-            value = json.loads(line)
+            value = parse_json(line)
             record = value.get("record", value) if isinstance(value, dict) else value
             known = {k: v for k, v in record.items() if k in _KNOWN} if isinstance(record, dict) else record
             yield sections.read(TrialLine, known, "")

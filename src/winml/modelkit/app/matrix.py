@@ -25,6 +25,7 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     UnavailableError,
 )
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch.base import Result
 from winml.modelkit.dispatch.cluster import Cluster
@@ -38,7 +39,7 @@ from winml.modelkit.matrix.models import Model
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.progress import Paced, tally
 from winml.modelkit.matrix.resume import Decision, There, decide
-from winml.modelkit.matrix.state import Build, CellState, Upload, record, replayed
+from winml.modelkit.matrix.state import FORMS, Build, CellState, Upload, record, replayed
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.pipeline.table import COMPILE
 from winml.modelkit.store import atomic
@@ -162,7 +163,7 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
         notes, there = _asked(request, feed, cells, replayed(records))
         remote = _remote(request, feed, folder.path, opened)
         atomic.make_folder(folder.path)
-        journal = opened.enter_context(Journal(folder.journal))
+        journal = opened.enter_context(Journal(folder.journal, FORMS))
         if journal.replay.records != records:
             raise UnavailableError(f"another process has just written to `{folder.journal}`", hint="run it again")
         matrix = Run(request, folder, journal, feed, cells, on_event)
@@ -445,7 +446,9 @@ class Run:
         message = f"{len(failed)} of {counts['total']} cells failed: {listed}"
         kind = PartlyDone if counts["done"] else RunFailedError
         raise kind(
-            message, hint=f"`winml matrix status -o {self._request.output}` shows why; {self._again()}", details=result
+            message,
+            hint=f"`winml matrix status -o {shell_word(self._request.output)}` shows why; {self._again()}",
+            details=result,
         )
 
 

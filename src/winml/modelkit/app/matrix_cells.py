@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from winml.modelkit.app.matrix_folder import MatrixFolder, content_of, manifest_of, now
 from winml.modelkit.core.errors import DiskFull
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.matrix.plan import Cell
 from winml.modelkit.matrix.state import COMPLETE, Build, BuildStatus
@@ -148,7 +148,7 @@ def build_words(cell: Cell, options: BuildOptions) -> list[str]:
 def _answer(result: Result) -> dict[str, Any]:
     """The JSON object a job wrote; empty when it came to no such thing."""
     try:
-        value = json.loads(result.output)
+        value = parse_json(result.output)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from winml.modelkit.app import machine
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.feed.content import Content, FileEntry, scan
 from winml.modelkit.matrix.plan import Cell
-from winml.modelkit.matrix.state import CellState, upload_word
+from winml.modelkit.matrix.state import FORMS, CellState, upload_word
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.store import atomic, digest, journal
 
@@ -62,7 +62,7 @@ class MatrixFolder:
         return self.path / JOURNAL
 
     def records(self) -> tuple[dict[str, Any], ...]:
-        return journal.read(self.journal).records
+        return journal.read(self.journal, FORMS).records
 
     def check(self, *, resume: bool) -> None:
         """Raise when a run may not write here; a folder that is not there yet is fine, also to go on in."""
@@ -157,7 +157,7 @@ def content_of(folder: Path, manifest: Mapping[str, Any]) -> Content:
 
 def manifest_of(folder: Path) -> dict[str, Any]:
     """What a build says of itself; its files are its own, wherever it was built."""
-    value: dict[str, Any] = json.loads((folder / MANIFEST).read_bytes())
+    value = read_object(folder / MANIFEST)
     outside = [name for name in (*value["folder"], *value["objects"]) if not stays_inside(name)]
     if outside:
         raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is not below its folder")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import EvalSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
@@ -36,7 +36,7 @@ class ModelArgument:
 
 def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection | None, str | None]:
     try:
-        value = json.loads(config.read_text(encoding="utf-8"))
+        value = read_json(config)
     except ValueError as error:
         raise RequestError(f"`{config}` is not a build config: {error}") from error
     try:

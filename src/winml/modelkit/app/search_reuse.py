@@ -10,6 +10,7 @@ from winml.modelkit.app.autoconfig_files import JOURNAL
 from winml.modelkit.app.search_space import trial_name
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.search.space import Space
+from winml.modelkit.search.study import FORMS
 from winml.modelkit.store import journal
 
 SAME = ("model", "targets", "objective", "baseline", "calibration", "gate", "inputs", "versions")
@@ -26,6 +27,7 @@ def reused(folder: str | None, identity: dict[str, Any], space: Space) -> list[d
         raise RequestError(f"`{folder}` holds no search", hint="name the folder of an earlier `winml autoconfig`")
     if records[0].get("winml") != __version__:
         raise RequestError(f"the search in `{folder}` is of winml {records[0].get('winml')}, this is {__version__}")
+    journal.check_forms(records, FORMS, source=str(path))
     differing = [key for key in SAME if records[0]["identity"].get(key) != identity[key]]
     if differing:
         raise RequestError(f"the search in `{folder}` cannot be reused: {', '.join(differing)} differ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from winml.modelkit.core.config import config_from_json
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
@@ -69,7 +69,7 @@ def whole(base: Mapping[str, Any], targets: tuple[Target, ...], file: str | None
     if not path.is_file():
         raise RequestError(f"space file not found: `{file}`")
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except ValueError as error:
         raise RequestError(f"`{file}` is not JSON: {error}") from error
     return restricted(space, value, file)

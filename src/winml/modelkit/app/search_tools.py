@@ -98,9 +98,9 @@ def completed(config: Mapping[str, Any], calibration: Mapping[str, Any] | None) 
 
 def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> None:
     """Refuse to time on another machine than before."""
-    if before is None or all(before[key] == here[key] for key in MACHINE):
+    if before is None or all(before.get(key) == here[key] for key in MACHINE):
         return
-    was, now = (f"{machine['cpu']}, {machine['cores']} cores" for machine in (before, here))
+    was, now = (f"{machine.get('cpu')}, {machine.get('cores')} cores" for machine in (before, here))
     raise UnavailableError(
         f"the trials so far were timed on another machine ({was}); this is {now}",
         hint="go on where they were timed, or search anew in another folder",

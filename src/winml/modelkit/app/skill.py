@@ -58,7 +58,7 @@ def _checked(
     problems = list(skill.problems)
     commands, fields = 0, 0
     for page in skill.pages:
-        found = skill_commands.found_in(page.read_text(encoding="utf-8"))
+        found = skill_commands.found_in(page.read_text(encoding="utf-8", errors="replace"))
         commands += sum(isinstance(f, Mention) for f in found)
         fields += sum(isinstance(f, FieldMention) for f in found)
         problems += _page_problems(page, found, wrong_command, wrong_option)

@@ -18,6 +18,7 @@ from typing import Any
 
 from winml.modelkit.app.staging import Staging, Word
 from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import JOB_VARIABLE, cache_root
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
@@ -77,7 +78,7 @@ def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
 
 def main(spec: str) -> int:
     try:
-        code, answer = carried_out(json.loads(spec), Path("out").absolute())
+        code, answer = carried_out(parse_json(spec), Path("out").absolute())
     except OSError as error:
         refused = of_system(error)
         if refused is None:

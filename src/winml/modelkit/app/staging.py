@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.dispatch.base import PYTHON, Result
 from winml.modelkit.feed.base import AlreadyThere, Feed, NotPublished, Published, Unavailable
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, scan
@@ -147,8 +148,10 @@ def stamp_of(folder: Path) -> str:
 def answer_of(result: Result) -> dict[str, Any]:
     """What a job on a node said, empty when it was ended before; raises when files do not travel there at all."""
     try:
-        answer: dict[str, Any] = json.loads(result.output)
+        answer = parse_json(result.output)
     except ValueError:
+        return {}
+    if not isinstance(answer, dict):
         return {}
     trouble = answer.get("trouble")
     if trouble is not None:

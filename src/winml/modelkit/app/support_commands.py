@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import signal
@@ -18,6 +17,7 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import VARIABLE
 from winml.modelkit.review.evidence import MODEL, MOMENT, CommandRun, error_of
 from winml.modelkit.worker.process_tree import ProcessTree
@@ -132,7 +132,7 @@ def _content(stream: Any) -> str:
 def _result(text: str) -> dict[str, Any] | None:
     """The one JSON object of a command; None when it was cut off or never came."""
     try:
-        value = json.loads(text)
+        value = parse_json(text)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from winml.modelkit.app import exported
 from winml.modelkit.app.models import model_path
 from winml.modelkit.core import model_ref
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.pipeline.artifact import named_source, read_source
 from winml.modelkit.worker.client import Worker
 
@@ -46,7 +46,7 @@ def read_model(word: str) -> SupportModel:
     if ref.is_exported:
         located = exported.locate(ref)
         files = located.folder.content_files(code=bool(located.folder.remote_code))
-        config = json.loads((located.folder.path / model_ref.CONFIG).read_text(encoding="utf-8"))
+        config = read_object(located.folder.path / model_ref.CONFIG, lenient=True)
         digest = named_source(files, main=model_ref.CONFIG).artifact.digest
         return SupportModel(word, True, digest, config, _places(located.folder.path))
     path = model_path(word)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
 
 SCHEMA = "winml/trace/1"
@@ -20,7 +20,7 @@ _WHAT_TO_DO = {
 def read_trace(path: Path) -> OpTraceResult:
     """The usable trace in a file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path)
     except FileNotFoundError as error:
         raise DataError(f"trace not found: `{path}`") from error
     except PermissionError as error:

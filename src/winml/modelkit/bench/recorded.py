@@ -30,6 +30,8 @@ NEUTRAL_LEVEL = 0.95
 NEUTRAL_PCT = 5.0
 """A difference that is ruled out beyond this is none: the smallest gain the recorded sweeps acted on."""
 MIN_SESSIONS = 3
+_ROUNDING = 1 + 1e-9
+"""What logarithms of equal ratios differ by."""
 TREND_SESSIONS = 8
 TREND_P = 0.01
 """Below this p value of the rank correlation with time, the sessions of a sweep drift one way."""
@@ -216,7 +218,7 @@ def _answer(sweep: Sweep, found: _Difference, moved: Drift, envelope: float) -> 
     limit = -math.log1p(-NEUTRAL_PCT / 100)
     if size + reach < limit:
         return "not supported", "neutral", f"a difference of {NEUTRAL_PCT:g} % or more is ruled out"
-    if envelope and size <= envelope:
+    if envelope and size <= envelope * _ROUNDING:
         return "not supported", "unknown", f"{_moving(sweep, moved)}, more than the difference at hand"
     if size > found.half(LEVEL) + envelope:
         return "supported", "faster" if found.mean > 0 else "slower", _size(found.mean, moved, envelope)

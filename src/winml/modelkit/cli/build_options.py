@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.options import stacked, target_options, trust_of, trust_option
+from winml.modelkit.cli.options import max_sample_option, stacked, target_options, trust_of, trust_option
 
 calibration_options = stacked(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
     click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
+    max_sample_option,
     click.option(
         "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, as text=sentence."
     ),

@@ -7,8 +7,10 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
+from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
 
 _COLOURS = {
@@ -70,30 +72,41 @@ def _give_up(stream: TextIO) -> None:
 
 
 def data(text: str) -> None:
-    """A result, to stdout."""
-    _write(sys.stdout, text)
+    """Lines of a result, to stdout; what their words hold must not end a line (`show`)."""
+    _write(sys.stdout, plain_text.lines(text))
+
+
+def show(render: Callable[..., str], result: dict[str, Any], *how: Any, end: str = "", **options: Any) -> None:
+    """A result as text, to stdout; names in it cannot write anything but themselves."""
+    data(render(plain_text.values(result), *how, **options) + end)
 
 
 def data_json(value: dict[str, Any]) -> None:
     """The one JSON object of a command; a pipe with a small character set gets escapes, never question marks."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    _write(sys.stdout, json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False))
+    _write(sys.stdout, plain_text.json_text(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)))
 
 
 def say(kind: str, text: str) -> None:
     """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
     label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
-    _write(sys.stderr, f"{label} {text}")
+    # A line end in a name must not start a line that looks like ours.
+    _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")
+
+
+def write_lines(text: str) -> None:
+    """Lines of something else than ours, to stderr: a traceback."""
+    _write(sys.stderr, plain_text.lines(text).rstrip("\n"))
 
 
 def quoted(path: str) -> str:
-    """A path as it can be pasted into a shell of Linux or Windows."""
-    return f'"{path}"' if " " in path else path
+    """A path as it can be pasted into a shell of this system."""
+    return plain_text.shell_word(path)
 
 
 def _details(error: ModelkitError) -> None:
     for line in error.details.get("log") or ():
-        _write(sys.stderr, f"  log: {line}")
+        _write(sys.stderr, f"  log: {plain_text.one_line(line)}")
 
 
 def error_json(command: str, error: ModelkitError) -> dict[str, Any]:

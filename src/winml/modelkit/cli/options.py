@@ -81,6 +81,26 @@ size_options = stacked(
     ),
 )
 
+
+def _set_max_sample(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Hand the limit to workers the way they inherit it; a document of others has no say in it."""
+    if value is not None:
+        import os
+
+        from winml.modelkit.cli.words import size_bytes
+        from winml.modelkit.core.limits import VARIABLE
+
+        os.environ[VARIABLE] = str(max(1, size_bytes(value)))
+
+
+max_sample_option = click.option(
+    "--max-sample",
+    metavar="SIZE",
+    callback=_set_max_sample,
+    expose_value=False,
+    help="Most that the inputs of one run may take when they come from a file (default 512M).",
+)
+
 input_options = stacked(
     click.option("--batch-size", type=click.IntRange(min=1), help="Value of the model's batch dimension."),
     size_options,
@@ -92,6 +112,7 @@ input_options = stacked(
         help="Values of integer inputs, both ends included (default 0:1).",
     ),
     click.option("--input-data", metavar="FILE.npz", help="Inputs by name, instead of synthetic ones."),
+    max_sample_option,
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs."),
 )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from winml.modelkit.bench.sessions import PerfProtocol
 from winml.modelkit.cli.console import is_terminal, say
+from winml.modelkit.core import plain_text
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
 
@@ -45,7 +46,7 @@ class PerfProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
@@ -82,7 +83,7 @@ class PerfProgress:
                 self._task, description=f"running{self._machine}", completed=self._done + event["done"]
             )
         elif kind == "utilization":
-            self._machine = f" · {utilization_words(event)}"
+            self._machine = f" · {plain_text.one_line(utilization_words(event))}"
             self._progress.update(self._task, description=f"running{self._machine}")
         elif kind == "tracing":
             self._progress.update(self._task, description="reading the trace")
@@ -128,7 +129,9 @@ class LineProgress(ABC):
 
     def write(self, text: str) -> None:
         if self._live:
-            sys.stderr.write(f"\r\x1b[K{_fitting(text, _columns())}")
+            stays = text.endswith("\n")
+            shown = plain_text.one_line(text.removesuffix("\n")) + "\n" * stays
+            sys.stderr.write(f"\r\x1b[K{_fitting(shown, _columns())}")
             sys.stderr.flush()
 
     def __exit__(

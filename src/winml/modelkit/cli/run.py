@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 
 import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import HELP
-from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, of_system
+from winml.modelkit.core import plain_text
+from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, of_name, of_system
 from winml.modelkit.worker.client import WorkerBug
 
 _HELP = frozenset(HELP["help_option_names"])
@@ -24,7 +24,7 @@ def _bug(error: BaseException, name: str, *, as_json: bool) -> int:
         found = {"code": "bug", "message": text.strip().splitlines()[-1], "hint": None, "exit": EXIT_BUG}
         with contextlib.suppress(OSError):  # the bug keeps its exit code
             console.data_json({"schema": f"winml/{name}/1", "ok": False, "error": found})
-    sys.stderr.write(text)
+    console.write_lines(text)
     console.say("error", "this is a bug in winml; report it with the lines above")
     return EXIT_BUG
 
@@ -41,9 +41,22 @@ def _usage(error: click.ClickException, prog: str) -> ModelkitError:
     return RequestError(message[:1].lower() + message[1:].rstrip("."), hint=f"`{prog} --help` shows the options")
 
 
+class _SafeFormatter(logging.Formatter):
+    """What libraries log may quote names of others."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain_text.lines(super().format(record))
+
+
+def _log_safely() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+
 def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
     """Run `command` with `args` and return the exit code."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    _log_safely()
     as_json = "--json" in args
     try:
         try:
@@ -55,6 +68,8 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
             if isinstance(error, BrokenPipeError) and _HELP.intersection(args):
                 return console.nobody_reads()
             return console.show_error(name, _system(error), as_json=as_json)
+        except UnicodeEncodeError as error:
+            raise of_name(error) or error from error
     except ModelkitError as error:
         return console.show_error(name, error, as_json=as_json)
     except click.exceptions.Exit as done:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.ep.options import is_whole, parse_pairs
 from winml.modelkit.graph.sizes import shape_words
 
@@ -58,7 +58,7 @@ def input_specs(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        value = json.loads(Path(path).read_bytes())
+        value = read_json(Path(path))
     except FileNotFoundError as error:
         raise RequestError(f"input specs not found: `{path}`") from error
     except (OSError, ValueError) as error:

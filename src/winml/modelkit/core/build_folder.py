@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
+
+from winml.modelkit.core.json_text import read_json
 
 MODEL = "model.onnx"
 CONFIG = "build_config.json"
@@ -40,7 +41,7 @@ def _source(folder: Path) -> str | None:
     """Where the model of a build came from, as its manifest says; ValueError when the manifest does not say."""
     for file, keys in ((MANIFEST, ("source", "path")), (PARTS, ("model",))):
         try:
-            value: Any = json.loads((folder / file).read_bytes())
+            value: Any = read_json(folder / file)
             for key in keys:
                 value = value[key]
         except OSError:

@@ -174,6 +174,17 @@ def _concerns(error: OSError, path: str | os.PathLike[str] | None) -> bool:
     return wanted.is_relative_to(named) or named.is_relative_to(wanted.parent)
 
 
+def of_name(error: UnicodeEncodeError) -> RequestError | None:
+    """A name of a file that is no UTF-8, which Python carries as half characters; None for any other cause.
+
+    Texts that are read here never hold such halves (`core/json_text`), so a name is where they come from.
+    """
+    if not any("\ud800" <= character <= "\udfff" for character in error.object):
+        return None
+    shown = error.object[max(0, error.start - 60) : error.end + 60].encode("ascii", "backslashreplace").decode()
+    return RequestError(f"a name is not UTF-8: `{shown}`", hint="rename the file or folder")
+
+
 def _tree(root: type[ModelkitError]) -> dict[str, type[ModelkitError]]:
     found = {root.code: root}
     for child in root.__subclasses__():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from winml.modelkit.core.build_folder import PARTS
 from winml.modelkit.core.errors import ModelFileError, UnavailableError
+from winml.modelkit.core.json_text import read_json
 
 
 def require_model_file(path: str | os.PathLike[str]) -> Path:
@@ -50,7 +50,7 @@ def require_model_file(path: str | os.PathLike[str]) -> Path:
 def part_names(folder: Path) -> list[str]:
     """The parts of the composite model in a folder, by what its manifest says; none when it says nothing readable."""
     try:
-        value = json.loads((folder / PARTS).read_bytes())
+        value = read_json(folder / PARTS)
         return [str(name) for name in value["parts"]]
     except (OSError, ValueError, TypeError, KeyError):
         return []

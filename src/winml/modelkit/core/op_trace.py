@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.forms import misfit
 from winml.modelkit.core.statistics import mean, median, percentile
 
 SCHEMA = "winml/op-trace/1"
@@ -229,6 +230,51 @@ class OpTraceResult:
         }
 
 
+class _Absorbed(TypedDict):
+    node: str
+    op_type: str
+
+
+class _Weight(TypedDict):
+    name: str
+    dims: list[int]
+
+
+class _Operator(TypedDict):
+    """An operator as `to_dict` writes it; what is not named here is made from what is."""
+
+    op_path: str
+    ep: str
+    unit: Unit
+    samples_us: list[float]
+    samples_cycles: list[float]
+    warmup_samples: list[float]
+    op_type: str | None
+    stream: str
+    op_id: str | None
+    start_time_us: float | None
+    percent_of_total: float | None
+    onnx_op_type: str | None
+    onnx_nodes: list[str]
+    origin: Origin
+    neighbour: str | None
+    absorbed: NotRequired[list[_Absorbed]]
+    reads: NotRequired[list[str]]
+    weight: NotRequired[_Weight | None]
+    data_type: str | None
+    dims: list[int] | None
+
+
+class _Trace(TypedDict):
+    metadata: TraceMetadata
+    status: TraceStatus
+    operators: list[_Operator]
+    summary: dict[str, Any]
+    artifacts: dict[str, str]
+    error: str | None
+    fallback_reason: str | None
+
+
 def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
     unit: Unit = "cycles" if value["unit"] == "cycles" else "us"
     dims, weight = value["dims"], value.get("weight")
@@ -258,6 +304,10 @@ def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
     )
 
 
+def _details(value: Mapping[str, Any]) -> list[Any]:
+    return [operator[name] for operator in value["operators"] for name in DETAIL_FIELDS]
+
+
 def op_trace_from_json(value: Any, *, source: str) -> OpTraceResult:
     """The trace in a file that `to_dict` made; an error names the file and what does not fit."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
@@ -267,8 +317,9 @@ def op_trace_from_json(value: Any, *, source: str) -> OpTraceResult:
             hint="`winml perf --op-tracing basic -o perf.json` writes one as perf_op_trace.json",
         )
     try:
-        if value["status"] not in STATUSES:
-            raise ValueError(f"status {value['status']!r}")
+        problem = misfit(value, _Trace, "trace") or misfit(_details(value), list[float | None], "detail")
+        if problem:
+            raise ValueError(problem)
         return OpTraceResult(
             metadata=TraceMetadata(**value["metadata"]),
             status=value["status"],

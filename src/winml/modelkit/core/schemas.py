@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from winml.modelkit.core.json_text import read_json
 
 FOLDER = Path(__file__).parents[1] / "schemas"
 _BRANCHES = ("anyOf", "oneOf", "allOf")
@@ -15,7 +16,7 @@ _BRANCHES = ("anyOf", "oneOf", "allOf")
 
 @cache
 def _read(file: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    value: dict[str, Any] = read_json(file)
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import wave
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.image_config import CONFIG
@@ -43,14 +45,14 @@ def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:
         with wave.open(io.BytesIO(content)) as stream:
             given, channels, width = stream.getframerate(), stream.getnchannels(), stream.getsampwidth()
             frames = stream.readframes(stream.getnframes())
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, ValueError, OSError, ArithmeticError, RuntimeError, struct.error) as error:
         raise DataError(f"{where} is not a wave file that can be read: {error}", hint="known: .wav with PCM") from error
     if given != rate_hz:
         raise DataError(
             f"{where} has {given} samples per second but the model was made for {rate_hz}",
             hint=f"resample it, for example with `ffmpeg -i IN -ar {rate_hz} OUT.wav`",
         )
-    if width > 4 or not frames or len(frames) % (width * channels):
+    if not 1 <= width <= 4 or channels < 1 or not frames or len(frames) % (width * channels):
         raise DataError(f"{where} holds no whole samples")
     mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
     return mixed
@@ -73,6 +75,7 @@ class SpeechEncoder:
             made = (made - made.mean()) / np.sqrt(made.var() + _TINY)
         length = self.values.shape[1]
         missing = length - len(made) if isinstance(length, int) else 0
+        check_sample(missing * 8, f"{where}, filled up to {length} samples")
         if missing < 0:
             raise DataError(
                 f"{where} has {len(made)} samples but the model takes {length}",

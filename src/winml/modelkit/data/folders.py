@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import read_sample
 from winml.modelkit.data.images import ImageEncoder, image_encoder
 from winml.modelkit.data.prompts import PromptEncoder, class_list, prompt_encoder
 from winml.modelkit.data.samples import Found, Sample, Wanted
@@ -55,7 +56,7 @@ def read(wanted: Wanted) -> Found:
     def samples() -> Iterator[Sample]:
         for index in indices:
             where = f"`{images[index]}`"
-            made = encoder.image(images[index].read_bytes(), where)
+            made = encoder.image(read_sample(images[index], where), where)
             yield made.labelled(classes[index] if classes else None, where)
 
     used = [images[index] for index in indices]

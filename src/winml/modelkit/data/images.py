@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
@@ -25,6 +26,11 @@ from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
 MASK = "pixel_mask"
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
+"""What the endings of images stand for; Pillow knows more, and starts other programs for some."""
+_PIXEL_BYTES = 4
+_MOST = 1e9
+"""What pixels are shifted and divided by is small; floats of 32 bits end at 3e38."""
 
 
 def _target(width: int, height: int, steps: Steps) -> tuple[int, int]:
@@ -58,17 +64,24 @@ def decoded(content: bytes, mode: str | None, where: str) -> Any:
     pil = extra("PIL.Image", name="vision", what="reading images")
     turned = extra("PIL.ImageOps", name="vision", what="reading images").exif_transpose
     try:
-        with pil.open(io.BytesIO(content)) as image:
+        pil.MAX_IMAGE_PIXELS = None  # the size is checked below, by a limit that can be set
+        with pil.open(io.BytesIO(content), formats=FORMATS) as image:
+            check_sample(image.width * image.height * _PIXEL_BYTES, f"{where} of {image.width} x {image.height} pixels")
             upright = turned(image)
             return upright.copy() if mode is None else upright.convert(mode)
-    except (OSError, SyntaxError, ValueError, EOFError, pil.DecompressionBombError) as error:
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:  # decoders of a dozen formats raise whatever they trip over
         raise DataError(f"{where} is not an image that can be read: {error}", hint="remove or replace it") from error
 
 
 def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
     """Channels x height x width after all steps; floats unless no step makes them so."""
+    width, height = _target(image.width, image.height, steps)
+    for size in ((height, width), steps.crop or (0, 0)):
+        check_sample(size[0] * size[1] * channels * _PIXEL_BYTES, f"an image of {size[1]} x {size[0]} pixels")
     if steps.resize is not None:
-        image = image.resize(_target(image.width, image.height, steps), resample=steps.resample)
+        image = image.resize((width, height), resample=steps.resample)
     values: npt.NDArray[Any] = np.asarray(image).reshape(image.height, image.width, channels)
     if steps.crop is not None:
         values = _cropped(values, steps.crop)
@@ -149,6 +162,8 @@ def _for_channels(steps: Steps, channels: int, path: Path) -> Steps:
         return steps
     if 0.0 in steps.std:
         raise DataError(f"`image_std` of `{path}` holds a zero")
+    if not all(abs(value) < _MOST for value in (*steps.mean, *steps.std)):
+        raise DataError(f"`image_mean` or `image_std` of `{path}` holds a number that is too large")
     for name, values in (("image_mean", steps.mean), ("image_std", steps.std)):
         if len(values) not in (1, channels) and len(set(values)) > 1:
             raise DataError(f"`{name}` of `{path}` has {len(values)} numbers but the model takes {channels} channels")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core.errors import DataError
+from winml.modelkit.core import json_text
 
 _ONNX = "onnx"
 """Folder that published models keep their ONNX files in, below the one with the tokenizer."""
@@ -22,10 +21,4 @@ def find(folder: Path | None, name: str) -> Path | None:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"`{path}` is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise DataError(f"`{path}` must hold a JSON object")
-    return value
+    return json_text.read_object(path, lenient=True)

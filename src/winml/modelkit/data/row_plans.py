@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.limits import read_sample
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.audio import speech_encoder, takes_speech
@@ -64,9 +66,10 @@ class Columns:
     def need(self, role: str) -> str:
         found = self.find(role)
         if found is None:
+            word = shell_word(f"{role}=NAME")
             raise DataError(
                 f"`{self._wanted.path}` has no column for `{role}`",
-                hint=f"it has: {', '.join(self._present) or 'none'}; name it with `--column {role}=NAME`",
+                hint=f"it has: {', '.join(self._present) or 'none'}; name it with `--column {word}`",
             )
         return found
 
@@ -109,8 +112,8 @@ def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
 def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     value = value_of(row, column, where)
     try:
-        array = np.asarray(json.loads(value) if isinstance(value, str) and spec.dtype != "str" else value)
-    except (ValueError, RecursionError) as error:
+        array = np.asarray(parse_json(value, lenient=True) if isinstance(value, str) and spec.dtype != "str" else value)
+    except ValueError as error:
         raise DataError(f"`{column}` of {where} is not an array of numbers: {error}") from error
     # Text has no way to tell 1 from 1.0.
     return as_input(
@@ -133,7 +136,7 @@ def _by_image(wanted: Wanted, column: str) -> Plan:
 
     def encode(row: Row, where: str) -> Sample:
         path = file_of(folder, row, column, where)
-        return encoder.image(path.read_bytes(), f"`{path}`")
+        return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
 
     return Plan(encode, {"image": column}, encoder.files, encoder.note, (column,))
 
@@ -147,7 +150,7 @@ def _by_mask(wanted: Wanted, columns: Columns) -> Plan:
 
     def label(row: Row, where: str) -> npt.NDArray[Any]:
         path = file_of(folder, row, column, where)
-        values = np.asarray(decoded(path.read_bytes(), None, f"`{path}`"))
+        values = np.asarray(decoded(read_sample(path, f"`{path}`"), None, f"`{path}`"))
         if values.ndim != 2:
             raise DataError(
                 f"`{path}` has {values.shape[-1]} channels; a mask has one, with the number of a class in each pixel"
@@ -163,7 +166,7 @@ def _by_speech(wanted: Wanted, columns: Columns) -> Plan:
 
     def encode(row: Row, where: str) -> Sample:
         path = file_of(folder, row, column, where)
-        return Sample(encoder.encode(path.read_bytes(), f"`{path}`"))
+        return Sample(encoder.encode(read_sample(path, f"`{path}`"), f"`{path}`"))
 
     return Plan(encode, {"audio": column}, encoder.files, None, (column,))
 
@@ -230,7 +233,7 @@ def _by_prompts(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[st
         if not encoder.sees:
             return encoder.text(_text(row, column, where), where)
         path = file_of(folder, row, column, where)
-        return encoder.image(path.read_bytes(), f"`{path}`")
+        return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
 
     return Plan(encode, {role: column}, encoder.files, encoder.note, (column,) if encoder.sees else ())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.limits import HINT, text_bytes
 from winml.modelkit.data.prompts import class_list
 from winml.modelkit.data.row_plans import Columns, Plan, Row, file_of, plan_for, value_of
 from winml.modelkit.data.samples import DATA, Found, Sample, Wanted
@@ -18,37 +19,46 @@ from winml.modelkit.data.selection import chosen
 from winml.modelkit.store import digest
 
 
+def _lines(path: Path, *, newline: str | None = None) -> Iterator[str]:
+    """Lines of a text in UTF-8, none longer than a line may be."""
+    most = text_bytes()
+    with path.open(encoding="utf-8-sig", newline=newline) as stream:
+        number = 1
+        while line := stream.readline(most + 1):
+            if len(line) > most:
+                raise DataError(f"line {number} of `{path}` is longer than {most} characters", hint=HINT)
+            yield line
+            number += 1
+
+
 def _csv_rows(path: Path, delimiter: str) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.DictReader(stream, delimiter=delimiter, strict=True)
-        names = reader.fieldnames or []
-        if len(set(names)) != len(names):
-            raise DataError(f"`{path}` names a column twice")
-        for row in reader:
-            if None in row or None in row.values():
-                raise DataError(f"line {reader.line_num} of `{path}` has not as many fields as the first line")
-            yield row
+    reader = csv.DictReader(_lines(path, newline=""), delimiter=delimiter, strict=True)
+    names = reader.fieldnames or []
+    if len(set(names)) != len(names):
+        raise DataError(f"`{path}` names a column twice")
+    for row in reader:
+        if None in row or None in row.values():
+            raise DataError(f"line {reader.line_num} of `{path}` has not as many fields as the first line")
+        yield row
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise DataError(f"line {number} of `{path}` is not JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise DataError(f"line {number} of `{path}` is not a JSON object")
-            yield row
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(line, lenient=True)
+        except ValueError as error:
+            raise DataError(f"line {number} of `{path}` is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise DataError(f"line {number} of `{path}` is not a JSON object")
+        yield row
 
 
 def _text_rows(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig") as stream:
-        for line in stream:
-            if line.strip():
-                yield {"text": line.rstrip("\r\n")}
+    for line in _lines(path):
+        if line.strip():
+            yield {"text": line.rstrip("\r\n")}
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
@@ -22,6 +23,8 @@ SETTINGS = "tokenizer_config.json"
 USUAL_LENGTH = 128
 DEFAULT_LENGTH: dict[Form, int] = {"question": 384, "words": 256}
 """Tokens per run where neither the model nor the user says how many and the usual ones would cut much."""
+_TOKEN_BYTES = 64
+"""What a token takes in the tokenizer, with its text and its place."""
 STRIDE = 128
 """Tokens that two windows of a long context share."""
 
@@ -157,6 +160,7 @@ def text_encoder(wanted: Wanted, *, split: bool = False) -> TextEncoder:
         # A space is part of a word to byte-level tokenizers; words of a list come without.
         tokenizer.pre_tokenizer.add_prefix_space = True
     length, note = _length(wanted, _ids(inputs), _longest(settings))
+    check_sample(length * len(inputs) * _TOKEN_BYTES, f"a text of {length} tokens")
     most = min(length, _longest(settings) or length)
     _prepare(tokenizer, length, most, _pad_token(tokenizer, settings, path), settings)
     files = {p.name: digest.of_file(p) for p in (path, beside) if p is not None}

@@ -6,13 +6,13 @@ an environment yet.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root
 
 SCHEMA = "winml/environment/1"
@@ -56,7 +56,7 @@ def environments_root() -> Path:
 def read_environment(folder: Path) -> Environment | None:
     """The environment in a folder, or None when there is no finished one."""
     try:
-        value = json.loads((folder / MANIFEST).read_bytes())
+        value = read_json(folder / MANIFEST)
         if value["schema"] != SCHEMA or not python_in(folder).exists():
             return None
         ep, distribution, version = (str(value[key]) for key in ("ep", "distribution", "version"))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.suggest import did_you_mean, near_names
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
@@ -82,8 +83,8 @@ def _json(name: str, value: str) -> str:
                 hint=f"for example `--ep-options '{name}={catalog.JSON_EXAMPLES[name]}'`",
             ) from error
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text)
+    except ValueError as error:
         raise RequestError(f"provider option `{name}` is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise RequestError(f"provider option `{name}` must be a JSON object but got `{text[:40]}`")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import check_sample
+from winml.modelkit.graph import npz
 from winml.modelkit.store import atomic, digest
 
 WHOLE_BYTES = 64 * 1024
@@ -79,10 +80,11 @@ def digest_of(value: Array) -> str:
 def read(path: Path) -> dict[str, Array]:
     """The arrays of a file that nobody vouches for."""
     try:
-        with zipfile.ZipFile(path) as found:
-            if any(member.file_size > _MEMBER_BYTES for member in found.infolist()):
+        with npz.opened(path) as archive:
+            if any(member.file_size > _MEMBER_BYTES for member in archive.infolist()):
                 raise DataError(f"`{path.name}` holds more than outputs that were kept")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: np.asarray(arrays[name]) for name in arrays.files}
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+            stored = npz.headers(archive)
+            check_sample(sum(array.nbytes for array in stored.values()), f"`{path.name}`")
+            return {name: npz.read_array(archive, array) for name, array in stored.items()}
+    except (OSError, DataError) as error:
         raise DataError(f"`{path.name}` holds no outputs: {error}") from error

@@ -6,7 +6,6 @@ part of a path or a model's name. What counts is the return code at the end of t
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.worker.command import run_command
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -105,6 +105,6 @@ class Az:
         if isinstance(done, Failure):
             raise unavailable(done, what)
         try:
-            return json.loads(done.output)
+            return parse_json(done.output, lenient=True)
         except ValueError as error:
             raise UnavailableError(f"{what}: `az` answered with something else than JSON") from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.store import digest
 from winml.modelkit.store.atomic import TEMPORARY
 
@@ -84,7 +85,7 @@ def encode(content: Content) -> bytes:
 def decode(raw: bytes, *, source: str) -> Content:
     """The content a feed says a version has; one that does not fit itself is damaged."""
     try:
-        value = json.loads(raw)
+        value = parse_json(raw)
         if value["schema"] != SCHEMA:
             raise ValueError(f"its schema is {value['schema']!r}")
         content = Content({str(p): entry(e["digest"], e["bytes"]) for p, e in value["files"].items()})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.location import home
 
 USER = "WINML_FEED_USER"
 PASSWORD = "WINML_FEED_PASSWORD"  # noqa: S105 - the name of the variable
@@ -38,7 +40,8 @@ def credential_files() -> list[Path]:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     files = [Path(named)] if named else []
     files += [Path(runtime) / "containers" / "auth.json"] if runtime else []
-    files.append((Path(docker) if docker else Path.home() / ".docker") / "config.json")
+    with contextlib.suppress(UnavailableError):  # who has no home has not logged in there
+        files.append((Path(docker) if docker else home() / ".docker") / "config.json")
     return files
 
 
@@ -62,7 +65,7 @@ def _in_file(path: Path, host: str) -> Credentials | None:
     except OSError:
         return None  # no such file, or not ours to read: nobody logged in there
     try:
-        entry = json.loads(raw).get("auths", {}).get(host) or {}
+        entry = parse_json(raw, lenient=True).get("auths", {}).get(host) or {}
         if not entry.get("auth"):
             return None
         user, _, password = base64.b64decode(entry["auth"], validate=True).decode().partition(":")

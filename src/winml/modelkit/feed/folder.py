@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.location import expanded
 from winml.modelkit.feed.base import (
     Fetched,
     Listed,
@@ -53,7 +54,7 @@ class FolderFeed:
         path = address.removeprefix(PREFIX)
         if not path:
             raise RequestError(f"`{address}` names no folder", hint="for example `folder:artifacts`")
-        return cls(address, Path(path).expanduser().absolute())
+        return cls(address, expanded(path))
 
     def check(self) -> None:
         """Make the folder a feed when it is free; one that holds other things never becomes one."""

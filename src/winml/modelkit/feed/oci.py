@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.feed.base import (
     Conflict,
@@ -82,7 +82,7 @@ def manifest_of(content: Content, version: str) -> bytes:
 def content_of(raw: bytes, *, source: str) -> Content:
     """The files that a manifest names; paths that lead elsewhere make it damaged."""
     try:
-        layers: list[dict[str, Any]] = json.loads(raw)["layers"]
+        layers: list[dict[str, Any]] = parse_json(raw)["layers"]
         files = {str(item["annotations"][_TITLE]): entry(item["digest"], item["size"]) for item in layers}
         if len(files) != len(layers):
             raise ValueError("two files have one name")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.feed.base import Refused
 from winml.modelkit.feed.content import FeedDamaged, FileEntry
 from winml.modelkit.feed.credentials import Credentials, missing_login_hint
@@ -179,7 +179,7 @@ class Registry:
     def _reason(self, response: httpx.Response) -> str:
         raw = self._limited(response)
         try:
-            first = json.loads(raw)["errors"][0]
+            first = parse_json(raw)["errors"][0]
             return f"{first['code']} {first.get('message', '')}".strip()
         except (ValueError, KeyError, IndexError, TypeError):
             return response.reason_phrase or "no reason given"
@@ -274,7 +274,7 @@ class Registry:
             hint = missing_login_hint() if self._credentials is None else "check user name and password"
             raise UnavailableError(f"`{realm}` gave no token: {answer.status_code} {answer.reason_phrase}", hint=hint)
         try:
-            value = json.loads(raw)
+            value = parse_json(raw)
             token = value.get("token") or value["access_token"]
         except (ValueError, KeyError, AttributeError) as error:
             raise UnavailableError(f"`{realm}` answered without a token") from error
@@ -416,6 +416,6 @@ class Registry:
 
     def _names(self, raw: bytes, key: str, path: str) -> set[str]:
         try:
-            return set(map(str, json.loads(raw)[key] or ()))
+            return set(map(str, parse_json(raw)[key] or ()))
         except (ValueError, KeyError, TypeError) as error:
             raise FeedDamaged(f"registry `{self.base}` answered `{path}` with something else than names") from error

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.limits import check_sample
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.graph import npz
 from winml.modelkit.graph.sizes import given_sizes, is_batch, named_shape, open_dims, unsized, with_batch
 
 Dim = int | str | None
@@ -144,19 +145,35 @@ def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
 
 
 def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
-    """The arrays of an .npz file, checked against the model's names, types and shapes."""
+    """The arrays of an .npz file, checked against the model's names, types and shapes before their values are read."""
     try:
-        # numpy leaves a file it opened itself open when it turns out not to be a zip archive
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        with npz.opened(path) as archive:
+            stored = npz.headers(archive)
+            source = str(path)
+            named = [_stored(stored, spec, source) for spec in specs]
+            check_sample(sum(array.nbytes for array in named), f"the inputs in `{path}`")
+            _check_shapes([(spec, array.shape) for spec, array in zip(specs, named, strict=True)], source)
+            return fitting({a.name: npz.read_array(archive, a) for a in named}, specs, source=source)
     except FileNotFoundError as error:
         raise DataError(f"input data not found: `{path}`") from error
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError, EOFError) as error:
-        raise DataError(
-            f"`{path}` is not an .npz file of plain arrays: {error}",
-            hint="save it with numpy.savez(path, name=array)",
-        ) from error
-    return fitting(arrays, specs, source=str(path))
+
+
+def _stored(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> npz.StoredArray:
+    if spec.name not in arrays:
+        raise _no_array(spec, arrays, source)
+    return arrays[spec.name]
+
+
+def _no_array(spec: Input, names: Iterable[str], source: str) -> DataError:
+    return DataError(
+        f"{source} has no array for input `{spec.name}`", hint=f"it has: {', '.join(sorted(names)) or 'none'}"
+    )
+
+
+def _check_shapes(shapes: Sequence[tuple[Input, tuple[int, ...]]], source: str) -> None:
+    symbols: dict[str, int] = {}
+    for spec, shape in shapes:
+        _check_shape(spec, shape, symbols, source)
 
 
 def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, source: str) -> Arrays:
@@ -165,10 +182,7 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, s
     taken: Arrays = {}
     for spec in specs:
         if spec.name not in arrays:
-            raise DataError(
-                f"{source} has no array for input `{spec.name}`",
-                hint=f"it has: {', '.join(sorted(arrays)) or 'none'}",
-            )
+            raise _no_array(spec, arrays, source)
         array = arrays[spec.name]
         wanted = np.dtype(object if spec.dtype == "str" else spec.dtype)
         if spec.dtype == "str" and array.dtype.kind in "US":

@@ -5,13 +5,14 @@ Needs nothing but the standard library: the parent of `winml perf` asks it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
 
 Shape = tuple[int | str, ...]
@@ -195,8 +196,8 @@ def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
 
 def _noted(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
     try:
-        value = json.loads(metadata.get(INPUTS_KEY) or "{}")
-    except (ValueError, RecursionError):  # metadata is anybody's: what is no JSON is not ours
+        value = parse_json(metadata.get(INPUTS_KEY) or "{}")
+    except ValueError:  # metadata is anybody's: what is no JSON is not ours
         return {}
     found = value.get(part) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
@@ -222,4 +223,4 @@ def example(name: str) -> int:
 
 def quoted(name: str) -> str:
     """A name as a shell takes it."""
-    return name if re.fullmatch(r"[\w.\[\]/:-]+", name) else f'"{name}"'
+    return name if re.fullmatch(r"[\w.\[\]/:-]+", name) else shell_word(name)

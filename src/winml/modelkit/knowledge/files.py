@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
+from winml.modelkit.core.json_text import read_json
 
 T = TypeVar("T")
 
@@ -16,32 +17,17 @@ T = TypeVar("T")
 def read(path: Path, make: Callable[[Any], T]) -> T:
     """The value in a file; a DataError names the path and the first field that does not fit."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, parse_constant=_no_number)
+        value = read_json(path)
     except FileNotFoundError as error:
         raise DataError(f"file not found: `{path}`") from error
     except OSError as error:
         raise UnavailableError(f"`{path}` cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise DataError(f"`{path}` is not JSON: {error}") from error
-    except RecursionError as error:
-        raise DataError(f"`{path}` is not JSON that anybody writes: it is nested too deeply") from error
     try:
         return make(value)
     except RequestError as error:
         raise DataError(f"`{path}`: {error.message}", hint=error.hint) from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys stand there once: of two, readers would take different ones."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = next(name for index, (name, _) in enumerate(pairs) if name in dict(pairs[:index]))
-        raise ValueError(f"key `{twice}` stands there twice")
-    return found
-
-
-def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is not a number of JSON")
 
 
 def json_files(folder: Path) -> Iterator[Path]:

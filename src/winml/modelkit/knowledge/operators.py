@@ -5,11 +5,12 @@ The tables in `data/` say where each answer is from: asked (`scripts/ask_operato
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from winml.modelkit.core.json_text import read_json
 
 DATA = Path(__file__).with_name("data")
 
@@ -28,7 +29,7 @@ def table(ep: str, device: str) -> OperatorTable | None:
     path = DATA / (f"{ep}.json" if ep == device else f"{ep}_{device}.json")
     if not path.is_file():
         return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored = read_json(path)
     return OperatorTable(stored["source"], stored["operators"])
 
 

@@ -59,7 +59,10 @@ def folders(path: Path) -> list[Path]:
 def read(folder: Path) -> Skill:
     """The skill in a folder, held to the rules of the format."""
     page = folder / PAGE
-    lines = page.read_text(encoding="utf-8").splitlines()
+    try:
+        lines = page.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        return Skill(folder, {}, (Problem(page, 1, "it must be text in UTF-8"),))
     end = next((i for i, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
     if not lines or lines[0].rstrip() != "---" or end is None:
         return Skill(folder, {}, (Problem(page, 1, "it must begin with front matter between two lines `---`"),))
@@ -152,7 +155,7 @@ def _body_problems(page: Path, body: list[str], first: int) -> Iterator[Problem]
 def _link_problems(folder: Path) -> Iterator[Problem]:
     """Links to files that are not there, or not in the skill, which is installed by itself."""
     for page in Skill(folder, {}, ()).pages:
-        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(page.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             for target in _LINK.findall(line):
                 if "://" in target or target.startswith("#"):
                     continue

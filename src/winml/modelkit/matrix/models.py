@@ -10,6 +10,7 @@ from pathlib import Path
 
 from winml.modelkit.core.build_folder import MODEL, source_name
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.location import expanded
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.feed import names
 
@@ -45,12 +46,19 @@ class Model:
         return not path.is_file() and not (path / MODEL).is_file()
 
 
+def _exists(path: Path, where: str) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:  # a name that no system takes
+        raise RequestError(f"{where}`{path.name:.80}` is no name of a file: {error.strerror}") from error
+
+
 def named(source: str, base: Path, *, where: str = "", **about: str | None) -> Model:
     """A model behind a word: a path relative to `base` when there is one, otherwise an id of a hub."""
-    path = Path(base, source).expanduser().absolute()
+    path = expanded(Path(base, source))
     data = about.pop("data", None)
     name = about.pop("name", None)
-    if path.exists():
+    if _exists(path, where):
         model = Model(str(path), name or _file_name(path, source), **about)
     elif _is_path(source):
         raise RequestError(f"{where}model not found: `{source}`")
@@ -58,7 +66,7 @@ def named(source: str, base: Path, *, where: str = "", **about: str | None) -> M
         model = Model(source, name or source, **about)
     if data is None:
         return model
-    samples = Path(base, data).expanduser().absolute()
+    samples = expanded(Path(base, data))
     if not samples.exists():
         raise RequestError(f"{where}calibration data not found: `{data}`")
     return Model(model.source, model.name, model.task, model.priority, str(samples))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.store.journal import Forms
 
 BuildStatus = Literal["ok", "failed", "timeout"]
 UploadStatus = Literal["uploaded", "exists-skipped", "timeout", "failed"]
@@ -86,6 +87,70 @@ class CellState:
         """The state once this has happened; a new build takes back what was said of publishing the old one."""
         return CellState(happened) if isinstance(happened, Build) else replace(self, upload=happened)
 
+
+class CellRow(TypedDict):
+    """A cell as the plan of a run names it."""
+
+    version: str
+    package: str
+    run_stamp: str
+    hf_id: str
+    source: str
+    task: str | None
+    priority: str | None
+    ep: str
+    device: str
+    combo: str
+    target: str
+    precision: str
+    compile: bool
+    folder: str
+
+
+class _RunRecord(TypedDict):
+    run_stamp: str
+    feed: str | None
+    cells: list[CellRow]
+    jobs: int
+    max_disk: int | None
+    keep_local: bool
+    at: str
+
+
+class _NodeRecord(TypedDict):
+    name: str
+    environment: dict[str, Any]
+
+
+class _BuildRecord(TypedDict):
+    version: str
+    status: BuildStatus
+    stage: str
+    seconds: float
+    at: str
+    error: NotRequired[str | None]
+    digest: NotRequired[str | None]
+    bytes: NotRequired[int]
+    objects: NotRequired[list[str]]
+    shared: NotRequired[list[str]]
+    files_by: NotRequired[str]
+    computed: NotRequired[list[str]]
+    node: NotRequired[str | None]
+
+
+class _UploadRecord(TypedDict):
+    version: str
+    status: UploadStatus
+    feed: str
+    at: str
+    error: NotRequired[str | None]
+    digest: NotRequired[str | None]
+    reference: NotRequired[str | None]
+    sent_bytes: NotRequired[int | None]
+
+
+FORMS = Forms("record", {"run": _RunRecord, "node": _NodeRecord, "build": _BuildRecord, "upload": _UploadRecord})
+"""What the records of a matrix look like."""
 
 _KINDS: dict[str, type[Build] | type[Upload]] = {"build": Build, "upload": Upload}
 

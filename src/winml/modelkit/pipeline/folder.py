@@ -10,10 +10,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.forms import misfit
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
@@ -29,13 +31,22 @@ class Existing:
     """The same of what was asked for, where another precision took its place."""
 
 
+class _Manifest(TypedDict):
+    """What is read of a manifest here."""
+
+    folder: NotRequired[list[str]]
+    identity: NotRequired[str | None]
+    fallbacks: NotRequired[list[dict[str, Any]]]
+
+
 def _manifest(folder: Path) -> dict[str, Any] | None:
     """The manifest of a build folder; None when there is none that we wrote."""
     try:
-        value = json.loads((folder / MANIFEST).read_bytes())
+        value = read_json(folder / MANIFEST)
     except (OSError, ValueError):
         return None
-    return value if isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA else None
+    ours = isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA
+    return value if ours and misfit(value, _Manifest, "manifest") is None else None
 
 
 def place(output: str) -> Path:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.store import digest
 
 MANIFEST_SCHEMA = "winml/build-manifest/1"
@@ -25,7 +25,7 @@ def identity_of(config: Mapping[str, Any], source_digest: str) -> str:
 def matches(manifest: Path, config: Mapping[str, Any]) -> bool | None:
     """Whether a config, as JSON, is the one that a build was made with; None where no manifest can tell."""
     try:
-        stated = json.loads(manifest.read_bytes())
+        stated = read_json(manifest)
     except (OSError, ValueError):
         return None
     if not isinstance(stated, dict) or stated.get("schema") != MANIFEST_SCHEMA:

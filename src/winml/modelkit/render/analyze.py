@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.table import table
 
 _STAND_INS = {"ORIGINAL.onnx": "what this model was made from", "CALIBRATION.npz": "samples of its inputs"}
@@ -133,7 +134,7 @@ def next_command(result: dict[str, Any]) -> str:
     if fixes:
         return str(fixes[0])
     model = result["model"]
-    quoted = f'"{model}"' if " " in model else model
+    quoted = shell_word(model)
     if all(target["status"] == "unknown" for target in result["targets"]):
         return "winml sys"
     if any(target["error"] for target in result["targets"]):

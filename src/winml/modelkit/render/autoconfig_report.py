@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from winml.modelkit.core import plain_text
 from winml.modelkit.render.autoconfig import (
     accuracy,
     bytes_of,
@@ -17,6 +18,7 @@ from winml.modelkit.render.autoconfig import (
     word,
 )
 from winml.modelkit.render.pareto_plot import Point, scatter
+from winml.modelkit.render.table import markdown_table
 
 _HEAD = ("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "rounds", "accuracy", "size", "seconds")
 
@@ -123,21 +125,13 @@ def _axes(result: dict[str, Any]) -> tuple[str, str]:
     return saved[result["objective"]], "accuracy" if known is None else str(known["metric"])
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def _markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in row) + " |" for row in lines)
-
-
 def markdown(result: dict[str, Any]) -> str:
     """The report as Markdown."""
+    result = plain_text.values(result)
     parts = ["# Search for the best config", "```text\n" + _summary(result) + "\n```"]
-    parts.append("\n".join(f"- {line}" for line in _facts(result)))
+    parts.append("\n".join(f"- {plain_text.markdown(line)}" for line in _facts(result)))
     for title, head, rows in _sections(result):
-        parts += [f"## {title}", _markdown_table(head, rows)]
+        parts += [f"## {title}", markdown_table(head, rows)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -156,6 +150,7 @@ def _html_table(head: tuple[str, ...], rows: list[tuple[str, ...]], best: str | 
 
 def html(result: dict[str, Any]) -> str:
     """The report as one page with the plot of the front."""
+    result = plain_text.values(result)
     best = result["champion"]["id"] if result["champion"] else None
     tables = "\n".join(
         f"<h2>{escape(title)}</h2>\n{_html_table(head, rows, best)}" for title, head, rows in _sections(result)

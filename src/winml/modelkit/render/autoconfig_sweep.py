@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.render.table import table
+from winml.modelkit.render.table import markdown_table, table
 
 _HEAD = ("model", "folder", "champion", "gain", "95 %", "accuracy", "trials", "status")
 
@@ -36,7 +36,6 @@ def sweep_text(result: dict[str, Any]) -> str:
 
 def sweep_markdown(result: dict[str, Any]) -> str:
     """`SUMMARY.md`."""
-    rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, result["models"])]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines = markdown_table(_HEAD, map(_row, result["models"]))
     done = f"{len(result['models'])} of {result['total']} models"
-    return "\n".join(["# Searches of several models", "", done, "", *lines]) + "\n"
+    return "\n".join(["# Searches of several models", "", done, "", lines]) + "\n"

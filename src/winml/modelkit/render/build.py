@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
@@ -78,10 +79,10 @@ def built_text(result: dict[str, Any], *, explain: bool = False) -> str:
     return "\n\n".join([*blocks, f"{len(blocks)} parts in {result['folder']}"])
 
 
-def next_command(result: dict[str, Any], folder: str) -> str:
+def next_command(result: dict[str, Any]) -> str:
     """What to do with what was built."""
     part = f"/{result['parts'][0]['part']}" if "parts" in result else ""
-    return f"winml perf -m {folder}{part} --target {result['target']}"
+    return f"winml perf -m {shell_word(result['folder'] + part)} --target {result['target']}"
 
 
 def _analysis(counts: dict[str, Any]) -> str:

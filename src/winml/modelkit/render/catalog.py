@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from winml.modelkit.render.table import table
+from winml.modelkit.render.table import markdown_table, table
 
 HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "says")
 WIDTH = 120
@@ -88,9 +88,4 @@ def catalog_markdown(families: Sequence[dict[str, Any]]) -> str:
         for proof in recipe["proven"]
     )
     head = ("recipe", "family", "model", "target", "rung", "review", "shows")
-    return f"{_markdown(head, tried)}\n\n{_markdown(HEAD, _rows(families))}"
-
-
-def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
+    return f"{markdown_table(head, tried)}\n\n{markdown_table(HEAD, _rows(families))}"

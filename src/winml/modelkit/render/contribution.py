@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return [*lines, *(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)]
+from winml.modelkit.core import plain_text
+from winml.modelkit.render.table import markdown_table
 
 
 def _items(value: dict[str, Any]) -> list[str]:
@@ -39,8 +36,9 @@ def _effect(value: dict[str, Any]) -> str:
 
 def contribution_markdown(value: dict[str, Any]) -> str:
     """The report with its nine items, ladder, numbers and environment."""
+    tables, value = value, plain_text.values(value, plain_text.markdown)  # a table makes its cells safe itself
     model = value["model"]
-    numbers = [(step, name, f"{number:.6g}") for step, of in value["numbers"].items() for name, number in of.items()]
+    numbers = [(step, name, f"{number:.6g}") for step, of in tables["numbers"].items() for name, number in of.items()]
     lines = [
         f"# Support of {model['reference'].replace(chr(92), '/').rstrip('/').rpartition('/')[2]}",
         "",
@@ -54,13 +52,13 @@ def contribution_markdown(value: dict[str, Any]) -> str:
         "",
         "## Ladder",
         "",
-        *_markdown_table(("rung", "verdict", "why"), [(r["rung"], r["verdict"], r["reason"]) for r in value["ladder"]]),
+        markdown_table(("rung", "verdict", "why"), [(r["rung"], r["verdict"], r["reason"]) for r in tables["ladder"]]),
         "",
         "Artifact levels: " + ("; ".join(f"{part} {', '.join(of)}" for part, of in value["levels"].items()) or "none"),
         "",
         "## Numbers",
         "",
-        *_markdown_table(("command", "number", "value"), numbers),
+        markdown_table(("command", "number", "value"), numbers),
         "",
         "## Environment",
         "",
@@ -77,4 +75,4 @@ def batch_markdown(result: dict[str, Any]) -> str:
         (m["model"].replace(chr(92), "/").rpartition("/")[2], m["status"], m["reached"] or "", m["reason"] or "")
         for m in result["models"]
     ]
-    return "\n".join(_markdown_table(("model", "status", "reached", "why"), rows)) + "\n"
+    return markdown_table(("model", "status", "reached", "why"), rows) + "\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
+
+from winml.modelkit.core.plain_text import html
 
 _ORDER = ("confirmed", "replicated", "draft", "contested", "retracted")
 
@@ -25,7 +26,7 @@ nav a { margin-right: 1rem; }
 
 
 def _text(value: Any) -> str:
-    return escape(str(value))
+    return html(str(value))
 
 
 def _rows(rows: list[tuple[Any, ...]]) -> str:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from winml.modelkit.core.plain_text import markdown
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; what its cells hold is no markup."""
+    lines = [head, ["---"] * len(head), *([markdown(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def table(rows: Sequence[Sequence[str]], *, indent: str = "", right: frozenset[int] = frozenset()) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.plain_text import markdown
 from winml.modelkit.core.sections import (
     choice,
     each,
@@ -203,4 +204,5 @@ def contribution_from_json(value: Any) -> Contribution:
 
 def index_row(label: str, recipe: str | None, targets: tuple[str, ...], precision: str, reached: str | None) -> str:
     """The line for the list of models."""
-    return f"| {label} | {recipe or 'none'} | {', '.join(targets)} | {precision} | {reached or 'none'} |"
+    cells = (label, recipe or "none", ", ".join(targets), precision, reached or "none")
+    return f"| {' | '.join(map(markdown, cells))} |"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.json_text import read_object
 from winml.modelkit.graph.describe import describe
 from winml.modelkit.graph.inputs import Arrays, Dim, InputRequest, synthetic
 from winml.modelkit.stages.export import samples
@@ -47,7 +47,7 @@ def write(args: dict[str, Any], context: Any) -> dict[str, Any]:
 def _section(config: str | None) -> ExportSection | None:
     if config is None:
         return None
-    value = json.loads(Path(config).read_text(encoding="utf-8")).get("export")
+    value = read_object(Path(config)).get("export")
     return None if value is None else sections.read(ExportSection, value, "export")
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NotRequired, Protocol, TypedDict
 
-from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search import strategy
 from winml.modelkit.search.space import Choice
 from winml.modelkit.search.strategy import Action, Confirm, Confirmation, Finish, More, Plan, State, Try
-from winml.modelkit.search.trial import Outcome, Series, Trial, series_from_json, trial_from_json
+from winml.modelkit.search.trial import (
+    Outcome,
+    Series,
+    SeriesForm,
+    Trial,
+    TrialForm,
+    series_from_json,
+    trial_from_json,
+)
+from winml.modelkit.store.journal import Forms
 
 Record = Mapping[str, Any]
 
@@ -52,6 +61,76 @@ def _extended(trials: tuple[Trial, ...], name: str, more: Series) -> tuple[Trial
     )
 
 
+class _Study(TypedDict):
+    winml: str
+    identity: dict[str, Any]
+
+
+class _TrialRecord(TypedDict):
+    trial: TrialForm
+    seconds: NotRequired[float]
+
+
+class _RoundsRecord(TypedDict):
+    trial: str
+    series: SeriesForm
+    seconds: NotRequired[float]
+
+
+class _CalibrationRecord(TypedDict):
+    values: dict[str, list[float]]
+    seconds: NotRequired[float]
+
+
+class _ConfirmationRecord(TypedDict):
+    trial: str
+    confirmed: bool
+    verdict: Verdict
+    measured: dict[str, Any]
+    seconds: NotRequired[float]
+
+
+class _EvidenceRecord(TypedDict):
+    finding: str
+    holds: bool
+    words: str
+
+
+FORMS = Forms(
+    "kind",
+    {
+        "study": _Study,
+        "trial": _TrialRecord,
+        "rounds": _RoundsRecord,
+        "calibration": _CalibrationRecord,
+        "confirmation": _ConfirmationRecord,
+        "evidence": _EvidenceRecord,
+    },
+)
+"""What the records of a search look like."""
+
+
+def _check_order(record: Record, known: frozenset[str]) -> None:
+    """Raise when a record speaks of a trial that was never made, or is the first and no baseline."""
+    kind = record["kind"]
+    if kind in ("rounds", "confirmation") and record["trial"] not in known:
+        raise DataError(f"the journal speaks of trial `{record['trial']}` before there is one")
+    if kind == "trial":
+        _check_trial(record["trial"], known)
+
+
+def _check_trial(trial: Record, known: frozenset[str]) -> None:
+    name, outcome = trial["id"], trial["outcome"]
+    if name in known:
+        raise DataError(f"the journal has trial `{name}` twice")
+    if (outcome == "baseline") == bool(known):
+        raise DataError("the first trial of a journal is its baseline, and no other")
+    if outcome == "measured" and trial["series"] is None:
+        raise DataError(f"the journal says that trial `{name}` was measured, but has no rounds of it")
+    if trial["same_as"] is not None and trial["same_as"] not in known:
+        raise DataError(f"trial `{name}` is the same as `{trial['same_as']}`, which the journal does not have")
+
+
 def folded(state: State, record: Record) -> State:
     """The state after one more record; records of other kinds change nothing."""
     kind, seconds = record["kind"], state.seconds + record.get("seconds", 0.0)
@@ -75,6 +154,7 @@ def replayed(records: Iterable[Record]) -> State:
     """The state that a journal tells of."""
     state = State()
     for record in records:
+        _check_order(record, frozenset(trial.id for trial in state.trials))
         state = folded(state, record)
     return state
 

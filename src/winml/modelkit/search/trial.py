@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict
 
 from winml.modelkit.bench.judge import Estimate, estimate, judge
 from winml.modelkit.bench.protocols import CompareProtocol
+from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
 from winml.modelkit.search.space import Choice, label
 
@@ -46,7 +47,18 @@ class Series:
         return {"metric": self.metric, "values": values, "disturbed": self.disturbed, "medians_ms": medians}
 
 
+class SeriesForm(TypedDict):
+    """A series in the journal."""
+
+    metric: Metric
+    values: dict[str, list[float]]
+    disturbed: str | None
+    medians_ms: NotRequired[dict[str, list[tuple[float, float]]]]
+
+
 def series_from_json(value: Mapping[str, Any]) -> Series:
+    if value["metric"] not in value["values"]:
+        raise DataError(f"a series has no values on the clock that decides (`{value['metric']}`)")
     medians = value.get("medians_ms", {})  # a journal of an earlier version has none
     return Series(
         value["metric"],
@@ -101,6 +113,47 @@ class Trial:
             "because": [dict(reason) for reason in self.because],
             "seconds": self.seconds,
         }
+
+
+class _Artifact(TypedDict):
+    digest: str
+    bytes: int
+
+
+class _Accuracy(TypedDict):
+    value: float | None
+
+
+class _Environment(TypedDict):
+    machine: dict[str, Any]
+
+
+class _Facts(TypedDict):
+    config: dict[str, Any]
+    target: NotRequired[str | None]
+    step: NotRequired[str | None]
+    identity: NotRequired[str]
+    artifact: NotRequired[_Artifact | None]
+    accuracy: NotRequired[_Accuracy | None]
+    ms: NotRequired[dict[str, float] | None]
+    verdict_s: NotRequired[float]
+    environment: NotRequired[_Environment]
+    placement: NotRequired[dict[str, Any] | None]
+
+
+class TrialForm(TypedDict):
+    """A trial in the journal."""
+
+    id: str
+    choice: list[tuple[str, str]]
+    outcome: Outcome
+    reason: str
+    option: tuple[str, str] | None
+    same_as: str | None
+    series: SeriesForm | None
+    facts: _Facts
+    because: list[dict[str, Any]]
+    seconds: float
 
 
 def trial_from_json(value: Mapping[str, Any]) -> Trial:

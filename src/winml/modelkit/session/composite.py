@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from winml.modelkit.core.build_folder import PARTS
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.inside import stays_inside
+from winml.modelkit.core.json_text import read_json, read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.inputs import Arrays
@@ -27,7 +27,7 @@ Ids = npt.NDArray[np.int64]
 def read_manifest(folder: Path) -> dict[str, Any]:
     """What the folder of a composite model says of its parts."""
     try:
-        value = json.loads((folder / PARTS).read_bytes())
+        value = read_json(folder / PARTS)
     except (OSError, ValueError) as error:
         raise ModelFileError(
             f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` makes one"
@@ -84,7 +84,7 @@ class Composite:
         found: dict[str, Any] = {}
         for name in ("config.json", "generation_config.json"):
             if (folder / name).is_file():
-                value = json.loads((folder / name).read_bytes())
+                value = read_object(folder / name, lenient=True)
                 found |= {key: item for key, item in value.items() if item is not None}
         return found
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import Objects
@@ -99,7 +100,7 @@ class Cache:
         found: dict[str, frozenset[str]] = {}
         for path in sorted(self._pins.glob("*.json")) if self._pins.is_dir() else ():
             try:
-                found[path.stem] = frozenset(digest.checked(d) for d in json.loads(path.read_bytes()))
+                found[path.stem] = frozenset(digest.checked(d) for d in read_json(path))
             except (ValueError, TypeError) as error:
                 raise RequestError(
                     f"pin `{path}` cannot be read: {error}", hint="delete it if you do not need it"
@@ -158,7 +159,7 @@ class Cache:
                 continue
             manifest = folder / MANIFEST
             try:
-                listed = json.loads(manifest.read_bytes())["objects"]
+                listed = read_json(manifest)["objects"]
                 files = {str(name): digest.checked(value) for name, value in listed.items()}
                 yield CachedBuild(folder, files, manifest.stat().st_mtime)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import ObjectMissing, Objects
 
@@ -145,7 +146,7 @@ class StageCache:
     def _load(self, path: Path) -> StageEntry | None:
         """An entry, or None when it is not there or cannot be read: a cache may forget, it may not lie."""
         try:
-            value = json.loads(path.read_bytes())
+            value = read_json(path)
             if value["schema"] != SCHEMA or digest.of_json(value["parts"]) != value["key"]:
                 return None
             files = {str(n): digest.checked(d) for n, d in value["files"].items()}

@@ -82,7 +82,7 @@ class Worker:
         with buffered:
             for line in buffered:
                 try:
-                    self._messages.put(json.loads(line))
+                    self._messages.put(json.loads(line))  # noqa: TID251 - our own process wrote it
                 except ValueError:
                     break  # a line cut off by the death of the process
         self._messages.put(None)

@@ -60,7 +60,7 @@ def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> No
     cannot either, and the lifeline ends the process.
     """
     for line in sys.stdin.buffer:
-        message = json.loads(line)
+        message = json.loads(line)  # noqa: TID251 - our own process wrote it
         if message.get("op") == "stop":
             context.stop.set()
         else:
@@ -71,7 +71,15 @@ def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> No
 
 def _failure(error: BaseException) -> Message:
     """The error as the caller needs it: ours with its class, a bug with its traceback."""
-    from winml.modelkit.core.errors import DiskFull, ModelkitError, RunFailedError, UnavailableError, is_full, of_system
+    from winml.modelkit.core.errors import (
+        DiskFull,
+        ModelkitError,
+        RunFailedError,
+        UnavailableError,
+        is_full,
+        of_name,
+        of_system,
+    )
 
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("winml"):
         error = UnavailableError(
@@ -80,6 +88,8 @@ def _failure(error: BaseException) -> Message:
         )
     if isinstance(error, OSError):
         error = of_system(error) or error
+    elif isinstance(error, UnicodeEncodeError):
+        error = of_name(error) or error
     elif is_full(error):  # a native library, which has only words for it
         error = DiskFull(f"disk full: {str(error).strip().splitlines()[0]}", hint="free some space, then run it again")
     if isinstance(error, MemoryError):

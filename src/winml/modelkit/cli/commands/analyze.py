@@ -61,7 +61,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
         failure = error
     result_file.write(result if failure is None else console.error_json("analyze", failure))
     if not as_json:
-        console.data(analyze_text(result))
+        console.show(analyze_text, result)
         console.say("next", next_command(result))
     if failure is not None:
         raise failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -112,14 +113,14 @@ def command(model: str | None, sample: bool, models: str | None, as_json: bool, 
     with SearchProgress() as progress:
         if models is not None:
             result = sweep(sweep_request(models, model, sample, given), progress.on_event)
-            text = sweep_text(result)
+            text: Callable[[dict[str, Any]], str] = sweep_text
         else:
             result = autoconfig(autoconfig_request(model, sample, given), progress.on_event)
-            text = autoconfig_text(result)
+            text = autoconfig_text
     if as_json:
         console.data_json(result)
         return
-    console.data(text)
+    console.show(text, result)
     for note in result["notes"]:
         console.say("note", note)
     console.say("next", result["next"])

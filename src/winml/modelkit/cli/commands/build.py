@@ -74,13 +74,13 @@ def command(
     if as_json:
         console.data_json(result)
     else:
-        console.data(built_text(result, explain=explain_cache))
+        console.show(built_text, result, explain=explain_cache)
     for kind in ("note", "warning"):
         for line in result[f"{kind}s"]:
             console.say(kind, line)
     if not as_json:
         again = needed_again(parse_pairs(given["ep_options"]), request.trust)
-        console.say("next", next_command(result, console.quoted(result["folder"])) + again)
+        console.say("next", next_command(result) + again)
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:

@@ -26,7 +26,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(cache_text(result))
+        console.show(cache_text, result)
 
 
 @command.command("list", help="List stage results, last used first.", context_settings=HELP)

@@ -27,4 +27,4 @@ def command(family: str | None, task: str | None, target: str | None, as_json: b
     if as_json:
         console.data_json(result)
     else:
-        console.data(catalog_text(result))
+        console.show(catalog_text, result)

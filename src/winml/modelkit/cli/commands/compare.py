@@ -85,7 +85,7 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
 def _show(result: dict[str, Any]) -> None:
     from winml.modelkit.render.compare import compare_text
 
-    console.data(compare_text(result))
+    console.show(compare_text, result)
     for warning in result["warnings"]:
         console.say("note", warning)
 

@@ -57,12 +57,12 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
     request = _request(given)
     if listing:
         listed = list_compilers(request)
-        console.data_json(listed) if as_json else console.data(compilers_text(listed))
+        console.data_json(listed) if as_json else console.show(compilers_text, listed)
         return
     with CompileProgress() as progress:
         result = compile_models(request, progress.on_event)
     if not as_json:
-        console.data(compile_text(result))
+        console.show(compile_text, result)
     for warning in result["warnings"]:
         console.say("warning", warning)
     raise_for(result)

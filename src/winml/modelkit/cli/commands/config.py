@@ -9,6 +9,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import build_options, config_request, export_options
 from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
+from winml.modelkit.core import plain_text
 
 
 @click.command(
@@ -41,9 +42,9 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     if as_json:
         console.data_json(result)
     elif output is None:
-        console.data(json.dumps(result["config"], indent=2, ensure_ascii=False))
+        console.data(plain_text.json_text(json.dumps(result["config"], indent=2, ensure_ascii=False)))
     else:
-        console.data(config_text(result))
+        console.show(config_text, result)
     for note in result["notes"]:
         console.say("note", note)
     if output is not None and not as_json:

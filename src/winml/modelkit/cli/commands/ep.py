@@ -27,7 +27,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(environments_text(result))
+        console.show(environments_text, result)
 
 
 @command.command("install", help="Make a private environment for an execution provider.", context_settings=HELP)

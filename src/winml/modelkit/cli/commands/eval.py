@@ -12,6 +12,7 @@ from winml.modelkit.cli.options import (
     chosen_model,
     examples,
     json_option,
+    max_sample_option,
     model_options,
     output_option,
     output_options,
@@ -48,6 +49,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
 @target_options
 @click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
+@max_sample_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
 @click.option(
     "--column",
@@ -114,7 +116,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 def _show(result: dict[str, Any]) -> None:
     from winml.modelkit.render.evaluate import evaluate_text
 
-    console.data(evaluate_text(result))
+    console.show(evaluate_text, result)
     for note in result["notes"]:
         console.say("note", note)
     for warning in result["warnings"]:

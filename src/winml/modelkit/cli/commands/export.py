@@ -50,7 +50,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     if as_json:
         console.data_json(result)
     else:
-        console.data(export_text(result))
+        console.show(export_text, result)
     for warning in result["warnings"]:
         console.say("warning", warning)
     if not as_json:

@@ -52,7 +52,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(feed_text(result))
+        console.show(feed_text, result)
 
 
 @command.command(
@@ -75,7 +75,8 @@ def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
     if not as_json:
         console.say(
             "next",
-            f"winml feed pull --package-name {result['package']} --version {result['version']} "
+            f"winml feed pull --package-name {console.quoted(result['package'])} "
+            f"--version {console.quoted(result['version'])} "
             f"--feed {console.quoted(address)} -o DIR",
         )
 

@@ -39,8 +39,8 @@ def command(model: str | None, sample: bool, timeout: float | None, as_json: boo
         console.data_json(result)
         return
     if "facts" not in result:
-        console.data(folder_text(result))
+        console.show(folder_text, result)
         console.say("next", f"winml export -m {console.quoted(path)} -o DIR")
         return
-    console.data(inspect_text(result))
+    console.show(inspect_text, result)
     console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")

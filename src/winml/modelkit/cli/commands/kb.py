@@ -39,7 +39,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(kb_text(result))
+        console.show(kb_text, result)
 
 
 @command.command("list", help="List findings, gaps included.", context_settings=HELP)
@@ -116,7 +116,7 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
         result = kb.replay(knowledge, finding, progress.on_event, trust=trust_of(given))
     _show(result, as_json)
     if not as_json:
-        console.say("next", f"winml kb show {finding}")
+        console.say("next", f"winml kb show {console.quoted(finding)}")
 
 
 @command.command(

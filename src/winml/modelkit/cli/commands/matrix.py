@@ -106,7 +106,7 @@ def run(as_json: bool, **given: Any) -> None:
             result = matrix.run(run_request(given), progress.on_event)
         except ModelkitError as error:
             if not as_json and "cells" in error.details:
-                console.data(matrix_text(error.details))
+                console.show(matrix_text, error.details)
             raise
     _show(result, as_json)
     if not as_json:
@@ -133,6 +133,6 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(matrix_text(result))
+        console.show(matrix_text, result)
     for note in result["notes"]:
         console.say("note", note)

@@ -57,7 +57,7 @@ def command(as_json: bool, **given: Any) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(node_text(result))
+        console.show(node_text, result)
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     if as_json:
         console.data_json(result)
     else:
-        console.data(optimize_text(result))
+        console.show(optimize_text, result)
     for warning in result["warnings"]:
         console.say("warning", warning)
     if not as_json:
@@ -79,7 +79,7 @@ def _list(given: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(passes_text(result))
+        console.show(passes_text, result)
 
 
 def _request(model: str, given: dict[str, Any]) -> Any:

@@ -95,8 +95,10 @@ def command(
     request = _request(chosen_model(model, sample), given, trace_files.folder)
 
     def show(result: dict[str, Any]) -> None:
-        composite = "parts" in result and "latency_ms" not in result
-        console.data(parts_text(result) if composite else perf_text(result, top_k=given["top_k"]))
+        if "parts" in result and "latency_ms" not in result:
+            console.show(parts_text, result)
+        else:
+            console.show(perf_text, result, top_k=given["top_k"])
 
     with result_file.keeping("perf", show), PerfProgress() as progress:
         result = perf_model(request, progress.on_event)

@@ -90,7 +90,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     if as_json:
         console.data_json(result)
     else:
-        console.data(quantize_text(result))
+        console.show(quantize_text, result)
     for note in result["notes"]:
         console.say("note", note)
     for warning in result["warnings"]:

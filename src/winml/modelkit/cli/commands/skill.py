@@ -37,9 +37,9 @@ def check(path: str | None, as_json: bool) -> None:
         result = skill.check(path or skill.default_folder(), wrong_command, wrong_option)
     except CheckFailed as error:
         if not as_json:
-            console.data(problems_text(error.details))
+            console.show(problems_text, error.details)
         raise
     if as_json:
         console.data_json(result)
     else:
-        console.data(skills_text(result))
+        console.show(skills_text, result)

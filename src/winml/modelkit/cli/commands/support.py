@@ -46,7 +46,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         console.data_json(result)
     else:
-        console.data(support_text(result))
+        console.show(support_text, result)
 
 
 def _tell(event: dict[str, Any]) -> None:
@@ -165,7 +165,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
         result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _tell)
     except ModelkitError as error:
         if not as_json and "verdict" in error.details:
-            console.data(review_text(error.details))
+            console.show(review_text, error.details)
         raise
     _show(result, as_json)
 

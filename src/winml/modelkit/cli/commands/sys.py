@@ -27,10 +27,10 @@ def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
         return
     everything = not (list_ep or list_device)
     if everything:
-        console.data(text.machine_text(result) + "\n")
+        console.show(text.machine_text, result, end="\n")
     if everything or list_ep:
-        console.data(text.ep_text(result))
+        console.show(text.ep_text, result)
     if list_device:
-        console.data(text.device_text(result))
+        console.show(text.device_text, result)
     if everything:
         console.say("next", "winml perf --sample")

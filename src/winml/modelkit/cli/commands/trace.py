@@ -43,6 +43,6 @@ def diff(before: str, after: str, top_k: int, output: str | None, overwrite: boo
     if as_json:
         console.data_json(result)
     else:
-        console.data(diff_text(result, top_k))
+        console.show(diff_text, result, top_k)
     for note in result["notes"]:
         console.say("note", note)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel, with_shares
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.ep.openvino import openvino_inside
@@ -116,7 +117,7 @@ class OpenVINOMonitor(EPMonitor):
         if not done.ok:
             how = f"took longer than {TIMEOUT_S:g} s" if done.returncode is None else "failed"
             raise PassFailed(f"the traced pass with openvino {how}: {' '.join(done.tail(3))}")
-        answer: dict[str, Any] = json.loads(Path(job["answer"]).read_text(encoding="utf-8"))
+        answer: dict[str, Any] = read_json(Path(job["answer"]), lenient=True)
         _check_version(answer["version"])
         return answer
 

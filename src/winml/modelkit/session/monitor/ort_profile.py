@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from winml.modelkit.core.json_text import parse_json
 
 _KERNEL = "_kernel_time"
 _CONTAINERS = ("If", "Loop", "Scan", "SequenceMap")
@@ -51,7 +52,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
             if not text:
                 continue
             try:
-                event = json.loads(text)
+                event = parse_json(text, lenient=True)
             except ValueError:
                 damaged += 1
                 continue
@@ -106,19 +107,30 @@ def _own_time(nodes: list[NodeEvent]) -> list[NodeEvent]:
     return [replace(n, duration_us=max(0.0, n.duration_us - i)) for n, i in zip(nodes, inside, strict=True)]
 
 
+def _take(event: dict[str, Any], waiting: dict[Any, list[NodeEvent]], profile: Profile) -> None:
+    """Add an event to the profile, or to the nodes that wait for the end of their run."""
+    thread = event.get("tid")
+    if event.get("cat") == "Node":
+        node = _node(event)
+        if node is not None:
+            waiting.setdefault(thread, []).append(node)
+    elif event.get("name") == "model_run":
+        run = float(event["ts"]), float(event["dur"])
+        profile.runs.append(ProfileRun(*run, _own_time(waiting.pop(thread, []))))
+
+
 def read_profile(path: Path) -> Profile:
     """The runs in a profile; events of runs at the same time are told apart by their thread."""
     profile = Profile()
     waiting: dict[Any, list[NodeEvent]] = {}
+    strange = 0
     for event in _events(path, profile.notes):
-        thread = event.get("tid")
-        if event.get("cat") == "Node":
-            node = _node(event)
-            if node is not None:
-                waiting.setdefault(thread, []).append(node)
-        elif event.get("name") == "model_run":
-            nodes = _own_time(waiting.pop(thread, []))
-            profile.runs.append(ProfileRun(float(event["ts"]), float(event["dur"]), nodes))
+        try:
+            _take(event, waiting, profile)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            strange += 1
+    if strange:
+        profile.notes.append(f"{strange} events of {path.name} are not as the runtime writes them and are left out")
     left = sum(map(len, waiting.values()))
     if left:
         profile.notes.append(f"{left} node events belong to a run that did not end")

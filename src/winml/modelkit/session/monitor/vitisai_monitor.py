@@ -5,7 +5,6 @@ The report's format is that of AMD's documentation; neither the EP nor its repor
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel
 from winml.modelkit.session.monitor.ort_monitor import ORTMonitor
 
@@ -57,7 +57,7 @@ def _node(row: Mapping[str, Any], number: int) -> AssignedNode:
 def read_report(path: Path) -> AssignmentReport:
     """The assignment in a report."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path, lenient=True)
         counts = {str(row["name"]): int(row["nodeNum"]) for row in value["deviceStat"]}
         nodes = tuple(_node(row, number) for number, row in enumerate(value.get("nodeStat", ())))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.json_text import read_json
 from winml.modelkit.ep import options
 from winml.modelkit.ep.catalog import EPInfo
 from winml.modelkit.stages.compile.base import CompileJob, Missing, Tools
@@ -187,7 +188,7 @@ def _wrap(job: CompileJob, binary: Path, description: Path, config: dict[str, An
     from winml.modelkit.stages.compile.qnn_wrapper import graph_of, wrapper
 
     try:
-        described = json.loads(description.read_bytes())
+        described = read_json(description, lenient=True)
     except (OSError, ValueError) as error:
         raise RunFailedError(f"`{UTILITY}` wrote no description of the context binary: {error}") from error
     graph = graph_of(described)["graphName"]

@@ -5,26 +5,35 @@ Read without torch or transformers, whose import alone costs seconds.
 
 from __future__ import annotations
 
-import json
+import math
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from winml.modelkit.core.errors import ModelFileError
+from winml.modelkit.core.forms import misfit
+from winml.modelkit.core.json_text import MAX_BYTES, parse_json
 from winml.modelkit.core.model_ref import CONFIG
 from winml.modelkit.data.processor import read_object
 from winml.modelkit.stages.export import families
 from winml.modelkit.stages.export.families import Family
 
 _SAFETENSORS, _BIN = "*.safetensors", "pytorch_model*.bin"
-_MAX_HEADER_BYTES = 100 * 2**20
+_PLAIN_NAME = re.compile(r"[^/\\:\0]+\.(safetensors|bin)")
+_MOST_ELEMENTS = 2**63
+_LONGEST_EDGE = 2**16
 _PROCESSOR_ENDINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
 POOLING = "1_Pooling/config.json"
 """How sentence-transformers says that tokens become one embedding."""
 _NO_PROCESSOR = ("trainer_state.json", "training_args.json")
+PLAIN_ATTENTION = "eager"
+_ATTENTIONS = ("eager", "sdpa")
+"""What transformers computes itself; other words load packages, or kernels from the hub."""
+_ATTENTION_KEYS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
 PROVES_A_PROBE = "`winml support probe` shows what a model of this kind would need"
 
 
@@ -39,6 +48,20 @@ class Weights:
     """None where they are not on this machine."""
 
 
+class _Config(TypedDict, total=False):
+    """What is read of config.json here, by the types that save_pretrained writes."""
+
+    model_type: str | None
+    architectures: list[str] | None
+    auto_map: dict[str, str | list[str | None] | None] | None
+    text_config: dict[str, Any] | None
+    vision_config: dict[str, Any] | None
+
+
+class _Index(TypedDict):
+    weight_map: dict[str, str]
+
+
 @dataclass(frozen=True)
 class ModelFolder:
     """A folder with config.json."""
@@ -48,7 +71,11 @@ class ModelFolder:
     @cached_property
     def config(self) -> dict[str, Any]:
         try:
-            return read_object(self.path / CONFIG)
+            found = read_object(self.path / CONFIG)
+            problem = misfit(found, _Config, "config")
+            if problem:
+                raise ModelFileError(f"`{self.path / CONFIG}`: {problem}", hint="fetch it again; it may be damaged")
+            return found
         except FileNotFoundError as error:
             raise ModelFileError(
                 f"`{self.path}` has no {CONFIG}", hint="a model folder is what `save_pretrained` writes"
@@ -63,17 +90,23 @@ class ModelFolder:
     def architecture(self) -> str | None:
         """The class that saved the model."""
         named = self.config.get("architectures")
-        return str(named[0]) if isinstance(named, list) and named else None
+        return named[0] if named else None
 
     @property
     def family(self) -> Family | None:
         return families.FAMILIES.get(self.model_type or "")
 
     @property
+    def foreign_attention(self) -> str | None:
+        """The first attention that the config names, for itself or a part, which is not the library's own."""
+        parts = [self.config, *(part for part in self.config.values() if isinstance(part, dict))]
+        named = [part[key] for part in parts for key in _ATTENTION_KEYS if part.get(key) is not None]
+        return next((str(name) for name in named if name not in _ATTENTIONS), None)
+
+    @property
     def remote_code(self) -> Mapping[str, Any]:
         """Classes that come with the model as code; empty when the library has all of them."""
-        code = self.config.get("auto_map")
-        return code if isinstance(code, dict) else {}
+        return self.config.get("auto_map") or {}
 
     def require_family(self) -> Family:
         """The family; an error names the nearest that is known."""
@@ -110,6 +143,8 @@ class ModelFolder:
     @cached_property
     def weight_files(self) -> tuple[Path, ...]:
         """The files with weights; the format that is safe to open comes first."""
+        for index in sorted(self.path.glob("*.index.json")):
+            _check_index(index)
         for pattern in (_SAFETENSORS, _BIN):
             found = tuple(sorted(path for path in self.path.glob(pattern) if path.is_file()))
             if found:
@@ -164,24 +199,45 @@ class ModelFolder:
         for name in ("preprocessor_config.json", "processor_config.json"):
             if (self.path / name).is_file():
                 value = read_object(self.path / name)
-                value = value.get("image_processor", value)
-                found = _size(value.get("crop_size") if value.get("do_center_crop") else None) or _size(
-                    value.get("size")
-                )
+                inner = value.get("image_processor", value)
+                value = inner if isinstance(inner, dict) else value
+                found = self._size(value.get("crop_size") if value.get("do_center_crop") else None, name)
+                found = found or self._size(value.get("size"), name)
                 if found:
                     return found
-        vision = self.config.get("vision_config") or self.config.get("encoder") or self.config
-        return _size(vision.get("image_size")) or (224, 224)
+        parts = (self.config.get("vision_config"), self.config.get("encoder"))
+        vision = next((part for part in parts if isinstance(part, dict) and part), self.config)
+        return self._size(vision.get("image_size"), CONFIG) or (224, 224)
+
+    def _size(self, value: Any, name: str) -> tuple[int, int] | None:
+        found = _size(value)
+        if found is not None and not all(type(edge) is int and 0 < edge <= _LONGEST_EDGE for edge in found):
+            raise ModelFileError(f"`{self.path / name}` gives images the size {value!r:.80}")
+        return found
 
 
-def _size(value: Any) -> tuple[int, int] | None:
+def _check_index(path: Path) -> None:
+    """Raise when an index names weights that are not beside it: the library would open whatever it names."""
+    index = read_object(path)
+    problem = misfit(index, _Index, "index")
+    if problem:
+        raise ModelFileError(f"`{path}`: {problem}", hint="fetch it again; it may be damaged")
+    for name in index["weight_map"].values():
+        if not _PLAIN_NAME.fullmatch(name):
+            raise ModelFileError(
+                f"`{path}` names `{name}`, which is no file of weights beside it",
+                hint="weights of a model lie in its folder; do not use a model that names others",
+            )
+
+
+def _size(value: Any) -> tuple[Any, Any] | None:
     """A size as processors and configs write it; None for one that depends on the image."""
     if isinstance(value, int):
         return value, value
     if isinstance(value, list) and len(value) == 2:
-        return int(value[0]), int(value[1])
+        return value[0], value[1]
     if isinstance(value, dict) and {"height", "width"} <= set(value):
-        return int(value["height"]), int(value["width"])
+        return value["height"], value["width"]
     return _size(value["shortest_edge"]) if isinstance(value, dict) and set(value) == {"shortest_edge"} else None
 
 
@@ -190,9 +246,9 @@ def _header(path: Path) -> list[tuple[str, int]]:
     try:
         with path.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
-            if length > _MAX_HEADER_BYTES:
+            if length > MAX_BYTES:
                 raise ValueError("its header would be larger than any")
-            header = json.loads(stream.read(length))
+            header = parse_json(stream.read(length), lenient=True)
         return [
             (str(tensor["dtype"]), _count(tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"
         ]
@@ -202,8 +258,10 @@ def _header(path: Path) -> list[tuple[str, int]]:
         ) from error
 
 
-def _count(shape: list[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
+def _count(shape: Any) -> int:
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("a shape is a list of sizes")
+    count = math.prod(shape)
+    if count >= _MOST_ELEMENTS:
+        raise ValueError("a tensor would be larger than any memory")
     return count

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
 from winml.modelkit.stages.export import families
-from winml.modelkit.stages.export.folder import PROVES_A_PROBE, ModelFolder
+from winml.modelkit.stages.export.folder import PLAIN_ATTENTION, PROVES_A_PROBE, ModelFolder
 
 _HINT = "`pip install 'winml-modelkit[hf]'`"
+
+
+def block_kernels() -> None:
+    """Make sure that no kernel of the hub is loaded: a config may name one as its attention, and it is native code."""
+    os.environ["USE_HUB_KERNELS"] = "OFF"
+    sys.modules["kernels"] = None  # type: ignore[assignment]  # the documented way to make an import fail
 
 
 def library() -> Any:
     """transformers, with its talk and its network off."""
     os.environ["HF_HUB_OFFLINE"] = "1"  # what a folder does not hold is an error, never a download
+    block_kernels()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
@@ -31,17 +39,23 @@ def library() -> Any:
 
 
 def load(folder: Path, section: ExportSection, *, attention: str | None, trust: bool) -> Any:
-    """The model for the section's task, ready to run; None for `attention` leaves the library's choice."""
+    """The model for the section's task, ready to run; None for `attention` leaves the library's choice.
+
+    The choice of the config counts only where it is code of the library: others are kernels, which are native code.
+    """
     transformers = library()
     described = ModelFolder(folder)
     described.require_weights()
     cls = _class(transformers, described, section)
+    attention = attention or (None if described.foreign_attention is None else PLAIN_ATTENTION)
     how: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
     if described.remote_code:
         how["trust_remote_code"] = trust
     try:
         model, report = cls.from_pretrained(folder, dtype="float32", output_loading_info=True, **how)
-    except (OSError, ValueError, KeyError, RuntimeError, AttributeError, ImportError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:
         raise _refused(error, described, section) from error
     if report["missing_keys"]:
         raise ModelFileError(

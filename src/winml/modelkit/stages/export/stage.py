@@ -78,13 +78,22 @@ class _Export:
             "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
             "seconds": {"export": exported, "verify": time.monotonic() - started - exported},
             "parity": parity,
-            "notes": [f"{architecture} takes no `{name}`" for name in self._left_out(section)],
+            "notes": [
+                *self._attention_note(),
+                *(f"{architecture} takes no `{name}`" for name in self._left_out(section)),
+            ],
             "warnings": [] if section.verify else ["outputs were not compared with PyTorch: `--no-verify`"],
         }
 
     def _sizes(self, section: ExportSection) -> dict[str, int]:
         """Sizes of open axes that the model is used with, by what such models are used with."""
         return resolve.npu_sizes(ModelFolder(self.folder), section)
+
+    def _attention_note(self) -> list[str]:
+        named = ModelFolder(self.folder).foreign_attention
+        if named is None:
+            return []
+        return [f"config.json asks for the attention `{named:.80}`, which is no code of transformers: not loaded"]
 
     def _tell(self, step: str) -> None:
         self.context.event("export", step=step, part=self.section.part)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.graph import files
 from winml.modelkit.stages.export.masks import plain_padding
 from winml.modelkit.stages.export.parts import Part
@@ -39,7 +40,7 @@ def _refuse_single(section: ExportSection) -> None:
         if size < 2 and section.exporter == "transformers":
             raise RequestError(
                 f"axis `{axis}` is open and has size {size} in the sample, which torch takes for a constant",
-                hint=f"trace with at least 2, or fix the axis with `--shape {axis}={size}`",
+                hint=f"trace with at least 2, or fix the axis with `--shape {shell_word(f'{axis}={size}')}`",
             )
 
 

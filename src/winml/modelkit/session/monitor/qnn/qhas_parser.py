@@ -5,11 +5,12 @@ Written against its published field names and fixtures made by hand; no SDK was 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from winml.modelkit.core.json_text import read_json
 
 
 class QhasError(ValueError):
@@ -77,7 +78,7 @@ def _operator(row: Mapping[str, Any]) -> dict[str, float | None]:
 def read_qhas(path: Path) -> Qhas:
     """The figures in a summary."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = read_json(path, lenient=True)
     except (OSError, ValueError) as error:
         raise QhasError(f"{path.name} is not JSON: {error}") from error
     data = value.get("data") if isinstance(value, dict) else None

@@ -1,0 +1,101 @@
+"""Arrays in an .npz file by what their headers say, so that nothing is read which is not wanted or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError
+
+_BROKEN = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError)
+_VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_MOST_MEMBERS = 10_000
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a file, by its header."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    column_major: bool
+
+    @property
+    def row_bytes(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive; whatever is wrong with it, also while it is read, is a DataError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (PermissionError, FileNotFoundError):
+        raise
+    except _BROKEN as error:
+        raise DataError(
+            f"`{path}` is not an .npz file of plain arrays: {error}", hint="save it with numpy.savez(path, name=array)"
+        ) from error
+
+
+def read_header(stream: IO[bytes], name: str) -> StoredArray:
+    """The array behind a stream, which then stands at its first value; ValueError when it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on headers of other versions of Python
+            version = np.lib.format.read_magic(stream)
+            if version not in _VERSIONS:
+                raise ValueError(f"array `{name}` has format {version}")
+            shape, column_major, dtype = _VERSIONS[version](stream)
+    except (ValueError, zlib.error, zipfile.BadZipFile, EOFError):
+        raise
+    except Exception as error:  # a header is text that Python parses: any error of the parser can come out
+        raise ValueError(f"array `{name}` has no header: {type(error).__name__}") from error
+    if dtype.hasobject:
+        raise ValueError(f"array `{name}` holds Python objects")
+    if not all(0 <= size < 2**62 for size in shape):
+        raise ValueError(f"array `{name}` has the shape {list(shape)}")
+    return StoredArray(name, shape, dtype, column_major)
+
+
+def headers(archive: zipfile.ZipFile) -> dict[str, StoredArray]:
+    """All arrays of an archive by name; one whose size is not what its shape says is an error."""
+    members = archive.namelist()
+    if len(members) > _MOST_MEMBERS or len(set(members)) != len(members):
+        raise ValueError(f"it has {len(members)} members, more than {_MOST_MEMBERS} or some twice")
+    found = {}
+    for member in members:
+        name = member.removesuffix(".npy")
+        with archive.open(member) as stream:
+            array = read_header(stream, name)
+            if archive.getinfo(member).file_size - stream.tell() != array.nbytes:
+                raise ValueError(f"array `{name}` has another size than its shape says")
+        found[name] = array
+    return found
+
+
+def read_array(archive: zipfile.ZipFile, array: StoredArray) -> npt.NDArray[Any]:
+    """The values of an array; how much that is, is for the caller to check first."""
+    with archive.open(f"{array.name}.npy" if f"{array.name}.npy" in archive.NameToInfo else array.name) as stream:
+        read_header(stream, array.name)
+        raw = stream.read(array.nbytes)
+    if len(raw) != array.nbytes:
+        raise ValueError(f"array `{array.name}` ends early")
+    values: npt.NDArray[Any] = np.frombuffer(raw, array.dtype)
+    return values.reshape(array.shape, order="F" if array.column_major else "C")
