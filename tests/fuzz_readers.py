@@ -79,9 +79,10 @@ def _manifest(folder: Path, data: bytes) -> None:
 def _compile_config(folder: Path, data: bytes) -> None:
     from winml.modelkit.app.compile import read_config
     from winml.modelkit.core.config import compile_section_from_json
+    from winml.modelkit.ep.trust import NOTHING
 
     value = read_config(str(_file(folder, "c.json", data)))
-    compile_section_from_json(value["compile"])
+    compile_section_from_json(value["compile"], NOTHING.gate("c.json"))
 
 
 def _input_specs(folder: Path, data: bytes) -> None:
@@ -138,7 +139,7 @@ def _family(folder: Path, data: bytes) -> None:
 def _sessions(folder: Path, data: bytes) -> None:
     from winml.modelkit.app import kb_judge
 
-    kb_judge.sweeps(kb_judge.read_record(_file(folder, "r.json", data)))
+    kb_judge.recorded(kb_judge.read_record(_file(folder, "r.json", data)))
 
 
 def _trials(folder: Path, data: bytes) -> None:
