@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.graph.inputs import InputRequest, InputSpec, synthetic
 from winml.modelkit.graph.sizes import (
     INPUTS_KEY,
@@ -90,7 +91,7 @@ def test_inputs_are_not_made_while_a_size_is_open() -> None:
 def test_the_refusal_shows_options_that_a_shell_takes() -> None:
     error = unsized(["height", "past length"])
     assert error.exit_code == 2
-    assert '--dim height=224 --dim "past length"=128' in str(error.hint)
+    assert f"--dim height=224 --dim {shell_word('past length')}=128" in str(error.hint)
 
 
 def test_a_file_says_what_it_was_made_for_and_nonsense_says_nothing() -> None:
