@@ -483,7 +483,8 @@ CONFIG = {
     "session": {"threads": 1, "config_entries": {}, "ep_options": {}}, "eval": None,
 }  # fmt: skip
 MANIFEST = {
-    "schema": "winml/build-manifest/1", "source": {"file": "m.onnx", "path": "m.onnx"}, "target": "cpu/cpu", "objects": {"m": _DIGEST},
+    "schema": "winml/build-manifest/1", "source": {"file": "m.onnx", "path": "m.onnx"}, "target": "cpu/cpu",
+    "objects": {"m": _DIGEST},
     "folder": ["model.onnx"], "identity": _DIGEST,
 }  # fmt: skip
 CELL = {
