@@ -182,6 +182,19 @@ def vit_gpt2() -> Any:
     return transformers.VisionEncoderDecoderModel(config)
 
 
+def donut() -> Any:
+    """An encoder that merges patches, with the decoder of BART."""
+    import transformers
+
+    encoder = transformers.DonutSwinConfig(
+        image_size=[32, 64], patch_size=4, embed_dim=16, depths=[1, 1], num_heads=[2, 2], window_size=4
+    )
+    decoder = transformers.MBartConfig(**SEQ2SEQ, is_decoder=True, add_cross_attention=True)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 0, 1, 2
+    return transformers.VisionEncoderDecoderModel(config)
+
+
 FAMILIES: dict[str, Callable[[], Any]] = {
     "resnet": resnet, "convnext": convnext, "mobilevit": mobilevit, "vit": vit, "dinov2": dinov2, "swin": swin,
     "segformer": segformer, "detr": detr, "yolos": yolos, "bert": bert, "distilbert": distilbert, "roberta": roberta,
@@ -213,7 +226,8 @@ def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     import torch
 
     torch.manual_seed(seed)
-    model = drawn(FAMILIES.get(name, vit_gpt2)().eval(), GAINS.get(name, 1.0))
+    make = {**FAMILIES, "vit_gpt2": vit_gpt2, "donut": donut}[name]
+    model = drawn(make().eval(), GAINS.get(name, 1.0))
     model.save_pretrained(folder / name)
     if name in GENERATING:
         # Loaded again: tables that can be computed, as positions of Marian, are not saved.

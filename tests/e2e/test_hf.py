@@ -14,6 +14,8 @@ import pytest
 from test_build import Builds
 from test_commands import QUICK, failed, valid
 
+import hf_zoo
+
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
 
 
@@ -100,10 +102,19 @@ def test_a_composite_model_is_built_part_by_part(builds: Builds, hf_folders: Pat
     words = ("-m", hf_folders / "gpt2", "--target", "cpu", "--no-analyze")
     result = builds.build(*words, "-o", "gpt2")
     assert [part["part"] for part in result["parts"]] == ["prefill", "decode"]
+    assert {part["proof"]["status"] for part in result["parts"]} == {"proven on target"}
     parts = valid((builds.folder / "gpt2" / "parts.json").read_text())
     assert set(parts["parts"]) == {"prefill", "decode"}
     assert (builds.folder / "gpt2" / "decode" / "model.onnx").is_file()
     assert "holds another build" in failed(builds.winml("build", *words, "-o", "gpt2"), 2)
+
+
+@pytest.mark.slow
+def test_the_parts_of_donut_fit_one_another(builds: Builds) -> None:
+    made = subprocess.run([sys.executable, hf_zoo.__file__, builds.folder, "donut"], check=False, timeout=500)
+    assert made.returncode == 0
+    result = builds.build("-m", builds.folder / "donut", "--target", "cpu", "--no-analyze", "-o", "donut_parts")
+    assert [part["proof"]["status"] for part in result["parts"]] == ["proven on target"] * 3
 
 
 def test_inspect_reads_a_folder_without_torch(hf_folders: Path, tmp_path: Path) -> None:

@@ -80,7 +80,23 @@ def test_made_up_inputs_have_the_values_of_the_traced_sample(tmp_path: Path) -> 
     assert ranges["input_ids"] == (section.inputs[0].low, 99)
     assert ranges["attention_mask"] == (0, 1)
     assert ranges["position_ids"] == (0, section.sizes["sequence"] - 1)
+    assert resolve.value_ranges(section, {"sequence": 64})["position_ids"] == (0, 63)
     assert resolve.sample_sizes(section) == {**section.sizes, "batch": 1}
+
+
+def test_positions_of_the_next_words_go_on_after_those_that_are_remembered(tmp_path: Path) -> None:
+    config = {
+        **BERT,
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "n_layer": 1,
+        "n_head": 2,
+        "n_embd": 8,
+    }
+    section = resolve.resolve(folder(tmp_path / "m", config), ExportOptions(), "decode")
+    assert resolve.value_ranges(section, {"past": 63, "decoder_sequence": 1})["position_ids"] == (0, 63)
+    fixed = resolve.resolve(folder(tmp_path / "m", config), ExportOptions(shapes={"past": (31,)}), "decode")
+    assert resolve.value_ranges(fixed, {"decoder_sequence": 1})["position_ids"] == (0, 31)
 
 
 def test_shapes_and_axes_are_what_was_asked_for(tmp_path: Path) -> None:
@@ -150,6 +166,40 @@ def test_the_processor_says_how_large_images_are(
     assert resolve.resolve(model, ExportOptions()).inputs[0].shape == ("batch", 3, *size)
     opened = {"pixel_values": {"shape": ["batch", 3, "height", size[1]]}}
     assert resolve.resolve(model, ExportOptions(input_specs=opened)).sizes == {"batch": 2, "height": size[0]}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "length"),
+    [
+        ({"model_type": "vit", "patch_size": 16, "image_size": 64, "hidden_size": 32}, 17),
+        ({"model_type": "deit", "patch_size": 16, "image_size": 64, "hidden_size": 32}, 18),
+        (
+            {"model_type": "donut-swin", "patch_size": 4, "image_size": [64, 64], "hidden_size": 32, "depths": [1, 1]},
+            64,
+        ),
+        (
+            {"model_type": "donut-swin", "patch_size": 4, "image_size": [60, 36], "hidden_size": 32, "depths": [1, 1]},
+            40,
+        ),
+    ],
+    ids=["a class token", "a second token", "merged patches", "filled up"],
+)
+def test_a_decoder_reads_as_many_vectors_as_its_encoder_of_images_gives(
+    encoder: dict[str, Any], length: int, tmp_path: Path
+) -> None:
+    decoder = {
+        "model_type": "mbart",
+        "vocab_size": 100,
+        "d_model": 32,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+    }
+    config = {"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"]}
+    model = folder(tmp_path / "m", {**config, "encoder": {**encoder, "hidden_size": 32}, "decoder": decoder})
+    for part in ("prefill", "decode"):
+        inputs = resolve.resolve(model, ExportOptions(), part).inputs
+        read = [entry for entry in inputs if "encoder_" in entry.name]
+        assert {entry.shape[1 if part == "prefill" else 2] for entry in read} == {length}
 
 
 def test_an_unknown_family_is_refused_and_takes_input_specs(tmp_path: Path) -> None:

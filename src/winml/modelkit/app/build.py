@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -83,13 +83,28 @@ class _Plan:
 
 
 def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Build and return the JSON object of the contract; goes on with the next precision where that was allowed."""
-    attempt = _Attempt(request)
+    """Build and return the JSON object of the contract."""
+
+    def run(attempt: Attempt) -> dict[str, Any]:
+        # One process reads the model at the beginning and runs the proof at the end.
+        with Worker(preload=configs.PRELOAD) as worker:
+            ready = make_ready(attempt.request, on_event, worker)
+            attempt.plan = ready.plan
+            proof = ready.given_proof
+            with ready.blaming():
+                return deliver(ready, proof or build_proof.prove(ready.subject, ready.place(worker)), attempt)
+
+    return with_fallbacks(request, on_event, run)
+
+
+def with_fallbacks(
+    request: BuildRequest, on_event: OnEvent, run: Callable[[Attempt], dict[str, Any]]
+) -> dict[str, Any]:
+    """The result of the first attempt whose artifact is good; others follow only where that was allowed."""
+    attempt = Attempt(request)
     while True:
         try:
-            # One process reads the model at the beginning and runs the proof at the end.
-            with Worker(preload=configs.PRELOAD) as worker:
-                return _build(attempt, on_event, worker)
+            return run(attempt)
         except (CheckFailed, RunFailedError) as error:
             after = attempt.next(error)
             if after is None:
@@ -99,7 +114,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
 
 
 @dataclass
-class _Attempt:
+class Attempt:
     """A build at one precision, and those that were no good before it."""
 
     request: BuildRequest
@@ -107,7 +122,7 @@ class _Attempt:
     plan: _Plan | None = None
     """What it builds, once that is known."""
 
-    def next(self, error: ModelkitError) -> _Attempt | None:
+    def next(self, error: ModelkitError) -> Attempt | None:
         """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
         error.details |= {"fallbacks": list(self.fallbacks)} if self.fallbacks else {}
         plan = self.plan
@@ -120,7 +135,7 @@ class _Attempt:
         if after is None:
             return None
         entry = {"precision": word, "then": after, "reason": error.message, "identity": plan.identity}
-        return _Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, entry))
+        return Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, entry))
 
     @property
     def notes(self) -> list[str]:
@@ -143,12 +158,68 @@ def _at_precision(request: BuildRequest, plan: _Plan, word: str, data: DataSecti
     return replace(request, config=replace(plan.config, precision=word, quantize=section))
 
 
-def _build(attempt: _Attempt, on_event: OnEvent, worker: Worker) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Ready:
+    """An artifact that is made, neither proven nor delivered."""
+
+    request: BuildRequest
+    plan: _Plan
+    pipeline: Pipeline
+    cache: Cache
+    uncompiled: Artifact
+    analysis: dict[str, Any] | None
+    started: float
+
+    @property
+    def given_proof(self) -> dict[str, Any] | None:
+        """A proof that somebody made already, or that nobody wants; None when one is to be made."""
+        if self.request.proof is None and not self.request.prove:
+            return build_proof.unproven(self.request.unproven)
+        return self.request.proof
+
+    @property
+    def subject(self) -> build_proof.Subject:
+        """What is to be proven."""
+        plan, request, exported = self.plan, self.request, self.plan.made.exported
+        return build_proof.Subject(
+            config=plan.config,
+            planned=plan.made.planned,
+            reference=plan.source.path if exported is None else exported.path,
+            reference_digest=plan.source.artifact.digest if exported is None else exported.run.artifact.digest,
+            data=_inputs(plan),
+            model_folder=plan.source.path.parent,
+            uncompiled=self.uncompiled,
+            unloadable=build_compile.unloadable(self.pipeline.runs),
+            seconds=min(request.prove_timeout_s, request.timeout_s or request.prove_timeout_s),
+        )
+
+    def place(self, worker: Worker) -> build_proof.Place:
+        return build_proof.Place(self.pipeline, self.cache, worker)
+
+    @contextlib.contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Errors say which stages there were, and which of them it was."""
+        with _blaming(self.pipeline):
+            yield
+
+
+@contextlib.contextmanager
+def _blaming(pipeline: Pipeline) -> Iterator[None]:
+    try:
+        yield
+    except ModelkitError as error:
+        error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
+        error.details.setdefault("stage", pipeline.stage)
+        raise
+
+
+def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Ready:
+    """Run the stages of a build."""
     started = time.monotonic()
-    cache, request = Cache(), attempt.request
+    cache = Cache()
     made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
     source = source_of(made.config, worker) if made.exported is None else made.exported.source
-    plan = attempt.plan = _plan(request, made, source, cache)
+    plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
     on_event({"event": "target", "target": made.planned.target})
     pipeline = Pipeline(
@@ -161,18 +232,12 @@ def _build(attempt: _Attempt, on_event: OnEvent, worker: Worker) -> dict[str, An
     )
     if made.exported is not None:
         pipeline.adopt(made.exported.run)
-    try:
+    with _blaming(pipeline):
         analysis = _run_stages(pipeline, request, plan, cache)
         uncompiled = pipeline.artifact
         if settings is not None:
             build_compile.compiled(pipeline, settings, cache)
-        proof = _proof(request, plan, pipeline, uncompiled, cache, worker)
-    except ModelkitError as error:
-        error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
-        error.details.setdefault("stage", pipeline.stage)
-        raise
-    done = _Done(analysis, proof, attempt, time.monotonic() - started)
-    return _deliver(plan, pipeline, done, cache)
+    return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
 
 
 def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
@@ -268,31 +333,6 @@ def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: C
     return analysis
 
 
-def _proof(
-    request: BuildRequest, plan: _Plan, pipeline: Pipeline, uncompiled: Artifact, cache: Cache, worker: Worker
-) -> dict[str, Any]:
-    """What the artifact computes on its target."""
-    if request.proof is not None:
-        return request.proof
-    if not request.prove:
-        return build_proof.unproven(request.unproven)
-    exported = plan.made.exported
-    subject = build_proof.Subject(
-        config=plan.config,
-        planned=plan.made.planned,
-        reference=plan.source.path if exported is None else exported.path,
-        reference_digest=plan.source.artifact.digest if exported is None else exported.run.artifact.digest,
-        data=_inputs(plan),
-        model_folder=plan.source.path.parent,
-        uncompiled=uncompiled,
-        unloadable=build_compile.unloadable(pipeline.runs),
-        seconds=request.prove_timeout_s
-        if request.timeout_s is None
-        else min(request.prove_timeout_s, request.timeout_s),
-    )
-    return build_proof.prove(subject, pipeline, cache, worker)
-
-
 def _inputs(plan: _Plan) -> DataSection:
     """What a proof runs on: samples of the calibration data, or what an export was traced with."""
     section, exported = plan.config.quantize, plan.made.exported
@@ -303,19 +343,11 @@ def _inputs(plan: _Plan) -> DataSection:
     return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
 
 
-@dataclass(frozen=True)
-class _Done:
-    """What a build found out besides its artifact."""
-
-    analysis: dict[str, Any] | None
-    proof: dict[str, Any]
-    attempt: _Attempt
-    seconds: float
-
-
-def _deliver(plan: _Plan, pipeline: Pipeline, done: _Done, cache: Cache) -> dict[str, Any]:
-    analysis = done.analysis
-    warnings = [*_warnings(plan, pipeline, analysis), *build_proof.warnings(done.proof)]
+def deliver(ready: Ready, proof: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
+    """Fill the build folder and return what the build has to say."""
+    plan, pipeline, analysis, cache = ready.plan, ready.pipeline, ready.analysis, ready.cache
+    seconds = time.monotonic() - ready.started
+    warnings = [*_warnings(plan, pipeline, analysis), *build_proof.warnings(proof)]
     with folders.writing(plan.folder) as staged:
         how = _link(plan, pipeline, cache, staged)
         if analysis is not None:
@@ -324,12 +356,12 @@ def _deliver(plan: _Plan, pipeline: Pipeline, done: _Done, cache: Cache) -> dict
             folders.write_json(staged / EXPORT, plan.made.exported.run.report)
         folders.write_json(staged / CONFIG, plan.config.to_json())
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
-        manifest = _manifest(plan, pipeline, analysis, done.seconds) | {
+        manifest = _manifest(plan, pipeline, analysis, seconds) | {
             "files_by": how,
             "folder": names,
             "objects": {**_objects(pipeline), **_processor(plan, cache)},
-            "proof": done.proof,
-            "fallbacks": list(done.attempt.fallbacks),
+            "proof": proof,
+            "fallbacks": list(attempt.fallbacks),
             "warnings": warnings,
         }
         folders.write_json(staged / MANIFEST, manifest)
@@ -344,11 +376,11 @@ def _deliver(plan: _Plan, pipeline: Pipeline, done: _Done, cache: Cache) -> dict
         "artifact": {"path": str(model), "digest": pipeline.artifact.digest, "bytes": model.stat().st_size},
         "stages": [_short(run) for run in pipeline.runs],
         "analysis": None if analysis is None else build_analysis.counts(analysis),
-        "proof": done.proof,
-        "fallbacks": list(done.attempt.fallbacks),
+        "proof": proof,
+        "fallbacks": list(attempt.fallbacks),
         "files_by": how,
-        "seconds": done.seconds,
-        "notes": [*done.attempt.notes, *plan.made.notes, *_told(pipeline, "notes")],
+        "seconds": seconds,
+        "notes": [*attempt.notes, *plan.made.notes, *_told(pipeline, "notes")],
         "warnings": warnings,
     }
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import config as configs
 from winml.modelkit.app import exported
-from winml.modelkit.app.build import BuildRequest, build
-from winml.modelkit.app.config import ConfigRequest
-from winml.modelkit.core import model_ref
+from winml.modelkit.app.build import Attempt, BuildRequest, Ready, build, deliver, make_ready, with_fallbacks
+from winml.modelkit.app.build_proof import prove_parts
+from winml.modelkit.app.config import PRELOAD, ConfigRequest
+from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, PARTS
-from winml.modelkit.core.config import OptimizeSection
-from winml.modelkit.core.errors import PartlyDone, RequestError, RunFailedError
+from winml.modelkit.core.config import RANDOM, OptimizeSection
+from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.evaluate.links import linked_inputs
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
 from winml.modelkit.pipeline import folder as folders
 from winml.modelkit.stages.export import resolve
 from winml.modelkit.stages.export.families import WHOLE
+from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/build-parts/1"
 MANIFEST_SCHEMA = "winml/parts/1"
@@ -47,26 +51,75 @@ def parts_of(request: BuildRequest) -> tuple[str, ...]:
 
 
 def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> dict[str, Any]:
-    assert isinstance(request.config, ConfigRequest)
+    """Build every part, prove them together, and only then leave anything."""
     if request.output is None:
         raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
     folder = folders.place(request.output)
     _check(folder, parts, overwrite=request.overwrite)
-    built: dict[str, dict[str, Any]] = {}
-    for part in parts:
-        options = replace(request.config.export, part=part)
-        config = replace(request.config, export=options)
-        one = replace(request, config=config, output=str(folder / part))
-        try:
-            folder.mkdir(exist_ok=True)
-            built[part] = build(one, on_event)
-        except RunFailedError as error:
-            if not built:
-                raise
-            done = ", ".join(built)
-            raise PartlyDone(
-                f"part `{part}` was not built ({done} was): {error.message}", hint=error.hint, details=error.details
-            ) from error
+
+    def run(attempt: Attempt) -> dict[str, Any]:
+        with Worker(preload=PRELOAD) as worker:
+            ready: dict[str, Ready] = {}
+            ranges: dict[str, tuple[float, float]] = {}
+            for part in parts:
+                ready[part] = _make_ready(_in_ranges(attempt.request, ranges), part, folder, on_event, worker)
+                ranges |= _given_ranges(part, ready[part], worker)
+            attempt.plan = ready[parts[0]].plan
+            proofs = _proofs(ready, worker)
+        built = {part: deliver(one, proofs[part], attempt) for part, one in ready.items()}
+        return _result(folder, built)
+
+    try:
+        return with_fallbacks(request, on_event, run)
+    finally:
+        with contextlib.suppress(OSError):  # it holds what was built
+            folder.rmdir()
+
+
+def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEvent, worker: Worker) -> Ready:
+    assert isinstance(request.config, ConfigRequest)
+    config = replace(request.config, export=replace(request.config.export, part=part))
+    try:
+        folder.mkdir(exist_ok=True)
+        return make_ready(replace(request, config=config, output=str(folder / part)), on_event, worker)
+    except RunFailedError as error:
+        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+
+
+def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
+    """What a part hands to later ones lies between: made-up inputs of those must have such values.
+
+    A cache of numbers from -1 to 1 would be cut off there once the next part is quantized for it.
+    """
+    section = ready.plan.config.quantize
+    if section is None or section.calibration is None or section.calibration.source != RANDOM:
+        return {}
+    subject = ready.subject
+    args = {
+        "source": str(subject.reference),
+        "data": sections.plain(subject.data),
+        "model_folder": str(subject.model_folder),
+    }
+    found = worker.call("evaluate.ranges", args, timeout_s=subject.seconds, what=f"running part `{part}`")
+    return {name: tuple(found[output]) for output, name in linked_inputs(part, found).items()}
+
+
+def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) -> BuildRequest:
+    config = request.config
+    if not isinstance(config, ConfigRequest) or config.data is None or not ranges:
+        return request
+    return replace(request, config=replace(config, data=replace(config.data, ranges=ranges)))
+
+
+def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, dict[str, Any]]:
+    first = next(iter(ready.values()))
+    if first.given_proof is not None:
+        return dict.fromkeys(ready, first.given_proof)
+    with first.blaming():
+        return prove_parts({part: (one.subject, one.place(worker)) for part, one in ready.items()})
+
+
+def _result(folder: Path, built: dict[str, dict[str, Any]]) -> dict[str, Any]:
     first = next(iter(built.values()))
     value = _manifest(first, built)
     folders.write_json(folder / PARTS, value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.pipeline.run import Pipeline
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
-from winml.modelkit.store.stage_cache import StageKey
+from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 STAGE = "prove"
@@ -40,6 +40,7 @@ SECONDS = 300.0
 SWITCHED_OFF = "switched off"
 CPU = Target("cpu", "cpu")
 FILE = "proof.json"
+SAMPLE_FOLDER = "samples"
 
 
 @dataclass(frozen=True)
@@ -107,24 +108,108 @@ def warnings(proof: Mapping[str, Any]) -> list[str]:
     return [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
 
 
-def prove(subject: Subject, pipeline: Pipeline, cache: Cache, worker: Worker) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Place:
+    """Where a proof runs."""
+
+    pipeline: Pipeline
+    cache: Cache
+    worker: Worker
+    part: str | None = None
+    """The part of a composite model that is proven; None for a model on its own."""
+    earlier: Mapping[str, Path] = field(default_factory=dict)
+    """Where the parts before it left what they took and gave."""
+
+
+def prove(subject: Subject, place: Place) -> dict[str, Any]:
     """What the artifact computes where it is to run; raises when it is refused there, or computes something else."""
+    key = _key(subject, place.pipeline)
+    with _step(place) as step:
+        entry = None if place.pipeline.rebuild else place.cache.stages.find(key)
+        step.hit = entry is not None
+        if entry is not None:
+            step.found = _stored(place.cache, entry)
+        else:
+            with place.pipeline.work_folder() as folder:
+                step.found = _measure(subject, place, folder)
+                _keep(place.cache, key, step.found, folder)
+        return step.judged(subject)
+
+
+def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, dict[str, Any]]:
+    """The proof of every part of a composite model, each run on what the parts before it give."""
+    keys: dict[str, StageKey] = {}
+    for part, (subject, place) in subjects.items():
+        keys[part] = _key(subject, place.pipeline, before=[key.digest for key in keys.values()])
+    _, (_, first) = next(iter(subjects.items()))
+    entries = {} if first.pipeline.rebuild else {part: first.cache.stages.find(key) for part, key in keys.items()}
+    known = {part: entry for part, entry in entries.items() if entry is not None}
+    proofs: dict[str, dict[str, Any]] = {}
+    # A part is run on what those before it gave, so that all of them run when one has to.
+    with first.pipeline.work_folder() as folder:
+        earlier: dict[str, Path] = {}
+        for part, (subject, place) in subjects.items():
+            here = replace(place, part=part, earlier=dict(earlier))
+            with _naming(part), _step(here) as step:
+                step.hit = len(known) == len(keys)
+                if step.hit:
+                    step.found = _stored(here.cache, known[part])
+                else:
+                    (folder / part).mkdir()
+                    step.found = _measure(subject, here, folder / part)
+                    _keep(here.cache, keys[part], step.found, folder / part)
+                    earlier[part] = folder / part / SAMPLE_FOLDER
+                proofs[part] = step.judged(subject)
+    return proofs
+
+
+@contextlib.contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Errors say which part it was."""
+    try:
+        yield
+    except (CheckFailed, RunFailedError) as error:
+        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+
+
+@dataclass
+class _Step:
+    """A proof as a step of a build."""
+
+    started: float
+    hit: bool = False
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def judged(self, subject: Subject) -> dict[str, Any]:
+        return _judged(subject, self.found, hit=self.hit, seconds=time.monotonic() - self.started)
+
+
+@contextlib.contextmanager
+def _step(place: Place) -> Iterator[_Step]:
+    """Tell of a proof when it begins and ends."""
+    pipeline = place.pipeline
     pipeline.stage = STAGE
-    started = time.monotonic()
-    key = _key(subject, subject.uncompiled if subject.unloadable else pipeline.artifact)
-    entry = None if pipeline.rebuild else cache.stages.find(key)
-    hit = entry is not None
-    pipeline.tell({"event": "stage", "stage": STAGE, "hit": hit})
-    if entry is not None:
-        found = read_object(cache.objects.open_path(entry.files[FILE]))
-    else:
-        found = _measure(subject, pipeline, cache, key, worker)
-    seconds = time.monotonic() - started
-    pipeline.tell({"event": "stage-done", "stage": STAGE, "hit": hit, "seconds": seconds})
-    return _judged(subject, found, hit=hit, seconds=seconds)
+    step = _Step(time.monotonic())
+    pipeline.tell({"event": "stage", "stage": STAGE, "hit": False})
+    yield step
+    seconds = time.monotonic() - step.started
+    pipeline.tell({"event": "stage-done", "stage": STAGE, "hit": step.hit, "seconds": seconds})
 
 
-def _key(subject: Subject, artifact: Artifact) -> StageKey:
+def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
+    return read_object(cache.objects.open_path(entry.files[FILE]))
+
+
+def _keep(cache: Cache, key: StageKey, found: dict[str, Any], folder: Path) -> None:
+    """Keep what was measured; a reason why nothing was may be over the next time."""
+    if found["reason"] is None:
+        write_json(folder / FILE, found)
+        cache.stages.store(key, {FILE: folder / FILE}, {})
+
+
+def _key(subject: Subject, pipeline: Pipeline, before: Sequence[str] = ()) -> StageKey:
+    """What a proof depends on; `before` are the keys of the parts that it is run on."""
+    artifact = subject.uncompiled if subject.unloadable else pipeline.artifact
     return StageKey(
         stage=STAGE,
         stage_version=VERSION,
@@ -133,45 +218,44 @@ def _key(subject: Subject, artifact: Artifact) -> StageKey:
             "session": subject.config.session.to_json(),
             "source": subject.reference_digest,
             "inputs": digest.of_json(sections.plain(subject.data)),
+            **({"before": list(before)} if before else {}),
         },
         parent=artifact.digest,
         libraries=target_libraries(subject.planned),
     )
 
 
-def _measure(subject: Subject, pipeline: Pipeline, cache: Cache, key: StageKey, worker: Worker) -> dict[str, Any]:
-    """Distances of outputs, or the reason why there are none; only what was measured is kept."""
-    with pipeline.work_folder() as folder:
-        plain = pipeline.materialize(folder / "plain", subject.uncompiled)
-        artifact = plain if subject.unloadable else pipeline.materialize(folder / "artifact")
-        samples = folder / "samples"
-        samples.mkdir()
-        try:
-            found = _run(subject, artifact, plain, samples, worker)
-        except WorkerTimeout:
-            return {"reason": f"it took longer than {subject.seconds:g} s", "samples": 0}
-        if found["reason"] is None:
-            write_json(folder / FILE, found)
-            cache.stages.store(key, {FILE: folder / FILE}, {})
-    return found
+def _measure(subject: Subject, place: Place, folder: Path) -> dict[str, Any]:
+    """Distances of outputs, or the reason why there are none."""
+    plain = place.pipeline.materialize(folder / "plain", subject.uncompiled)
+    artifact = plain if subject.unloadable else place.pipeline.materialize(folder / "artifact")
+    samples = folder / SAMPLE_FOLDER
+    samples.mkdir()
+    try:
+        return _run(subject, place, artifact, plain, samples)
+    except WorkerTimeout:
+        return {"reason": f"it took longer than {subject.seconds:g} s", "samples": 0}
 
 
-def _run(subject: Subject, artifact: Path, plain: Path, samples: Path, worker: Worker) -> dict[str, Any]:
+def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: Path) -> dict[str, Any]:
     deadline = time.monotonic() + subject.seconds
-    expected = _reference(subject, plain, samples, worker)
+    linked = {"part": place.part, "earlier": {part: str(folder) for part, folder in place.earlier.items()}}
+    expected = _reference(subject, place.worker, plain, {**linked, "folder": str(samples)})
+    here = subject.planned.here
     args = {
+        **linked,
         "model": str(artifact),
         "ep": subject.target.ep,
         "device": subject.target.device,
         "simulated": subject.target.simulated,
         "session": _session(subject, expected["dims"]).to_json(),
-        "distribution": None if subject.planned.here is None else subject.planned.here.installed.package.distribution,
+        "distribution": None if here is None else here.installed.package.distribution,
         "folder": str(samples),
         "samples": expected["samples"],
         "seconds": subject.seconds,
     }
     left = max(1.0, deadline - time.monotonic())
-    with _on_target(subject, worker) as runner:
+    with _alive(place.worker, None if here is None else here.installed.python) as runner:
         try:
             found = runner.call("evaluate.prove", args, timeout_s=left, what="running the artifact")
         except WorkerTimeout:
@@ -181,20 +265,21 @@ def _run(subject: Subject, artifact: Path, plain: Path, samples: Path, worker: W
     return {**found, "reason": expected["reason"], "data": subject.data.source}
 
 
-def _reference(subject: Subject, plain: Path, samples: Path, worker: Worker) -> dict[str, Any]:
+def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[str, Any]) -> dict[str, Any]:
     """What the source computes; one that takes its process down says nothing of the artifact yet."""
     args = {
+        **linked,
         "source": str(subject.reference),
         "artifact": str(plain),
         "data": sections.plain(subject.data),
         "model_folder": str(subject.model_folder),
-        "folder": str(samples),
         "seconds": subject.seconds,
     }
     try:
-        answer: dict[str, Any] = worker.call(
-            "evaluate.reference", args, timeout_s=subject.seconds, what="running the source on the CPU"
-        )
+        with _alive(worker) as runner:
+            answer: dict[str, Any] = runner.call(
+                "evaluate.reference", args, timeout_s=subject.seconds, what="running the source on the CPU"
+            )
     except WorkerCrashed as error:
         return {"samples": 0, "dims": {}, "reason": error.message}
     return answer
@@ -212,9 +297,8 @@ def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
 
 
 @contextlib.contextmanager
-def _on_target(subject: Subject, worker: Worker) -> Iterator[Worker]:
-    """A process that has the target: the warm one, or one of another environment."""
-    python = None if subject.planned.here is None else subject.planned.here.installed.python
+def _alive(worker: Worker, python: str | None = None) -> Iterator[Worker]:
+    """The warm process; a new one where it has ended, or where another environment is needed."""
     if python is None and worker.alive:
         yield worker
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
     dims, dim_notes = _fixed_dims(request, planned, model, worker)
-    quantize = _quantize(request, planned, word, model, exported, worker)
+    quantize = _quantize(request, planned, word, model, exported, dims, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
     section, optimize_notes = _optimize(request, planned, dims, exported)
@@ -189,7 +190,13 @@ def _fixed_dims(
 
 
 def _quantize(
-    request: ConfigRequest, planned: Planned, word: str, model: Path, exported: Exported | None, worker: Worker
+    request: ConfigRequest,
+    planned: Planned,
+    word: str,
+    model: Path,
+    exported: Exported | None,
+    dims: Mapping[str, int],
+    worker: Worker,
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
     data = request.data or request.sample_data
@@ -202,7 +209,8 @@ def _quantize(
             "`--calibration random` makes some up, at the cost of accuracy",
         )
     if exported is not None and data.source == RANDOM:
-        data = replace(data, ranges=export.value_ranges(exported.section), dims=export.sample_sizes(exported.section))
+        ranges = {**export.value_ranges(exported.section, dims), **data.ranges}
+        data = replace(data, ranges=ranges, dims=export.sample_sizes(exported.section))
     data = sizes.random_data(data, model, given=request.dims, worker=worker)
     return replace(section, calibration=described(data, model, worker))
 

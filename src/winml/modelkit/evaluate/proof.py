@@ -7,6 +7,7 @@ them inputs and outputs are files of a folder.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,8 @@ from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
-from winml.modelkit.graph.inputs import Arrays, InputSpec, input_spec, symbol_sizes
+from winml.modelkit.evaluate.links import Ran, link
+from winml.modelkit.graph.inputs import Arrays, Input, InputSpec, input_spec, symbol_sizes
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.session import WinMLSession
 
@@ -81,12 +83,54 @@ def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpe
         feeds = [sample.inputs for sample in itertools.islice(dataset, SAMPLES)]
     except ModelkitError as error:
         return {"samples": 0, "dims": {}, "reason": f"no inputs can be made: {error.message}"}
+    feeds = [_linked(args, feed, specs, index, "outputs") for index, feed in enumerate(feeds)]
     dims = symbol_sizes(specs, feeds[0])
     try:
         done = _save_reference(Path(args["source"]), feeds, Path(args["folder"]), args["seconds"])
     except ModelkitError as error:
         return {"samples": 0, "dims": dims, "reason": f"the source does not run on the CPU: {error.message}"}
     return {"samples": done, "dims": dims, "reason": None}
+
+
+def ranges(args: dict[str, Any], context: object) -> dict[str, tuple[float, float]]:
+    """Least and greatest value of every float output of `source` on inputs made from `data`.
+
+    Two digits are kept, rounded outwards, so that another processor's last bits make no other calibration data.
+    """
+    from winml.modelkit.core import sections
+    from winml.modelkit.core.config import DataSection
+    from winml.modelkit.data.dataset import open_dataset
+
+    data = sections.read(DataSection, args["data"], "data")
+    found: dict[str, list[float]] = {}
+    with WinMLSession(args["source"], target=CPU, section=SessionSection(optimization_level="basic")) as session:
+        dataset = open_dataset(data, session.inputs, model_folder=Path(args["model_folder"]), labels=False)
+        for sample in itertools.islice(dataset, SAMPLES):
+            for name, value in session.run(sample.inputs).items():
+                if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
+                    found.setdefault(name, []).extend((float(value.min()), float(value.max())))
+    return {name: (_outwards(min(ends), -1), _outwards(max(ends), 1)) for name, ends in found.items()}
+
+
+def _outwards(value: float, sign: int) -> float:
+    """The next number with two digits on the side of `sign`."""
+    if value == 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return float(f"{sign * math.ceil(sign * value / step) * step:.6g}")
+
+
+def _linked(args: dict[str, Any], feed: Arrays, specs: Sequence[Input], index: int, kind: str) -> Arrays:
+    """The inputs of a part with what the parts before it gave for the same sample; others as they are.
+
+    `kind` says whose: `outputs` of the sources, or those that the artifacts `made`.
+    """
+    earlier = {
+        part: Ran(load(Path(folder) / f"inputs-{index}.npz"), load(Path(folder) / f"{kind}-{index}.npz"))
+        for part, folder in args["earlier"].items()
+        if (Path(folder) / f"{kind}-{index}.npz").is_file()
+    }
+    return link(args["part"], feed, specs, earlier) if earlier else feed
 
 
 def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds: float) -> int:
@@ -138,7 +182,10 @@ def prove(args: dict[str, Any], context: object) -> dict[str, Any]:
     with session:
         placement = session.placement.to_json()
         for index in range(args["samples"]):
-            got = session.run(typed(load(folder / f"inputs-{index}.npz"), session.inputs))
+            feed = _linked(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
+            got = session.run(typed(feed, session.inputs))
+            if args["part"] is not None:
+                save(folder / f"made-{index}.npz", got)
             for name, expected in load(folder / f"outputs-{index}.npz").items():
                 pairs.setdefault(name, []).append((expected, got.get(name)))
             done += 1

@@ -20,6 +20,7 @@ OPERATIONS: dict[str, str] = {
     "data.describe": "winml.modelkit.data.describe:describe",
     "evaluate.distance": "winml.modelkit.evaluate.distances:distance",
     "evaluate.prove": "winml.modelkit.evaluate.proof:prove",
+    "evaluate.ranges": "winml.modelkit.evaluate.proof:ranges",
     "evaluate.reference": "winml.modelkit.evaluate.proof:reference",
     "evaluate.run": "winml.modelkit.evaluate.run:run",
     "compile.compiled": "winml.modelkit.stages.compile.reading:compiled",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from winml.modelkit.core import sections
@@ -154,18 +155,27 @@ def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[I
     return found
 
 
-def value_ranges(section: ExportSection) -> dict[str, tuple[float, float]]:
-    """Least and greatest value of every input: those of the sample that is traced.
+def value_ranges(
+    section: ExportSection, fixed: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, tuple[float, float]]:
+    """Least and greatest value of every input: those of the sample that is traced, with axes `fixed` at other sizes.
 
-    Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off.
+    Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off. Positions
+    go on after the words that are remembered: those beyond the calibrated ones would be taken for the last of them.
     """
-    return {entry.name: _values(entry, section.sizes) for entry in section.inputs}
+    sizes = {**section.sizes, **fixed}
+    caches = [e.shape[2] for e in section.inputs if e.name.startswith("past_") and "_encoder_" not in e.name]
+    past = _size(caches[0], sizes) if caches else 0
+    return {entry.name: _values(entry, sizes, past) for entry in section.inputs}
 
 
-def _values(entry: InputSection, sizes: Mapping[str, int]) -> tuple[float, float]:
+def _size(axis: int | str, sizes: Mapping[str, int]) -> int:
+    return sizes[axis] if isinstance(axis, str) else axis
+
+
+def _values(entry: InputSection, sizes: Mapping[str, int], past: int) -> tuple[float, float]:
     if entry.values == "positions":
-        last = entry.shape[-1]
-        return (0.0, float(sizes[last] if isinstance(last, str) else last) - 1)
+        return (0.0, float(past + _size(entry.shape[-1], sizes)) - 1)
     return (float(entry.low), float(entry.high))
 
 

@@ -27,6 +27,11 @@ _FIRST_WORD = 3
 """Ids below are special in most vocabularies: padding would change what positions mean."""
 _LABELLED = ("text-classification", "token-classification", "question-answering", "fill-mask", "feature-extraction")
 
+_MERGING = ("donut-swin", "swin", "swinv2")
+"""Encoders of images that merge patches from stage to stage."""
+_EXTRA_TOKENS = {"deit": 2}
+"""Vectors that encoders give besides one per patch; others give one, for the class."""
+
 Maker = Callable[[ModelFolder, Family], Iterator[InputSection]]
 
 
@@ -149,9 +154,15 @@ def _encoder_length(folder: ModelFolder, family: Family) -> int:
     """How many vectors an encoder of images or sound gives: one per patch and the class token, one per two frames."""
     if family.modality == "features":
         return folder.whole("max_source_positions", otherwise=1500)
+    encoder = folder.config.get("encoder") or {}
+    patch = int(encoder.get("patch_size", 16))
+    if encoder.get("model_type") in _MERGING:
+        # Every stage but the last merges 2x2 patches; odd numbers are filled up, and there is no class token.
+        step = patch * 2 ** (len(encoder.get("depths", (0,))) - 1)
+        height, width = (-(-size // step) for size in folder.image_size())
+        return int(height * width)
     height, width = folder.image_size()
-    patch = int((folder.config.get("encoder") or {}).get("patch_size", 16))
-    return (height // patch) * (width // patch) + 1
+    return (height // patch) * (width // patch) + _EXTRA_TOKENS.get(encoder.get("model_type", ""), 1)
 
 
 def _layers(folder: ModelFolder) -> int:
