@@ -48,7 +48,7 @@ pool (float[1,64,16] x) => (float[1,16,1,1] y)
 
 
 @pytest.mark.qnn
-@pytest.mark.parametrize(("text", "note"), [(RMS_NORM, "npu-108"), (POOLED, "npu-106")], ids=["norm", "pool"])
+@pytest.mark.parametrize(("text", "note"), [(RMS_NORM, "npu-108"), (POOLED, "npu-109")], ids=["norm", "pool"])
 def test_a_node_that_the_npu_gets_wrong_is_right_after_quantizing(
     text: str, note: str, quantize: Callable[..., tuple[onnx.ModelProto, dict[str, Any]]], tmp_path: Path
 ) -> None:

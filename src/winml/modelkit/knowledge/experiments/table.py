@@ -7,5 +7,7 @@ BUILDERS: dict[str, str] = {
     "quantized_conv_net": "winml.modelkit.knowledge.experiments.convolutions:quantized_conv_net",
     "attention": "winml.modelkit.knowledge.experiments.attention:attention",
     "masked_attention": "winml.modelkit.knowledge.experiments.attention:masked_attention",
+    "quantized_norm": "winml.modelkit.knowledge.experiments.device_forms:quantized_norm",
+    "quantized_mean": "winml.modelkit.knowledge.experiments.device_forms:quantized_mean",
     "recorded": "winml.modelkit.knowledge.experiments.recorded:recorded",
 }

@@ -17,7 +17,7 @@ def rewrite(model: ModelProto, rules: str) -> tuple[str, ...]:
     if divided:
         notes.append(f"{divided} Reciprocal became Div: QNN computes it wrongly for inputs below 1 (npu-108)")
     if narrowed:
-        notes.append(f"{narrowed} ReduceMean no longer name the axis that Unsqueeze made (npu-106)")
+        notes.append(f"{narrowed} ReduceMean no longer name the axis that Unsqueeze made (npu-109)")
     return tuple(notes)
 
 
