@@ -7,7 +7,7 @@ from onnx import ModelProto
 
 from winml.modelkit.knowledge.experiments.parts import Graph, tensor
 
-_TYPES = {"uint8": np.uint8, "uint16": np.uint16}
+_TYPES: dict[str, type[np.uint8] | type[np.uint16]] = {"uint8": np.uint8, "uint16": np.uint16}
 
 
 class _Pairs:
