@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import onnx.checker
 import onnx.inliner
-import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
+from winml.modelkit.graph.shapes import infer_shapes
 from winml.modelkit.graph.sizes import is_batch, open_dims
 from winml.modelkit.graph.tensors import byte_count, content, is_external
 
@@ -135,7 +135,7 @@ def _structure(
     if structure.functions:
         structure, reason = _ask_onnx(onnx.inliner.inline_local_functions, structure)
     _prepare(structure, sizes)
-    structure, unshaped = _ask_onnx(_infer_shapes, structure)
+    structure, unshaped = _ask_onnx(infer_shapes, structure)
     return structure, reason, unshaped
 
 
@@ -211,10 +211,6 @@ def _ask_onnx(step: Callable[[ModelProto], ModelProto], model: ModelProto) -> tu
         return step(model), None
     except _REFUSALS as error:  # the shapes that the file declares are still there to count with
         return model, f"onnx could not infer shapes: {str(error).strip().partition(chr(10))[0]}"
-
-
-def _infer_shapes(model: ModelProto) -> ModelProto:
-    return onnx.shape_inference.infer_shapes(model, data_prop=True, strict_mode=False)
 
 
 def _prepare(model: ModelProto, sizes: Mapping[str, int] | None) -> None:

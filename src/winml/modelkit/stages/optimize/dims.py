@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import onnx
 from onnx import GraphProto, ModelProto, TensorShapeProto
 
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.macs import dynamic_axes, named_inputs, runtime_inputs
+from winml.modelkit.graph.shapes import infer_shapes
 from winml.modelkit.graph.sizes import given_sizes
 
 
@@ -38,8 +38,7 @@ def fix(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     for dim in _dims(fixed):
         if dim.dim_param in sizes:
             dim.dim_value = sizes[dim.dim_param]
-    inferred: ModelProto = onnx.shape_inference.infer_shapes(fixed, data_prop=True)
-    return inferred
+    return infer_shapes(fixed)
 
 
 def _dims(model: ModelProto) -> Iterator[TensorShapeProto.Dimension]:

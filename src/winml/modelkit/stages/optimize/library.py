@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common
 
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.graph.shapes import infer_shapes
 from winml.modelkit.stages.optimize.table import Pass
 from winml.modelkit.stages.optimize.workspace import Version, Workspace
 
@@ -50,7 +51,7 @@ class Graphs:
         Inferred shapes of outputs and what saving adds are not the work of a pass.
         """
         if version.digest not in self._plain:
-            inferred = onnx.shape_inference.infer_shapes(version.model, data_prop=True)
+            inferred = infer_shapes(version.model)
             saved = self._workspace.write(ir.to_proto(_loaded(inferred, version)))
             self._plain = {version.digest: (inferred, saved.digest)}
         return self._plain[version.digest]
