@@ -102,6 +102,11 @@ def test_every_crash_is_told_to_the_next_process() -> None:
     assert told == {"model": "m", "crashes": expected}
 
 
+@pytest.mark.parametrize("event", ["comparing", "leaving"])
+def test_a_crash_of_the_quantizers_comparison_is_told_as_well(event: str) -> None:
+    assert _called({"event": event})["crashes"]["source"] == REASON
+
+
 @pytest.mark.parametrize(
     "script",
     [

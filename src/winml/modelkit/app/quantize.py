@@ -16,6 +16,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import precision
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.stages.optimize import crashes
 from winml.modelkit.stages.quantize import advice
 from winml.modelkit.worker.client import Worker
 
@@ -74,8 +75,9 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
         section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
     doubts = advice.check(section, target)
     on_event({"event": "stage", "stage": "quantize"})
-    with output_model.staged(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
-        report: dict[str, Any] = worker.call(
+    with output_model.staged(output, overwrite=request.overwrite) as staged:
+        report: dict[str, Any] = crashes.call(
+            lambda: Worker(preload=PRELOAD),
             "stages.quantize",
             {
                 "model": str(model),

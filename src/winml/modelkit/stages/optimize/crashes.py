@@ -1,4 +1,4 @@
-"""Native code may end the process of a pass; what it was at is left out, and the rest goes on in another process."""
+"""Native code may end the process of a stage; what it was at is left out, and the rest goes on in another process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Crashes:
     passes: Mapping[str, str] = field(default_factory=dict)
     """Reasons by pass."""
     source: str | None = None
-    """Why the model as it came is not run, so that outputs are not compared."""
+    """Why the model as it came is not run, so that outputs are not compared; quantizing compares them, too."""
     careful: bool = False
     """Whether the result ended the process when it was run: outputs are compared after each pass then."""
 
@@ -32,11 +32,17 @@ class Crashes:
         name = last.get("pass")
         if last.get("event") == "pass" and name not in self.passes:
             return replace(self, passes={**self.passes, str(name): reason})
-        if last.get("event") == "compare" and last.get("of") == "source" and self.source is None:
+        if _runs_source(last) and self.source is None:
             return replace(self, source=reason)
         if last.get("event") == "compare" and last.get("of") == "result" and not self.careful:
             return replace(self, careful=True)
         return None
+
+
+def _runs_source(last: Mapping[str, Any]) -> bool:
+    """Whether the optimizer, or the quantizer, was running the model."""
+    event = last.get("event")
+    return event in ("comparing", "leaving") or (event == "compare" and last.get("of") == "source")
 
 
 def call(

@@ -7,6 +7,7 @@ Histograms need the values: tensors are taken in groups that fit a budget, one p
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -94,7 +95,9 @@ def _calibration(reached: Mapping[str, Range], narrowed: Mapping[str, Range], ru
     ranges: dict[str, Range] = {}
     endless: dict[str, str] = {}
     for name, found in reached.items():
-        if found.low > found.high:
+        if math.isnan(found.low) or math.isnan(found.high):
+            endless[name] = "NaN"
+        elif found.low > found.high:
             ranges[name] = Range(0.0, 0.0)  # empty in every sample
         elif max(-found.low, found.high) > USELESS:
             endless[name] = f"{found.low:.3g} to {found.high:.3g}"

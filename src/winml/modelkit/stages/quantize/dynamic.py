@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 from onnxruntime.quantization.quant_utils import QuantizationMode, QuantType
 from onnxruntime.quantization.registry import IntegerOpsRegistry
@@ -13,7 +13,14 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 from winml.modelkit.stages.quantize.library import guarded
-from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
+from winml.modelkit.stages.quantize.select import (
+    Selection,
+    flat_products,
+    inputs_by_node,
+    select,
+    standard_attentions,
+    untouched,
+)
 
 OPSET = 11
 """The first with DynamicQuantizeLinear."""
@@ -35,7 +42,19 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
     named = section.op_types is not None or section.nodes is not None
     # The library makes a MatMul of every Gemm first.
     able = {*IntegerOpsRegistry, "Gemm"} - (set() if named else _SLOW.keys())
-    return select(model, section, able, bodies=True, unable=_SLOW)
+    chosen = select(model, section, able, bodies=True, unable=_SLOW)
+    return chosen.without(standard_attentions(model)).without(flat_products(model)).without(_other_floats(model, types))
+
+
+def _other_floats(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]:
+    """Nodes that read another float type than float32, with the reason to leave them."""
+    found = {}
+    for node in walk.nodes(model):
+        kind = types.get(node.input[0], TensorProto.FLOAT) if node.input else TensorProto.FLOAT
+        if kind != TensorProto.FLOAT:
+            word = TensorProto.DataType.Name(kind).lower()
+            found[node.name] = f"it reads {word}; only float32 is quantized while a model runs"
+    return found
 
 
 def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.errors import DataError, RunFailedError
+from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.graph.inputs import Arrays, InputSpec
@@ -60,7 +60,7 @@ def measure(
         expected = _outputs(original, few)
         found = _distances(expected, _outputs(quantized, few))
         reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
-    except (RunFailedError, DataError) as error:
+    except (RunFailedError, ModelFileError, DataError) as error:
         return unknown(source, f"it cannot be run on the CPU here: {error.message}")
     if any(distance["max_abs"] is None for distance in found.values()):
         return unknown(source, "an output is NaN or infinite")
@@ -75,6 +75,17 @@ def measure(
         "sizes": {},
         "outputs": outputs,
     }
+
+
+def refusal(path: Path, feeds: Iterable[Arrays], *, levels: Iterable[str]) -> str | None:
+    """Why the runtime does not open a model at one of its levels, or does not run it; None when it does."""
+    few = list(itertools.islice(feeds, 1))
+    try:
+        for level in levels:
+            _outputs(path, few, level=level)
+    except (RunFailedError, ModelFileError) as error:
+        return error.message.replace(f"`{path}`", "the result").replace(str(path), "the result")
+    return None
 
 
 def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list[dict[str, Any]]:

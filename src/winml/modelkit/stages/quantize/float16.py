@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
 from winml.modelkit.core.config import QuantizeSection
@@ -31,7 +31,26 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
     if TensorProto.FLOAT not in weights.union(types.values()):
         return Selection(frozenset(), {node.name: "the model has no float32 values" for node in walk.nodes(model)})
     able = {node.op_type for node in walk.nodes(model)} - _BLOCKED.keys()
-    return select(model, section, able, bodies=True, unable=_BLOCKED)
+    return select(model, section, able, bodies=True, unable=_BLOCKED).without(_with_sequences(model, types))
+
+
+def _with_sequences(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]:
+    """Nodes that read or make what is no tensor, and those in their bodies, with the reason to leave them.
+
+    The library converts tensors only; a sequence of a model's input or output keeps its type.
+    """
+    tensors = {*types, *(tensor.name for tensor in model.graph.initializer), ""}
+    found = [node for node in model.graph.node if not tensors.issuperset([*node.input, *node.output])]
+    names = [node.name for outer in found for node in _inside(outer)]
+    return dict.fromkeys(names, "it reads or makes a sequence or an optional, which is not converted")
+
+
+def _inside(node: NodeProto) -> Iterator[NodeProto]:
+    """A node and the nodes in its bodies."""
+    yield node
+    for graph in walk.subgraphs(node):
+        for inner in graph.node:
+            yield from _inside(inner)
 
 
 def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
@@ -44,4 +63,13 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) 
             op_block_list=[],
             node_block_list=sorted(selection.left),
         )
+    _drop_repeated(result)
     return result, selection
+
+
+def _drop_repeated(model: ModelProto) -> None:
+    """Drop nodes that are there twice: the library casts a value again for every node that is left and reads it."""
+    kept = list({node.SerializeToString(deterministic=True): None for node in model.graph.node})
+    if len(kept) < len(model.graph.node):
+        del model.graph.node[:]
+        model.graph.node.extend(NodeProto.FromString(data) for data in kept)

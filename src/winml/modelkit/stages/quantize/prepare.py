@@ -137,6 +137,9 @@ def _raised(model: ModelProto, opset: int, contrib_from: int | None, notes: list
     present = _opset(model)
     if present >= opset:
         return model, False
+    if not any(walk.domain_of(entry.domain) == "" for entry in model.opset_import):
+        model.opset_import.add(domain="", version=opset)  # none of its operators is there to convert
+        return model, False
     try:
         raised: ModelProto = onnx.version_converter.convert_version(model, opset)
     except _REFUSALS as error:

@@ -24,10 +24,14 @@ class Runnable:
 
     def __init__(self, model: ModelProto, folder: Path) -> None:
         self._folder = folder
-        path = folder / "model.onnx"
-        files.save(model, path, external_data="always")
-        self._structure = files.load(path, weights=False)
+        self._path = folder / "model.onnx"
+        files.save(model, self._path, external_data="always")
+        self._structure = files.load(self._path, weights=False)
         self._count = 0
+
+    def load(self) -> ModelProto:
+        """The model as it was given."""
+        return files.load(self._path)
 
     def open(self, outputs: Sequence[str], *, nodes: Sequence[NodeProto] = (), level: str = "disable") -> WinMLSession:
         """A session on the CPU that gives `outputs`, which may be any values of the graph or of the added nodes."""

@@ -77,6 +77,28 @@ def _against(node: NodeProto, section: QuantizeSection, able: Collection[str], u
     return None
 
 
+def standard_attentions(model: ModelProto) -> dict[str, str]:
+    """Attention nodes of ONNX, with the reason to leave them; quantizers take them for those of com.microsoft."""
+    return {
+        node.name: "the standard Attention has no weights; quantizers know that of com.microsoft only"
+        for node in walk.nodes(model)
+        if node.op_type == "Attention" and not walk.domain_of(node.domain)
+    }
+
+
+def flat_products(model: ModelProto) -> dict[str, str]:
+    """MatMul nodes whose constant weight is no matrix, with the reason to leave them.
+
+    Quantizers write one scale per column for it, which the integer kernels read as something else or refuse.
+    """
+    ranks = {tensor.name: len(tensor.dims) for tensor in walk.initializers(model)}
+    return {
+        node.name: f"its weight has {ranks[node.input[1]]} dimensions; kernels take two"
+        for node in walk.nodes(model)
+        if node.op_type == "MatMul" and len(node.input) > 1 and ranks.get(node.input[1], 2) != 2
+    }
+
+
 def _check_words(model: ModelProto, section: QuantizeSection) -> None:
     names = {node.name for node in walk.nodes(model)}
     for name in (*(section.nodes or ()), *section.exclude_nodes):

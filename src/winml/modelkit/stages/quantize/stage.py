@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -13,18 +15,19 @@ from onnx import ModelProto
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
-from winml.modelkit.core.errors import Interrupted, RequestError
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
-from winml.modelkit.graph.inputs import InputSpec
+from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.stages.quantize import device_forms, fidelity, folding, static
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
+from winml.modelkit.stages.quantize.partial import as_many_as_work
 from winml.modelkit.stages.quantize.prepare import Prepared, load, prepare
 from winml.modelkit.stages.quantize.runnable import Runnable
 from winml.modelkit.stages.quantize.select import Selection, operators, summary
-from winml.modelkit.stages.quantize.types import ask_types
+from winml.modelkit.stages.quantize.types import Values, ask_types, note_types
 
 if TYPE_CHECKING:
     from winml.modelkit.worker.program import Context
@@ -72,6 +75,8 @@ class _Job:
     """Whether the outputs of both models are compared at the end."""
     dims: dict[str, int]
     """Sizes of open dimensions for that comparison, where its inputs are random."""
+    crash: str | None = None
+    """How a process ended that ran the models before; they are not run then."""
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,54 @@ class _Outcome:
     """A quantized model and how it came about."""
 
     model: ModelProto
+    selection: Selection
     inputs: tuple[InputSpec, ...]
     notes: tuple[str, ...]
     nodes: dict[str, Any]
     calibration: dict[str, Any] | None = None
+    failure: str | None = None
+    """Why not all of the nodes that can be quantized are."""
 
     @property
     def changed(self) -> bool:
         return bool(self.nodes["quantized"])
+
+
+class _Plan:
+    """A model that is ready to be quantized, as often as it takes; a quantizer uses up the one it gets."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        runnable: Runnable,
+        values: Values,
+        *,
+        selection: Selection,
+        notes: tuple[str, ...],
+        quantize: Callable[[ModelProto, Selection], tuple[ModelProto, Selection]],
+        calibration: dict[str, Any] | None = None,
+    ) -> None:
+        self._model: ModelProto | None = prepared.model
+        self._runnable, self._values, self._quantize = runnable, values, quantize
+        self._notes, self._calibration = notes, calibration
+        self._producer = producer_of(prepared.model)
+        self.selection = selection
+        self.inputs = values.inputs
+        self.operators = operators(prepared.model)
+
+    def outcome(self, selection: Selection) -> _Outcome:
+        """The model with the nodes of a selection quantized."""
+        model, done = self._quantize(self._fresh(), selection) if selection.chosen else (self._fresh(), selection)
+        finish(model, self._producer)
+        nodes = summary(self.operators, done)
+        return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration)
+
+    def _fresh(self) -> ModelProto:
+        model, self._model = self._model, None
+        if model is None:
+            model = self._runnable.load()
+            note_types(model, self._values.types)
+        return model
 
 
 def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -103,12 +148,12 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
             progress=_progress(context),
             compare=args.get("compare", True),
             dims=args.get("dims", {}),
+            crash=args.get("crashes", {}).get("source"),
         )
-        outcome = _quantized(job)
-        context.event("writing")
-        written = files.save(outcome.model if outcome.changed else files.load(path), job.output, overwrite=True)
-        context.event("comparing")
-        compared = _compared(job, outcome)
+        try:
+            outcome, written, compared = _finished(job, _plan(job), context)
+        except ModelkitError as error:
+            raise _about(error, job) from error
     return {
         "changed": outcome.changed,
         "mode": section.mode,
@@ -136,7 +181,91 @@ def _progress(context: Context) -> Progress:
     return tell
 
 
-def _quantized(job: _Job) -> _Outcome:
+def _about(error: ModelkitError, job: _Job) -> ModelkitError:
+    """The error about the user's model instead of a copy, whose name means nothing to anybody."""
+    message = re.sub(rf"`?{re.escape(str(job.work))}[\w./\\-]*`?", f"`{job.path.name}`", error.message)
+    return type(error)(message, hint=error.hint, details=error.details)
+
+
+def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple[Path, ...], dict[str, Any]]:
+    """The outcome, its files and the comparison; nodes with which the result cannot be had are left."""
+    outcome, failure, sizes = None, None, None
+    try:
+        outcome = plan.outcome(plan.selection)
+    except RunFailedError as error:
+        failure = error.message
+    if outcome is not None:
+        written, compared = _written(job, outcome, context)
+        failure = _refusal(job, outcome, compared)
+        sizes = compared["sizes"] if compared["status"] == "measured" else None
+    if failure is None and outcome is not None:
+        return outcome, written, compared
+    context.event("leaving", reason=failure)
+    feeds = _feeds(job, plan.inputs, sizes)
+    selection = as_many_as_work(plan.selection, plan.operators, lambda chosen: _attempt(job, plan, chosen, feeds))
+    outcome = replace(plan.outcome(selection), failure=failure)
+    return outcome, *_written(job, outcome, context)
+
+
+def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Arrays]) -> str | None:
+    """Why a selection cannot be had."""
+    try:
+        outcome = plan.outcome(selection)
+    except RunFailedError as error:
+        return error.message
+    files.save(outcome.model, job.output, overwrite=True)
+    may_run = outcome.changed and job.compare and job.crash is None
+    return fidelity.refusal(job.output, feeds, levels=_levels(job)) if may_run else None
+
+
+def _written(job: _Job, outcome: _Outcome, context: Context) -> tuple[tuple[Path, ...], dict[str, Any]]:
+    context.event("writing")
+    written = files.save(outcome.model if outcome.changed else files.load(job.path), job.output, overwrite=True)
+    context.event("comparing")
+    return written, _compared(job, outcome)
+
+
+def _levels(job: _Job) -> tuple[str, ...]:
+    """Levels of the runtime at which the result has to open; kernels of the CPU are no matter for an NPU."""
+    return ("disable",) if job.section.rules == "qnn" else ("disable", "all")
+
+
+def _refusal(job: _Job, outcome: _Outcome, compared: dict[str, Any]) -> str | None:
+    """Why the runtime refuses the result although it takes the original; None when it does not."""
+    if not outcome.changed or compared["status"] == "skipped" or job.crash is not None:
+        return None
+    measured = compared["status"] == "measured"
+    # What was compared has been opened and run at the highest level.
+    levels = tuple(level for level in _levels(job) if not measured or level != "all")
+    feeds = _feeds(job, outcome.inputs, compared["sizes"] if measured else None)
+    reason = fidelity.refusal(job.output, feeds, levels=levels)
+    if reason is not None and fidelity.refusal(job.path, feeds, levels=levels) is not None:
+        return None
+    return reason
+
+
+def _feeds(job: _Job, inputs: tuple[InputSpec, ...], sizes: dict[str, int] | None) -> list[Arrays]:
+    """One sample of the sizes given, or the first that the original runs on; none when it runs on nothing."""
+    if not job.compare or job.crash is not None:
+        return []
+    for data in attempts(_data(job), job.path, inputs, job.dims):
+        if sizes is not None and data.dims != sizes:
+            continue
+        try:
+            dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
+        except RequestError:
+            continue  # why no inputs can be made is told where outputs are compared
+        feeds = [sample.inputs for sample in itertools.islice(dataset, 1)]
+        if sizes is not None or fidelity.refusal(job.path, feeds, levels=("disable",)) is None:
+            return feeds
+    return []
+
+
+def _data(job: _Job) -> DataSection:
+    return job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
+
+
+def _plan(job: _Job) -> _Plan:
     if job.section.mode == "static":
         return _static(job)
     if job.section.calibration is not None:
@@ -144,15 +273,19 @@ def _quantized(job: _Job) -> _Outcome:
     return _without_data(job, cast(Mode, import_module(WITHOUT_DATA[job.section.mode])))
 
 
-def _without_data(job: _Job, mode: Mode) -> _Outcome:
+def _without_data(job: _Job, mode: Mode) -> _Plan:
     mode.check(job.section)
     prepared = prepare(load(job.path), opset=mode.OPSET)
-    values = ask_types(prepared.model, Runnable(prepared.model, job.work))
-    ops, producer = operators(prepared.model), producer_of(prepared.model)
-    chosen = mode.choose(prepared.model, job.section, values.types)
-    model, done = mode.quantize(prepared.model, job.section, chosen)
-    finish(model, producer)
-    return _Outcome(model, values.inputs, prepared.notes, summary(ops, done))
+    runnable = Runnable(prepared.model, job.work)
+    values = ask_types(prepared.model, runnable)
+    return _Plan(
+        prepared,
+        runnable,
+        values,
+        selection=mode.choose(prepared.model, job.section, values.types),
+        notes=prepared.notes,
+        quantize=lambda model, chosen: mode.quantize(model, job.section, chosen),
+    )
 
 
 def _prepared(path: Path, section: QuantizeSection) -> Prepared:
@@ -163,7 +296,7 @@ def _prepared(path: Path, section: QuantizeSection) -> Prepared:
     return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 
 
-def _static(job: _Job) -> _Outcome:
+def _static(job: _Job) -> _Plan:
     section = job.section
     static.check(section)
     if section.calibration is None:
@@ -174,15 +307,16 @@ def _static(job: _Job) -> _Outcome:
     prepared = _prepared(job.path, section)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
-    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
-    ops, producer = operators(prepared.model), producer_of(prepared.model)
     chosen = static.choose(prepared.model, section)
+    if not chosen.chosen:
+        # Without anything to quantize there is nothing that data could be wrong for.
+        return _Plan(
+            prepared, runnable, values, selection=chosen, notes=prepared.notes, quantize=lambda model, few: (model, few)
+        )
+    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
     calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
-    chosen = chosen.without(static.without_range(prepared.model, calibration.endless))
-    model, done = static.quantize(prepared, section, chosen, calibration, values.types)
-    finish(model, producer)
     facts = {
         "source": dataset.source,
         "digest": dataset.digest,
@@ -192,14 +326,26 @@ def _static(job: _Job) -> _Outcome:
         "method": section.calibration_method,
         "tensors": len(calibration.ranges),
     }
-    return _Outcome(model, values.inputs, (*prepared.notes, *dataset.notes), summary(ops, done), facts)
+    return _Plan(
+        prepared,
+        runnable,
+        values,
+        selection=chosen.without(static.without_range(prepared.model, calibration.endless)),
+        notes=(*prepared.notes, *dataset.notes),
+        quantize=lambda model, few: static.quantize(
+            replace(prepared, model=model), section, few, calibration, values.types
+        ),
+        calibration=facts,
+    )
 
 
 def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
     """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
-    data = job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
+    data = _data(job)
     if not outcome.changed or not job.compare:
         return fidelity.skipped(data.source, "not asked for" if outcome.changed else "nothing changed")
+    if job.crash is not None:
+        return fidelity.unknown(data.source, f"running them: {job.crash}")
     found = fidelity.unknown(data.source, "no inputs can be made")
     for attempt in attempts(data, job.path, outcome.inputs, job.dims):
         found = _measured(job, attempt, outcome.inputs)
@@ -227,6 +373,8 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     if fused:
         listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
         found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
+    if outcome.failure is not None:
+        found.append(f"nodes stay in float because with them the result cannot be had: {outcome.failure}")
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]

@@ -20,7 +20,7 @@ from winml.modelkit.graph import walk
 from winml.modelkit.stages.quantize.calibrate import Calibration
 from winml.modelkit.stages.quantize.library import get_qnn_qdq_config, guarded
 from winml.modelkit.stages.quantize.prepare import FLOATS, Prepared, captured
-from winml.modelkit.stages.quantize.select import Selection, inputs_by_node, select, untouched
+from winml.modelkit.stages.quantize.select import Selection, flat_products, inputs_by_node, select, untouched
 from winml.modelkit.stages.quantize.thresholds import Range
 
 TYPES = {
@@ -106,7 +106,8 @@ def choose(model: ModelProto, section: QuantizeSection) -> Selection:
         for node in model.graph.node
         if node.op_type in ("Relu", "Clip") and node.input[0] in inside
     }
-    return selection.without(torn).without(_odd_biases(model) if section.per_channel else {})
+    odd = {**_odd_biases(model), **flat_products(model)} if section.per_channel else {}
+    return selection.without(torn).without(odd)
 
 
 def _odd_biases(model: ModelProto) -> dict[str, str]:

@@ -36,10 +36,15 @@ def ask_types(model: ModelProto, runnable: Runnable) -> Values:
     with runnable.open(values or [value.name for value in model.graph.output]) as session:
         inputs, outputs = session.inputs, session.outputs
     types = {spec.name: found for spec in (*inputs, *outputs) if (found := _element_type(spec.type)) is not None}
+    note_types(model, types)
+    return Values(inputs, types)
+
+
+def note_types(model: ModelProto, types: Mapping[str, int]) -> None:
+    """Write the types of values into a model, where quantizers look for them."""
     declared = {value.name for value in (*model.graph.input, *model.graph.output)}
     for name, found in types.items():
         if name not in declared:
             model.graph.value_info.append(helper.make_tensor_value_info(name, found, None))
     # Without this entry the quantizers infer types again, through a file and without the runtime's own operators.
     model.metadata_props.add(key=INFERRED, value="onnxruntime.quant")
-    return Values(inputs, types)
