@@ -73,3 +73,7 @@ def in_any_case(name: str) -> st.SearchStrategy[tuple[str, str]]:
 def test_nearest_finds_a_known_name_in_any_case(name_and_written: tuple[str, str]) -> None:
     name, written = name_and_written
     assert nearest(written, KNOWN) == name
+
+
+def test_a_name_without_end_is_compared_by_its_beginning() -> None:
+    assert nearest("x" * 50_000_000, ["alpha", "beta"]) is None

@@ -18,7 +18,7 @@ _REQUIRED: Any = MISSING
 
 
 def _wrong(where: str, must: str, value: Any) -> RequestError:
-    return RequestError(f"`{where}` must {must} but got {value!r}")
+    return RequestError(f"`{where}` must {must} but got {value!r:.200}")
 
 
 def flag(value: Any, where: str) -> bool:
@@ -60,7 +60,7 @@ def choice(*choices: str) -> Kind:
         if value not in choices:
             known = f"known: {', '.join(choices)}"
             hint = did_you_mean(value, choices) if isinstance(value, str) else known
-            raise RequestError(f"`{where}` cannot be {value!r}", hint=hint)
+            raise RequestError(f"`{where}` cannot be {value!r:.200}", hint=hint)
         return str(value)
 
     return check
@@ -137,12 +137,12 @@ def _required(entry: Field[Any]) -> bool:
 def read(cls: type[S], value: Any, where: str) -> S:
     """The section in `value`; an error names the first key that does not fit, with `where` before it."""
     if not isinstance(value, dict):
-        raise RequestError(f"`{where or 'config'}` must be an object but got {value!r}")
+        raise RequestError(f"`{where or 'config'}` must be an object but got {value!r:.200}")
     prefix = f"{where}." if where else ""
     entries = {entry.name: entry for entry in fields(cls)}  # type: ignore[arg-type]  # sections are dataclasses
     for name in value:
         if name not in entries:
-            raise RequestError(f"unknown key `{prefix}{name}`", hint=did_you_mean(str(name), entries))
+            raise RequestError(f"unknown key `{prefix}{name:.200}`", hint=did_you_mean(str(name), entries))
     missing = [name for name, entry in entries.items() if _required(entry) and name not in value]
     if missing:
         raise RequestError(f"`{prefix}{missing[0]}` is missing")
