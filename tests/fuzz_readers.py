@@ -514,6 +514,7 @@ SEARCH = [
     {"kind": "rounds", "trial": "h1", "series": SERIES, "seconds": 1.0},
     {"kind": "confirmation", "trial": "h1", "confirmed": True, "measured": {}, "seconds": 1.0,
      "verdict": {"verdict": "KEEP", "reason": "r", "gain_pct": 9.0, "interval_pct": [8.0, 10.0], "rounds": 3}},
+    {"kind": "preparation", "seconds": 2.0},
     {"kind": "evidence", "finding": "cpu-001", "holds": True, "words": "w"},
 ]  # fmt: skip
 

@@ -90,6 +90,10 @@ class _ConfirmationRecord(TypedDict):
     seconds: NotRequired[float]
 
 
+class _PreparationRecord(TypedDict):
+    seconds: float
+
+
 class _EvidenceRecord(TypedDict):
     finding: str
     holds: bool
@@ -105,6 +109,7 @@ FORMS = Forms(
         "calibration": _CalibrationRecord,
         "confirmation": _ConfirmationRecord,
         "evidence": _EvidenceRecord,
+        "preparation": _PreparationRecord,
     },
 )
 """What the records of a search look like."""
