@@ -85,11 +85,9 @@ def _searched(
     bench = Workbench(_job(start, records), gate, work, keep=folder.keep, on_event=on_event)
     try:
         start = _weighed(start, bench, journal, records)
-        preparation = {"kind": "preparation", "seconds": time.monotonic() - started}
-        journal.append(preparation)
-        records.append(preparation)
         on_event({"event": "insight", "insight": start.insight, "limits": start.request.limits})
         study = _study(start, bench, journal, records, on_event)
+        study.note_preparation(time.monotonic() - started)
         study.watch(lambda: folder.derive(autoconfig_result.table(study, start.objective)))
         return _ran(study, start, folder, on_event)
     finally:

@@ -194,6 +194,12 @@ class Study:
         self._after = after
         after()
 
+    def note_preparation(self, seconds: float) -> None:
+        """Count the time before the first action; a study with nothing left to do stays as it is."""
+        if not isinstance(strategy.decide(self.state, self.plan), Finish):
+            self._append(record := {"kind": "preparation", "seconds": seconds})
+            self.state = folded(self.state, record)
+
     def run(self) -> str:
         """Go on until there is nothing left to do; why it ended."""
         while True:
