@@ -243,7 +243,7 @@ def test_killed_at_any_moment_it_goes_on_without_losing_or_doubling_a_trial(
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16"], optimize__opset=["23"])
     args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
     seen: list[list[dict[str, Any]]] = []
-    for kill_after, delay_s in ((2, 0.0), (3, 0.6)):
+    for kill_after, delay_s in ((2, 0.0), (4, 0.0), (6, 0.6)):
         process = searches.start(*args, *(("--resume",) if seen else ()))
         deadline = time.monotonic() + 100
         while len(searches.records("out")) < kill_after and process.poll() is None and time.monotonic() < deadline:

@@ -26,6 +26,7 @@ from winml.modelkit.search.strategy import RACE_ALL, Plan, champion, reserve_s
 from winml.modelkit.search.study import FORMS, Study
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal, check_forms
+from winml.modelkit.store.journal import read as read_journal
 from winml.modelkit.worker.scratch import ScratchFolder
 
 EVERYTHING = 10**9
@@ -39,12 +40,22 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> dict[str, Any]:
     check(request)
     folder = SearchFolder(Path(request.output).absolute(), resume=request.resume, overwrite=request.overwrite)
     start = prepared(request, on_event)
-    anew = request.overwrite or not folder.holds_trial
+    anew = _starts_anew(start, folder)
     with Journal(folder.path / JOURNAL, restart=anew) as journal, ScratchFolder("winml-autoconfig-") as work:
         if anew:
             folder.clear()
         records = _opened(journal, list(journal.replay.records), start)
         return _searched(start, folder, journal, records, work, started, on_event)
+
+
+def _starts_anew(start: Prepared, folder: SearchFolder) -> bool:
+    """Whether nothing of what lies in the folder is gone on from: a search without a trial of this one is none."""
+    if start.request.overwrite:
+        return True
+    if folder.holds_trial:
+        return False
+    records = read_journal(folder.path / JOURNAL).records
+    return not start.request.resume or not records or records[0].get("identity") != start.identity
 
 
 def _opened(journal: Journal, records: list[dict[str, Any]], start: Prepared) -> list[dict[str, Any]]:
