@@ -12,8 +12,8 @@ import onnx.parser
 import onnx.reference
 import pytest
 from onnx import numpy_helper
-from tests.quantize_zoo import SECTIONS
 
+from quantize_zoo import SECTIONS
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.stages.quantize import folding
 from winml.modelkit.stages.quantize.prepare import prepare

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app import exported as exports
-from winml.modelkit.app import sizes, targets
+from winml.modelkit.app import sizes, targets, weight_range
 from winml.modelkit.app.exported import Exported, Exporting
 from winml.modelkit.app.models import ModelArgument, model_argument, model_path
 from winml.modelkit.app.targets import Planned
@@ -101,6 +101,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
         notes.append(f"precision auto is {word} on {planned.target}")
     dims, dim_notes = _fixed_dims(request, planned, model, worker)
     quantize = _quantize(request, planned, word, model, exported, dims, worker)
+    quantize, range_notes = _with_range(quantize, planned, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
     section, optimize_notes = _optimize(request, planned, dims, exported)
@@ -115,7 +116,7 @@ def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = N
         compile=_compile(request, planned),
         session=_session(request, argument.section, planned),
     )
-    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes), exported)
+    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exported)
 
 
 def _argument(request: ConfigRequest, exported: Exported | None) -> ModelArgument:
@@ -215,6 +216,12 @@ def _quantize(
     return replace(section, calibration=described(data, model, worker))
 
 
+def _with_range(
+    section: QuantizeSection | None, planned: Planned, worker: Worker
+) -> tuple[QuantizeSection | None, tuple[str, ...]]:
+    return (None, ()) if section is None else weight_range.resolve(section, planned.target, worker)
+
+
 def described(data: DataSection, model: Path, worker: Worker) -> DataSection:
     """The data with its digest, and its path such that it means the same from any folder."""
     data = data.absolute()
@@ -276,7 +283,8 @@ def given(
     model = model_path(config.model) if exported is None else exported.path
     session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
     quantize = None if config.quantize is None else _calibrated(config.quantize, model, worker)
-    notes = () if planned.absent is None else (absent_note(planned.absent),)
+    quantize, range_notes = _with_range(quantize, planned, worker)
+    notes = (*(() if planned.absent is None else (absent_note(planned.absent),)), *range_notes)
     word = str(model) if exported is None else exported.located.word
     return MadeConfig(replace(config, model=word, session=session, quantize=quantize), planned, notes, exported)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.app import sizes, targets
 from winml.modelkit.app.models import model_argument
-from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
+from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
 from winml.modelkit.app.targets import Chosen
 from winml.modelkit.app.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.bench import summary, trust
@@ -245,6 +245,7 @@ def _result(
     warnings = [
         *chosen.notes,
         *_placement_warnings(target, run),
+        *saturated_weights(first),
         *fixed_dims(target, first),
         *doubts,
         *_overridden(run),

@@ -17,7 +17,7 @@ from winml.modelkit.ep import precision
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.stages.optimize import crashes
-from winml.modelkit.stages.quantize import advice
+from winml.modelkit.stages.quantize import advice, weight_range
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/quantize/1"
@@ -73,6 +73,8 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     dims = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     if section.calibration is not None:
         section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
+    if target.ep != "cpu":
+        section, _ = weight_range.resolve(section, lambda: False)
     doubts = advice.check(section, target)
     on_event({"event": "stage", "stage": "quantize"})
     with output_model.staged(output, overwrite=request.overwrite) as staged:
@@ -100,7 +102,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
         "output": request.output,
         **target.to_json(),
         "precision": word,
-        "section": sections.plain(section),
+        "section": sections.plain(replace(section, reduce_range=report.pop("reduce_range"))),
         **report,
         "warnings": [*doubts, *report["warnings"]],
     }

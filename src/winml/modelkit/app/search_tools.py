@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from winml.modelkit.app import build_compile, measuring
+from winml.modelkit.app import build_compile, measuring, weight_range
 from winml.modelkit.app.build import steps
 from winml.modelkit.app.search_gate import Gate
 from winml.modelkit.app.targets import Planned
@@ -131,8 +131,15 @@ class Workbench:
 
     # --- building
 
+    def _with_range(self, config: BuildConfig) -> BuildConfig:
+        """The config with the range of its weights decided, as `winml build` of it would."""
+        if config.quantize is None:
+            return config
+        target = self._job.targets[config.target].target
+        return replace(config, quantize=weight_range.resolve(config.quantize, target, self._reader)[0])
+
     def build(self, config: Mapping[str, Any]) -> Built:
-        made = completed(config, self._job.calibration)
+        made = self._with_range(completed(config, self._job.calibration))
         pipeline = Pipeline(
             self._job.source,
             cache=self._cache,

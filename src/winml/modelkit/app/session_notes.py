@@ -32,3 +32,14 @@ def simulator_options(report: dict[str, Any]) -> list[str]:
     """Options that nobody asked for and the simulator needs."""
     chosen = {k: v for k, v in report["added_options"].items() if k != "backend_type"}
     return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
+
+
+def saturated_weights(report: dict[str, Any]) -> list[str]:
+    """Weights in 8 bits on a processor that adds their products in 16."""
+    count = report.get("weights_at_risk", 0)
+    if not count:
+        return []
+    return [
+        f"the 8-bit kernels of this processor saturate, and {count} weights of the model use all 8 bits: its outputs are "
+        "less exact here than on processors with VNNI; quantize it again with `--reduce-range`"
+    ]

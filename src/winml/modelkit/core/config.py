@@ -139,8 +139,8 @@ class QuantizeSection:
     per_channel: bool = key(flag, False)
     symmetric_activations: bool = key(flag, False)
     symmetric_weights: bool = key(flag, True)
-    reduce_range: bool = key(flag, False)
-    """7-bit weights, for x86 processors without VNNI whose 16-bit sums could saturate."""
+    reduce_range: bool | None = key(optional(flag), None)
+    """7-bit weights, for x86 processors without VNNI whose 16-bit sums could saturate; null asks this one."""
     rules: str = key(choice("ort", "qnn"), "ort")
     """Whose conventions the QDQ pairs follow."""
     calibration_method: str = key(choice("minmax", "entropy", "percentile"), "minmax")

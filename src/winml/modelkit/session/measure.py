@@ -11,6 +11,7 @@ from winml.modelkit.graph.inputs import Arrays, symbol_sizes
 from winml.modelkit.session import environment
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.opening import closed_arm
+from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.worker.memory import memory_of
 
@@ -123,6 +124,7 @@ def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
             "first_run_ns": first_ns,
             "load_before": load_before,
             "load_after": load_after,
+            "weights_at_risk": weights_at_risk(session.path) if session.target.ep == "cpu" else 0,
             "placement": session.placement.to_json(),
             "provider_options": session.provider_options,
             "added_options": session.added_options,

@@ -37,6 +37,7 @@ OPERATIONS: dict[str, str] = {
     "review.inputs": "winml.modelkit.review.inputs:write",
     "review.outputs": "winml.modelkit.review.outputs:check",
     "session.measure": "winml.modelkit.session.measure:measure",
+    "session.saturation": "winml.modelkit.session.saturation:ask",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.stages.export.stage:run",
     "stages.forward": "winml.modelkit.stages.export.forward:forward",

@@ -66,7 +66,11 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights.")
 @click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Zero in the middle, or not.")
 @click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Zero in the middle, or not.")
-@click.option("--reduce-range", is_flag=True, default=None, help="7-bit weights, where 16-bit sums could saturate.")
+@click.option(
+    "--reduce-range/--full-range",
+    default=None,
+    help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
+)
 @click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
 @click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are found.")
 @click.option("--percentile", type=click.FloatRange(50, 100), metavar="P", help="Share of values kept (99.99).")

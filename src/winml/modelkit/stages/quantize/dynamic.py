@@ -64,7 +64,7 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) 
         quantizer = ONNXQuantizer(
             model,
             section.per_channel,
-            section.reduce_range,
+            bool(section.reduce_range),
             QuantizationMode.IntegerOps,
             False,  # not static
             _TYPES[section.weight_type or ""],

@@ -20,7 +20,8 @@ from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import Arrays, InputSpec
-from winml.modelkit.stages.quantize import device_forms, fidelity, folding, static
+from winml.modelkit.session import saturation
+from winml.modelkit.stages.quantize import device_forms, fidelity, folding, static, weight_range
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.partial import as_many_as_work
@@ -137,6 +138,8 @@ class _Plan:
 def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
     """Quantize `model` into `output` as `section` says; nothing is written unless all went well."""
     section = sections.read(QuantizeSection, args["section"], "quantize")
+    # A caller that computes a key has decided the range before; one that has not gets the same answer here.
+    section, range_notes = weight_range.resolve(section, saturation.saturates)
     path = Path(args["model"])
     with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd()) as folder:
         job = _Job(
@@ -157,12 +160,13 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
     return {
         "changed": outcome.changed,
         "mode": section.mode,
+        "reduce_range": section.reduce_range,
         "nodes": outcome.nodes,
         "calibration": outcome.calibration,
         "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
         "fidelity": compared,
-        "notes": list(outcome.notes) if outcome.changed else [],
-        "warnings": _warnings(outcome, compared),
+        "notes": [*range_notes, *outcome.notes] if outcome.changed else [],
+        "warnings": _warnings(outcome, compared, saturation.saturates()),
     }
 
 
@@ -365,7 +369,7 @@ def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...]) -> di
     return {**found, "sizes": data.dims}
 
 
-def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
+def _warnings(outcome: _Outcome, compared: dict[str, Any], saturating: bool) -> list[str]:
     found = []
     if not outcome.changed:
         found.append("no change: nothing in the model could be quantized; the output is the model as it was")
@@ -378,7 +382,7 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any]) -> list[str]:
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
     poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
-    saturated = [entry for entry in compared["outputs"] if saturates(entry)]
+    saturated = [entry for entry in compared["outputs"] if saturating and saturates(entry)]
     return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
 
 

@@ -197,7 +197,7 @@ def quantize(
         quantizer = _Quantizer(
             model,
             section.per_channel,
-            section.reduce_range,
+            bool(section.reduce_range),
             TYPES[section.weight_type or ""],
             TYPES[section.activation_type or ""],
             TensorsData(CalibrationMethod.MinMax, ranges),
