@@ -40,6 +40,6 @@ def saturated_weights(report: dict[str, Any]) -> list[str]:
     if not count:
         return []
     return [
-        f"the 8-bit kernels of this processor saturate, and {count} weights of the model use all 8 bits: its outputs are "
-        "less exact here than on processors with VNNI; quantize it again with `--reduce-range`"
+        f"the 8-bit kernels of this processor saturate, and {count} weights of the model use all 8 bits: its outputs "
+        "are less exact here than on processors with VNNI; quantize it again with `--reduce-range`"
     ]
