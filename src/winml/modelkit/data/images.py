@@ -167,5 +167,5 @@ def _for_channels(steps: Steps, channels: int, path: Path) -> Steps:
     for name, values in (("image_mean", steps.mean), ("image_std", steps.std)):
         if len(values) not in (1, channels) and len(set(values)) > 1:
             raise DataError(f"`{name}` of `{path}` has {len(values)} numbers but the model takes {channels} channels")
-    same = {len(set(steps.mean)), len(set(steps.std))} == {1}
-    return replace(steps, mean=steps.mean[:1], std=steps.std[:1]) if same else steps
+    mean, std = (values[:1] if len(set(values)) == 1 else values for values in (steps.mean, steps.std))
+    return replace(steps, mean=mean, std=std)

@@ -138,7 +138,10 @@ def _check_trial(trial: Record, known: frozenset[str]) -> None:
 
 def folded(state: State, record: Record) -> State:
     """The state after one more record; records of other kinds change nothing."""
-    kind, seconds = record["kind"], state.seconds + record.get("seconds", 0.0)
+    kind = record["kind"]
+    if kind not in FORMS.by_kind:  # of a later version
+        return state
+    seconds = state.seconds + record.get("seconds", 0.0)
     if kind == "trial":
         return replace(state, trials=(*state.trials, trial_from_json(record["trial"])), seconds=seconds)
     if kind == "rounds":

@@ -36,6 +36,8 @@ class Series:
 
     def joined(self, more: Series) -> Series:
         """With more rounds of the same trial."""
+        if set(more.values) != set(self.values):
+            raise DataError("rounds of one trial were taken by different clocks")
         values = {clock: (*taken, *more.values[clock]) for clock, taken in self.values.items()}
         clocks = {*self.medians_ms, *more.medians_ms}
         medians = {c: (*self.medians_ms.get(c, ()), *more.medians_ms.get(c, ())) for c in clocks}
