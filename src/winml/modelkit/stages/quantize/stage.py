@@ -21,7 +21,7 @@ from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import saturation
-from winml.modelkit.stages.quantize import device_forms, fidelity, folding, static, weight_range
+from winml.modelkit.stages.quantize import device_forms, fewer, fidelity, folding, static, weight_range
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.partial import as_many_as_work
@@ -33,7 +33,6 @@ from winml.modelkit.stages.quantize.types import Values, ask_types, note_types
 if TYPE_CHECKING:
     from winml.modelkit.worker.program import Context
 
-POOR_COSINE = 0.99
 SATURATED_DB = 6.0
 """Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
 
@@ -203,12 +202,33 @@ def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple
         failure = _refusal(job, outcome, compared)
         sizes = compared["sizes"] if compared["status"] == "measured" else None
     if failure is None and outcome is not None:
-        return outcome, written, compared
+        return _with_fewer(job, plan, (outcome, written, compared), context)
     context.event("leaving", reason=failure)
     feeds = _feeds(job, plan.inputs, sizes)
     selection = as_many_as_work(plan.selection, plan.operators, lambda chosen: _attempt(job, plan, chosen, feeds))
     outcome = replace(plan.outcome(selection), failure=failure)
     return outcome, *_written(job, outcome, context)
+
+
+_Finished = tuple[_Outcome, tuple[Path, ...], dict[str, Any]]
+
+
+def _with_fewer(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
+    """What was done, or the same with fewer operators where that agrees poorly and fewer agree better."""
+    outcome, _, compared = done
+    cosine = fewer.least_cosine(compared)
+    selection = fewer.products_only(plan.selection, plan.operators)
+    open_ = fewer.is_open(job.section) and outcome.changed and selection.chosen
+    if not open_ or cosine is None or cosine >= fewer.POOR_COSINE or selection == plan.selection:
+        return done
+    other = plan.outcome(selection)
+    written, found = _written(job, other, context)
+    better = fewer.is_better(fewer.least_cosine(found), cosine)
+    note = fewer.note(fewer.least_cosine(found), cosine)
+    if better and _refusal(job, other, found) is None:
+        return replace(other, notes=(*other.notes, note)), written, found
+    again = files.save(outcome.model, job.output, overwrite=True)
+    return replace(outcome, notes=(*outcome.notes, note)), again, compared
 
 
 def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Arrays]) -> str | None:
@@ -381,7 +401,11 @@ def _warnings(outcome: _Outcome, compared: dict[str, Any], saturating: bool) -> 
         found.append(f"nodes stay in float because with them the result cannot be had: {outcome.failure}")
     if compared["status"] == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared['reason']}")
-    poor = [entry for entry in compared["outputs"] if (entry["cosine"] or 0.0) < POOR_COSINE and not entry["identical"]]
+    poor = [
+        entry
+        for entry in compared["outputs"]
+        if (entry["cosine"] or 0.0) < fewer.POOR_COSINE and not entry["identical"]
+    ]
     saturated = [entry for entry in compared["outputs"] if saturating and saturates(entry)]
     return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
 

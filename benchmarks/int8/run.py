@@ -1,0 +1,185 @@
+"""Accuracy of static int8 against `quantize_static` of onnxruntime as its documentation shows it, on models of others.
+
+    python benchmarks/int8/run.py [--models dnsmos] [--calibrate 16] [--samples 32] [--emulate haswell]
+
+Both get the same model and the same calibration samples. `plain` is u8s8 per tensor after `quant_pre_process`; `ours`
+is what `winml quantize -p int8` does. Outputs are compared with the float model's on other samples. With `--emulate
+haswell` the quantized models run under `qemu-x86_64` as on a processor without VNNI (much slower), and ours is made as
+it would be made there. Ends with 1 where ours is less accurate: fewer equal answers, or at as many a larger error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import inputs
+import numpy as np
+import onnxruntime as ort
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / "build" / "int8"
+EMULATORS = {"haswell": ["qemu-x86_64", "-cpu", "Haswell"]}
+
+
+def outputs(model: str, data: str, file: str) -> None:
+    """Write the first output of a model for every sample, one sample at a time."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    np.save(file, np.stack([session.run(None, {name: x[None]})[0][0] for x in np.load(data)]))
+
+
+def run(model: Path, data: Path, emulator: list[str]) -> np.ndarray:
+    """The outputs of a model, from a process of its own."""
+    file = model.with_suffix(".npy")
+    subprocess.run([*emulator, sys.executable, __file__, "--outputs", str(model), str(data), str(file)], check=True)
+    found: np.ndarray = np.load(file)
+    return found
+
+
+class _Reader:
+    """Calibration samples as onnxruntime's tool wants them."""
+
+    def __init__(self, name: str, samples: np.ndarray) -> None:
+        self._feeds = iter([{name: x[None]} for x in samples])
+
+    def get_next(self) -> Any:
+        return next(self._feeds, None)
+
+
+def plain(model: Path, samples: np.ndarray, name: str, output: Path) -> None:
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    ready = output.with_name("ready.onnx")
+    quant_pre_process(str(model), str(ready), skip_symbolic_shape=True)
+    quantize_static(
+        str(ready), str(output), _Reader(name, samples), quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+    )  # fmt: skip
+
+
+class _Silent:
+    """A caller that listens to nothing."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+
+    def event(self, name: str, **values: Any) -> None:
+        pass
+
+
+def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates: bool) -> list[str]:
+    from winml.modelkit.core import sections
+    from winml.modelkit.core.config import DataSection
+    from winml.modelkit.core.target import Target
+    from winml.modelkit.ep.precision import quantize_section
+    from winml.modelkit.stages.quantize import stage, weight_range
+
+    data = output.with_name("calibration.npz")
+    np.savez(data, **{name: samples})
+    section = quantize_section(Target("cpu", "cpu"), "int8")
+    assert section is not None
+    section, _ = weight_range.resolve(replace(section, calibration=DataSection(str(data))), lambda: saturates)
+    args = {"model": str(model), "output": str(output), "section": sections.plain(section)}
+    notes: list[str] = stage.run(args, _Silent())["notes"]  # type: ignore[arg-type]
+    return notes
+
+
+@dataclass(frozen=True)
+class Row:
+    """How near the outputs of one quantized model are to those of its source."""
+
+    equal: float | None
+    right: float | None
+    cosine: float
+    worst: float
+    rmse: float
+
+    def cells(self) -> list[str]:
+        shares = ["-" if share is None else f"{share:.3f}" for share in (self.right, self.equal)]
+        return [*shares, f"{self.cosine:.5f}", f"{self.worst:.4f}", f"{self.rmse:.4g}"]
+
+
+def _answers(values: np.ndarray, kind: str) -> np.ndarray | None:
+    if kind == "score":
+        return None
+    return values.argmax(-1) if kind == "class" else values > 0.3
+
+
+def compared(found: np.ndarray, expected: np.ndarray, labels: np.ndarray | None, kind: str) -> Row:
+    answers, wanted = _answers(found, kind), _answers(expected, kind)
+    a, b = (values.reshape(len(values), -1).astype(np.float64) for values in (found, expected))
+    cosines = (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) + 1e-30)
+    return Row(
+        equal=None if answers is None else float((answers == wanted).mean()),
+        right=None if labels is None or answers is None else float((answers == labels).mean()),
+        cosine=float(np.median(cosines)),
+        worst=float(cosines.min()),
+        rmse=float(np.sqrt(((a - b) ** 2).mean())),
+    )
+
+
+def is_worse(ours: Row, plain: Row) -> bool:
+    if ours.equal is None or plain.equal is None or ours.equal == plain.equal:
+        return ours.rmse > plain.rmse
+    return ours.equal < plain.equal
+
+
+def subject_rows(word: str, args: argparse.Namespace, folder: Path) -> dict[str, Row]:
+    subject, emulator = inputs.SUBJECTS[word], EMULATORS.get(args.emulate, [])
+    model, rng = subject.model(CACHE), np.random.default_rng(0)
+    calibration, _ = subject.make(rng, args.calibrate, CACHE)
+    samples, labels = subject.make(rng, args.samples, CACHE)
+    data, source = folder / "samples.npy", folder / "source.onnx"
+    np.save(data, samples)
+    source.write_bytes(model.read_bytes())
+    name = ort.InferenceSession(model, providers=["CPUExecutionProvider"]).get_inputs()[0].name
+    plain(source, calibration, name, folder / "plain.onnx")
+    for note in ours(source, calibration, name, folder / "ours.onnx", saturates=args.emulate is not None):
+        print(f"  {word}: {note}", file=sys.stderr)
+    expected = run(source, data, [])
+    return {
+        arm: compared(run(folder / f"{arm}.onnx", data, emulator), expected, labels, subject.answer)
+        for arm in ("plain", "ours")
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", choices=list(inputs.SUBJECTS), default=list(inputs.SUBJECTS))
+    parser.add_argument("--calibrate", type=int, default=16)
+    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--emulate", choices=list(EMULATORS))
+    parser.add_argument("--outputs", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.outputs:
+        outputs(*args.outputs)
+        return 0
+    CACHE.mkdir(parents=True, exist_ok=True)
+    worse = []
+    print(f"onnxruntime {ort.__version__}, {args.calibrate} calibration samples, {args.samples} samples")
+    print("| model | arm | right | as float | median cosine | least cosine | rmse |\n|---|---|---|---|---|---|---|")
+    for word in args.models:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)  # the stage works in the folder it runs in
+            rows = subject_rows(word, args, Path(folder))
+            os.chdir(ROOT)
+        for arm, row in rows.items():
+            print("|", " | ".join([word, arm, *row.cells()]), "|", flush=True)
+        worse += [word] if is_worse(rows["ours"], rows["plain"]) else []
+    print(f"ours is less accurate: {', '.join(worse) or 'nowhere'}")
+    return bool(worse)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
