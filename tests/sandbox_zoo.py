@@ -168,6 +168,14 @@ MEMORY = """
 kept = [bytes([1]) * 2**24 for _ in range(200)]
 print("all")
 """
+SHARED = """
+import os, time
+kept = bytes([1]) * (3 * 2**26)
+children = [os.fork() or (time.sleep(1), os._exit(0)) for _ in range(4)]
+for child in children:
+    os.waitpid(child, 0)
+print("all")
+"""
 FILES = """
 import os
 for number in range(200):

@@ -93,16 +93,15 @@ def _constants_that_end_the_process() -> onnx.ModelProto:
     )
 
 
-def test_a_pass_that_takes_the_process_down_is_named(tmp_path: Path) -> None:
+def test_a_pass_that_takes_the_process_down_is_left_out_and_named(tmp_path: Path) -> None:
     source = model_zoo.saved(_constants_that_end_the_process(), tmp_path / "in.onnx")
-    result = winml("optimize", "-m", source, "-o", tmp_path / "out.onnx", "--no-verify", "--json")
-    assert result.returncode == 1
-    error = valid(result.stdout)["error"]
-    assert error["message"].startswith("pass `constant_folding`: ")
-    assert error["hint"] == "leave it out with `--disable constant_folding`"
-    compared = winml("optimize", "-m", source, "-o", tmp_path / "out.onnx", "--json")
-    assert valid(compared.stdout)["error"]["message"].startswith("comparing outputs: ")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.onnx"]
+    result = winml("optimize", "-m", source, "-o", tmp_path / "out.onnx", "--json")
+    assert result.returncode == 0, result.stderr
+    passes = {p["name"]: p for p in valid(result.stdout)["passes"]}
+    assert passes["constant_folding"]["status"] == "left out", passes["constant_folding"]
+    left_out, not_compared = (line for line in result.stderr.splitlines() if line.startswith("warning: "))
+    assert left_out.startswith("warning: left out constant_folding: its process crashed")
+    assert not_compared.startswith("warning: outputs were not compared: running the model as it came: ")
 
 
 @pytest.mark.parametrize(

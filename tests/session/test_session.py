@@ -129,7 +129,8 @@ def test_a_quantized_model_goes_to_the_npu_with_its_edges_on_the_cpu(conv_w8a8: 
         placement = session.placement
     assert placement.nodes["QNNExecutionProvider"] >= 20
     assert placement.partitions == {"QNNExecutionProvider": 1}
-    assert placement.fell_back == {"QuantizeLinear": 1, "DequantizeLinear": 1}
+    assert placement.cpu_ops == placement.by_setting == {"QuantizeLinear": 1, "DequantizeLinear": 1}
+    assert placement.fell_back == {}
     assert session.added_options == {"backend_type": "htp", "soc_model": "60"}
 
 

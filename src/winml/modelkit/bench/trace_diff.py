@@ -242,7 +242,7 @@ def _notes(before: OpTraceResult, after: OpTraceResult) -> Iterator[str]:
     few = min(before.metadata.num_samples, after.metadata.num_samples)
     if few < 5:
         runs = f"{few} measured run{'s' if few != 1 else ''}"
-        yield f"one trace has {runs}; take more with `--iterations` before trusting a time"
+        yield f"one trace has {runs}; take more with `winml perf --iterations 20` before trusting a time"
 
 
 def _word(operator: OperatorMetrics) -> str:

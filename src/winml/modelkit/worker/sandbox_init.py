@@ -184,24 +184,34 @@ def _start(argv: list[str], folder: str) -> int:
         os._exit(127)
 
 
-def _usage() -> tuple[int, int]:
-    """Memory that cannot be dropped, and processes with their threads, of everything but this process."""
+def _usage(*, shared_once: bool) -> tuple[int, int]:
+    """Memory that cannot be dropped, and processes with their threads, of everything but this process.
+
+    What forked processes share counts for each of them, unless `shared_once`, which takes longer to ask for.
+    """
     used = threads = 0
     for name in os.listdir("/proc"):  # noqa: PTH208 - read in a polling loop
         if not name.isdecimal() or name == "1":
             continue
-        try:
-            with open(f"/proc/{name}/status", "rb") as status:  # noqa: PTH123 - read in a polling loop
-                lines = status.read().splitlines()
-        except OSError:
-            continue  # it has ended
-        for line in lines:
-            if line.startswith((b"RssAnon:", b"RssShmem:")):
-                used += int(line.split()[1]) * 1024
-            elif line.startswith(b"Threads:"):
-                threads += int(line.split()[1])
-    held = os.statvfs("/dev/shm")  # noqa: S108 - how much of it is in use
-    return used + (held.f_blocks - held.f_bfree) * held.f_frsize, threads
+        status = _numbers(f"/proc/{name}/status", b"RssAnon:", b"RssShmem:", b"Threads:")
+        held = [status.get(b"RssAnon:", 0), status.get(b"RssShmem:", 0)]
+        if shared_once:
+            parts = _numbers(f"/proc/{name}/smaps_rollup", b"Pss_Anon:", b"Pss_Shmem:")
+            held = list(parts.values()) or held
+        used += sum(held) * 1024
+        threads += status.get(b"Threads:", 0)
+    shared = os.statvfs("/dev/shm")  # noqa: S108 - how much of it is in use
+    return used + (shared.f_blocks - shared.f_bfree) * shared.f_frsize, threads
+
+
+def _numbers(path: str, *names: bytes) -> dict[bytes, int]:
+    """The named numbers of a file about a process; none when the process has ended or must not be asked."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - read in a polling loop
+            lines = file.read().splitlines()
+    except OSError:
+        return {}
+    return {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(names)}
 
 
 def _available() -> float:
@@ -213,11 +223,13 @@ def _available() -> float:
 
 def _too_much(limits: dict[str, Any], started: float) -> str | None:
     """The limit that was passed, in words."""
-    used, threads = _usage()
-    if used > limits["memory_bytes"]:
-        return f"it takes {used / 2**20:.0f} MiB of memory; {limits['memory_bytes'] / 2**20:.0f} MiB are allowed"
+    used, threads = _usage(shared_once=False)
     if threads > limits["processes"]:
         return f"it has {threads} processes and threads; {limits['processes']} are allowed"
+    if used > limits["memory_bytes"]:
+        used, _ = _usage(shared_once=True)
+    if used > limits["memory_bytes"]:
+        return f"it takes {used / 2**20:.0f} MiB of memory; {limits['memory_bytes'] / 2**20:.0f} MiB are allowed"
     if limits["seconds"] is not None and time.monotonic() - started > limits["seconds"]:
         return f"it takes longer than {limits['seconds']:g} s"
     if used > limits["memory_bytes"] // 8 and _available() < _LEAST_AVAILABLE:

@@ -131,7 +131,7 @@ def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
     if trace_path is not None:
         return f"winml trace diff {console.quoted(trace_path)} OTHER_op_trace.json"
     if given["op_tracing"] is not None:
-        return f"winml perf {named} --op-tracing {given['op_tracing']} -o perf.json keeps the trace"
+        return f"winml perf {named} --op-tracing {given['op_tracing']} -o perf.json"
     return f"winml inspect {named}"
 
 
