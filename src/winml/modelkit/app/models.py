@@ -15,6 +15,7 @@ from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.sections import text
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.pipeline import identity
@@ -58,7 +59,7 @@ def _require_unchanged(config: Path, value: Mapping[str, Any]) -> None:
     if identity.matches(config.with_name(MANIFEST), value) is False:
         raise RequestError(
             f"`{config}` was changed after the build: it is not the config that {MANIFEST} was written with",
-            hint=f"build it again with `winml build -c {config} -o DIR`",
+            hint=f"build it again with `winml build -c {shell_word(str(config))} -o DIR`",
         )
 
 

@@ -11,6 +11,7 @@ from winml.modelkit.app.perf import OnEvent, PerfRequest, perf
 from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.model_file import part_names
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
 
@@ -32,7 +33,7 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> dic
     if request.op_tracing is not None or request.inputs.get("npz"):
         raise RequestError(
             "a trace and inputs from a file are of one part",
-            hint=f"name one: `winml perf -m {folder / parts[-1]}`",
+            hint=f"name one: `winml perf -m {shell_word(str(folder / parts[-1]))}`",
         )
     dims = _dims_by_part(folder, parts, request.inputs.get("dims", {}))
     measured: list[dict[str, Any]] = []

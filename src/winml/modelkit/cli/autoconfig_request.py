@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from winml.modelkit.cli.cluster_options import chosen_cluster, given_words
 from winml.modelkit.cli.options import chosen_model, trust_of
 from winml.modelkit.cli.words import duration_s, gain_pct, input_request
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
 from winml.modelkit.search.strategy import Limits
 
@@ -113,7 +113,9 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         ),
         resume=given["resume"],
         overwrite=given["overwrite"],
-        again=shlex.join(["winml", "autoconfig", *given_words("resume", "overwrite", "budget", "as_json"), "--resume"]),
+        again=command_line(
+            ["winml", "autoconfig", *given_words("resume", "overwrite", "budget", "as_json"), "--resume"]
+        ),
         space=given["space"],
         preset=given["preset"],
         only=tuple(word.strip() for word in (given["only"] or "").split(",") if word.strip()),

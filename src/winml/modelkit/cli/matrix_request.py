@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from winml.modelkit.cli.build_options import calibration_data
 from winml.modelkit.cli.cluster_options import chosen_cluster
 from winml.modelkit.cli.words import size_bytes
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.trust import OPTION, read_names
 from winml.modelkit.matrix import models
 from winml.modelkit.matrix.models import Model
@@ -110,4 +110,4 @@ def _command(args: list[str]) -> str:
         skip = word == "--run-stamp"
         if not skip:
             kept.append(word)
-    return shlex.join(["winml", *kept])
+    return command_line(["winml", *kept])

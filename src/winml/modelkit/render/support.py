@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.table import table
 
 
@@ -74,7 +75,7 @@ def _skeleton(found: dict[str, Any] | None, model: str) -> list[str]:
     told = f"as {found['class']} takes them" if found["reason"] is None else f"nobody could be asked: {found['reason']}"
     specs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in found["inputs"].items())
     lines = [f"inputs to write down in a file ({told}):", f"{{\n{specs}\n}}"]
-    lines.append(f"which `winml build -m {model} --input-specs FILE [--task TASK]` takes")
+    lines.append(f"which `winml build -m {shell_word(model)} --input-specs FILE [--task TASK]` takes")
     if found["to_fill"]:
         lines.append(f"type, shape and values to fill in: {', '.join(found['to_fill'])}")
     if found["others"]:
