@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all check format benchmarks fuzz setup clean
+.PHONY: demo test test-all test-windows test-windows-short check format benchmarks fuzz setup clean
 
 setup: $(VENV)/.installed
 
@@ -29,6 +29,17 @@ test: setup
 # Also the tests marked `slow`.
 test-all: setup
 	WINML_TEST_ALL=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 30
+
+# The tests under a Windows Python in Wine, which is set up in build/windows:
+#   make test-windows ARGS="tests/store -k lock" PY=3.13
+# `test-windows-short` runs the list scripts/windows/short.txt. Exit 77 of the script: nothing was run, and why.
+PY   ?= 3.11
+ARGS ?=
+test-windows:
+	$(PYTHON) scripts/windows/run_tests.py --python $(PY) $(ARGS)
+
+test-windows-short:
+	$(PYTHON) scripts/windows/run_tests.py --python $(PY) --short $(ARGS)
 
 check: setup
 	$(BIN)/ruff check .

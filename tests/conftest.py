@@ -53,9 +53,27 @@ def _reason(item: pytest.Item) -> str | None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
+    return _system_reason(item) or _sandbox_reason(item)
+
+
+def _system_reason(item: pytest.Item) -> str | None:
     if item.get_closest_marker("windows") and sys.platform != "win32":
         return "needs Windows"
-    return _sandbox_reason(item)
+    if (marker := item.get_closest_marker("posix")) and sys.platform == "win32":
+        return f"not on Windows: {marker.args[0]}"
+    if (marker := item.get_closest_marker("not_wine")) and _is_wine():
+        return f"not under Wine: {marker.args[0]}"
+    if item.get_closest_marker("launcher") and "WINML_TEST_LAUNCHER" not in os.environ:
+        return "needs the python.exe of a virtual environment on Windows in WINML_TEST_LAUNCHER"
+    return None
+
+
+def _is_wine() -> bool:
+    if sys.platform != "win32":
+        return False
+    import ctypes
+
+    return hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 
 
 def _sandbox_reason(item: pytest.Item) -> str | None:

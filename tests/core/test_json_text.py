@@ -50,7 +50,11 @@ def test_what_other_programs_write_is_read_where_it_is_theirs(text: str) -> None
     assert repr(parse_json(text, lenient=True)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize("raw", [DEEP, b"[%d]" % 10**400, b'["\\ud800"]', b"[" * 101 + b"]" * 101])
+@pytest.mark.parametrize(
+    "raw",
+    [DEEP, b"[%d]" % 10**400, b'["\\ud800"]', b"[" * 101 + b"]" * 101],
+    ids=["deep", "large number", "half a pair", "101 lists"],  # pytest puts an id into the environment: 32 K on Windows
+)
 def test_nobody_may_write_what_no_program_works_with(raw: bytes) -> None:
     with pytest.raises(JSONError):
         parse_json(raw, lenient=True)

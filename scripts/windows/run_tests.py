@@ -1,0 +1,65 @@
+"""Run the tests under a Windows Python (`make test-windows`); everything it needs is set up first.
+
+    python3.11 scripts/windows/run_tests.py                        all tests that Windows can run
+    python3.11 scripts/windows/run_tests.py tests/store -k lock    these, as pytest takes them
+    python3.11 scripts/windows/run_tests.py --short                the list in short.txt, for every change
+    python3.11 scripts/windows/run_tests.py --program -m winml.modelkit perf --sample
+
+The exit code is that of pytest; 77 means that nothing was run, and the last line says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from environment import HERE, INTERPRETERS, REPOSITORY, CannotRun, Environment, ready, run, say
+
+NOT_RUN = 77
+INTERRUPTED = 130
+LIST = HERE / "short.txt"
+
+
+def short_selection() -> list[str]:
+    """The tests of `short.txt`, one per line; what follows a `#` is a comment."""
+    lines = (line.partition("#")[0].strip() for line in LIST.read_text("utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def _arguments() -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(usage=__doc__, allow_abbrev=False, add_help=False)
+    parser.add_argument("--python", default="3.11", choices=INTERPRETERS)
+    default = os.environ.get("WINML_WINDOWS_HOME", REPOSITORY / "build" / "windows")
+    parser.add_argument("--home", type=Path, default=default)
+    parser.add_argument("--short", action="store_true")
+    parser.add_argument("--launcher", action="store_true", help="start by the python.exe of a virtual environment")
+    parser.add_argument("--set-up-only", action="store_true")
+    parser.add_argument("--program", action="store_true", help="the words are for python.exe instead of pytest")
+    parser.add_argument("--windows-help", action="help", help="this text; --help is that of pytest")
+    return parser.parse_known_args()
+
+
+def main() -> int:
+    options, words = _arguments()
+    made = Environment(options.home.absolute(), options.python)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INTERRUPTED))
+    try:
+        with ready(made):
+            if options.set_up_only:
+                return 0
+            if not options.program:
+                words = ["-m", "pytest", *(short_selection() if options.short else ()), *words]
+            return run(made, [made.launcher if options.launcher else made.python, *words])
+    except CannotRun as error:
+        say(f"not run: {error}")
+        return NOT_RUN
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
