@@ -43,6 +43,8 @@ def _bundled(info: EPInfo, host: Host) -> Package:
     if not bundled:
         kinds = {p.kind for p in info.packages}
         how = "it is part of onnxruntime" if kinds == {"builtin"} else f"`pip install {info.packages[0].distribution}`"
+        if kinds == {"windowsml"} and host.system == "Windows":
+            how += f", then `winml ep install {info.name}`"
         raise RequestError(f"execution provider `{info.name}` needs no environment of its own", hint=how)
     for package in bundled:
         if host.system in package.systems and (not package.machines or host.machine in package.machines):
@@ -100,10 +102,46 @@ def _write_manifest(folder: Path, info: EPInfo, package: Package, installed: dic
     atomic.write_bytes(folder / MANIFEST, json.dumps(value, indent=2).encode())
 
 
+def _in_windows_ml(info: EPInfo, host: Host) -> bool:
+    """Whether the catalog of Windows ML can be asked for an EP here."""
+    return any(
+        p.kind == "windowsml" and host.system in p.systems and p.module in host.module_dirs for p in info.packages
+    )
+
+
+def _download(info: EPInfo, on_step: OnStep) -> dict[str, Any]:
+    """Have Windows download an EP of its catalog; the system keeps and updates it, so there is no environment."""
+    on_step(f"asking Windows ML for `{info.name}`; it may download hundreds of megabytes")
+    shown = 0
+
+    def on_event(event: dict[str, Any]) -> None:
+        nonlocal shown
+        if event["event"] == "progress" and int(event["part"] * 10) > shown:
+            shown = int(event["part"] * 10)
+            on_step(f"{shown * 10} % of `{info.name}`")
+
+    with Worker() as worker:
+        found: dict[str, Any] = worker.call(
+            "session.download",
+            {"ep": info.name},
+            timeout_s=INSTALL_TIMEOUT_S,
+            on_event=on_event,
+            what=f"downloading {info.name}",
+        )
+    on_step(f"`{info.name}` is {'downloaded' if found['downloaded'] else 'there already'}")
+    return found
+
+
 def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -> dict[str, Any]:
-    """Make a private environment for an EP; it appears whole, or not at all."""
+    """Bring an EP: from Windows ML where that is installed, otherwise in a private environment.
+
+    An environment appears whole, or not at all.
+    """
     info = catalog.find(ep)
-    package = _bundled(info, this_host())
+    host = this_host()
+    if version is None and _in_windows_ml(info, host):
+        return {**_result("install"), "windows_ml": _download(info, on_step)}
+    package = _bundled(info, host)
     root = environments_root()
     atomic.make_folder(root)
     final = root / info.name
@@ -164,4 +202,4 @@ def _folder_bytes(environment: Environment) -> int:
 
 def _result(action: str) -> dict[str, Any]:
     found = [{**e.to_json(), "bytes": _folder_bytes(e)} for e in environments_in(environments_root())]
-    return {"schema": RESULT_SCHEMA, "ok": True, "action": action, "environments": found}
+    return {"schema": RESULT_SCHEMA, "ok": True, "action": action, "environments": found, "windows_ml": None}

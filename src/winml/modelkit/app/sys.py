@@ -8,7 +8,7 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.app import targets
-from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.errors import EPNotDownloaded, ModelkitError
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo
@@ -21,6 +21,8 @@ def _probe(found: Installed) -> dict[str, Any]:
     """What the EP's own process says: its devices, or why it does not load."""
     try:
         return targets.probe(found)
+    except EPNotDownloaded as error:
+        return {"absent": error.message, "hint": error.hint}
     except ModelkitError as error:
         return {"error": error.message}
 
@@ -42,7 +44,9 @@ def _installed_rows(info: EPInfo, found: Installed, answer: dict[str, Any]) -> l
     rows = []
     for device in info.devices:
         target = Target(info.name, device, simulated=device in found.simulated)
-        if "error" in answer:
+        if "absent" in answer:
+            rows.append(_row(target, "missing", answer["absent"], answer["hint"]))
+        elif "error" in answer:
             rows.append(_row(target, "does-not-load", f"library fails to load: {answer['error']}"))
         elif target.simulated:
             rows.append(_row(target, "simulated", "placement, outputs and compiled binaries are real, times are not"))

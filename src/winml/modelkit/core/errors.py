@@ -72,6 +72,12 @@ class EPUnavailableError(UnavailableError):
     code = "ep-unavailable"
 
 
+class EPNotDownloaded(EPUnavailableError):
+    """Windows offers the EP for this machine, and downloads it only when it is asked to."""
+
+    code = "ep-not-downloaded"
+
+
 class DiskFull(UnavailableError):
     code = "disk-full"
 

@@ -63,6 +63,9 @@ def environments_text(result: dict[str, Any]) -> str:
     """One line per private environment, or the options of providers."""
     if result["action"] == "options":
         return "\n\n".join(_options(entry) for entry in result["eps"])
+    ready = result["windows_ml"]
+    if ready is not None:
+        return f"{ready['ep']} {ready['version'] or 'of an unknown version'} from Windows ML ({ready['certification']})"
     if not result["environments"]:
         return "no execution provider has an environment of its own"
     rows = [("ep", "package", "version", "size", "folder")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, cast
 
 from winml.modelkit.core.errors import EPUnavailableError
@@ -16,7 +15,7 @@ from winml.modelkit.core.target import DEVICES, Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, distribution_version, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
-from winml.modelkit.session import failures
+from winml.modelkit.session import failures, windows_ml
 
 log = logging.getLogger(__name__)
 
@@ -29,39 +28,32 @@ def _ort_register(full_name: str, library: str) -> None:
     onnxruntime.register_execution_provider_library(full_name, library)
 
 
-def _windowsml_library(full_name: str) -> Path:
-    """Where Windows ML keeps the EP's library, after asking it to make the EP ready."""
-    import windowsml
-
-    catalog_of_windows = windowsml.EpCatalog()
-    # Never closed: releasing the catalog crashes the process with some drivers, and it goes with the worker.
-    _KEPT.append(catalog_of_windows)
-    for provider in catalog_of_windows.find_all_providers():
-        if provider.name == full_name:
-            provider.ensure_ready()
-            if provider.library_path:
-                return Path(provider.library_path)
-    raise LookupError(f"the Windows ML catalog has no library for {full_name}")
-
-
-_KEPT: list[Any] = []
-
-
 class EPRegistry:
     """What was registered with the runtime of this process, and what could not be."""
 
     def __init__(self, host: Host | None = None, register: Register = _ort_register) -> None:
         self._host = host
         self._register = register
-        self._registered: set[str] = set()
-        self._failures: dict[str, str] = {}
+        self._registered: dict[str, str] = {}
+        self._failures: dict[str, EPUnavailableError] = {}
 
     @property
     def registration_failures(self) -> dict[str, str]:
         """A copy: EP name -> exception class and message of its last attempt."""
-        return dict(self._failures)
+        return {name: str(error.details["failure"]) for name, error in self._failures.items()}
 
-    def ensure_initialized(self, eps: Iterable[str] | None = None) -> None:
+    def require(self, ep: str, distribution: str | None = None) -> None:
+        """Register an EP, from the named package where several bring it; raise why not."""
+        self.ensure_initialized([ep], distribution)
+        if ep in self._failures:
+            raise self._failures[ep]
+        taken = self._registered.get(ep, distribution)
+        if distribution not in (None, taken):
+            raise EPUnavailableError(
+                f"execution provider `{ep}` is registered from `{taken}` in this process, not from `{distribution}`"
+            )
+
+    def ensure_initialized(self, eps: Iterable[str] | None = None, distribution: str | None = None) -> None:
         """Register the named EPs (all installed ones by default) that are not registered yet."""
         try:
             host = self._host = self._host or this_host()
@@ -71,36 +63,49 @@ class EPRegistry:
             return
         for info in wanted:
             if info.name not in self._registered:
-                self._try(info, host)
+                self._try(info, host, distribution)
 
-    def _try(self, info: catalog.EPInfo, host: Host) -> None:
+    def _try(self, info: catalog.EPInfo, host: Host, distribution: str | None) -> None:
         try:
-            found = look_for(info, host)
+            found = look_for(info, host, distribution)
             if isinstance(found, Rejected):
                 return
             if found.package.kind == "windowsml":
-                self._register(info.full_name, str(_windowsml_library(info.full_name)))
+                self._register(info.full_name, str(windows_ml.library_of(info)))
             elif found.library is not None:
                 self._register(info.full_name, str(found.library))
         except Exception as error:  # noqa: BLE001 - one EP that does not load must not hide the others
             log.warning("execution provider %s was not registered: %s: %s", info.name, type(error).__name__, error)
-            self._failures[info.name] = f"{type(error).__name__}: {failures.plain(str(error))}"
+            self._failures[info.name] = _failure(info, error)
             return
-        self._registered.add(info.name)
+        self._registered[info.name] = found.package.distribution
         self._failures.pop(info.name, None)
+
+
+def _failure(info: catalog.EPInfo, error: Exception) -> EPUnavailableError:
+    said = f"{type(error).__name__}: {failures.plain(str(error))}"
+    if isinstance(error, EPUnavailableError):
+        error.details["failure"] = said
+        return error
+    return EPUnavailableError(f"execution provider `{info.name}` does not load: {said}", details={"failure": said})
 
 
 _REGISTRY = EPRegistry()
 
 
-def ensure_initialized(eps: Iterable[str] | None = None) -> None:
+def ensure_initialized(eps: Iterable[str] | None = None, distribution: str | None = None) -> None:
     """Register the named EPs (all installed ones by default) with this process's runtime; never throws."""
-    _REGISTRY.ensure_initialized(eps)
+    _REGISTRY.ensure_initialized(eps, distribution)
 
 
 def registration_failures() -> dict[str, str]:
     """A copy: EP name -> exception class and message of its last attempt."""
     return _REGISTRY.registration_failures
+
+
+def require(ep: str, distribution: str | None = None) -> None:
+    """Register one EP with this process's runtime; raise why not."""
+    _REGISTRY.require(ep, distribution)
 
 
 def devices_of(info: catalog.EPInfo) -> list[Any]:
@@ -170,7 +175,7 @@ def kinds_here(found: Installed) -> tuple[Device, ...] | None:
             f"execution provider `{found.ep}` is in an environment of its own, not in this process"
         )
     info = catalog.BY_NAME[found.ep]
-    ensure_initialized([info.name])
+    ensure_initialized([info.name], found.package.distribution)
     kinds = _kinds(info, found, [_describe(d) for d in devices_of(info)])
     return None if kinds is None else tuple(d for d in DEVICES if d in kinds)
 
@@ -183,10 +188,7 @@ def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
     found = look_for(info, this_host(), args.get("distribution"))
     if isinstance(found, Rejected):
         raise unavailable(info, found)
-    ensure_initialized([info.name])
-    failure = registration_failures().get(info.name)
-    if failure is not None:
-        raise EPUnavailableError(f"execution provider `{info.name}` does not load: {failure}")
+    require(info.name, found.package.distribution)
     listed = [_describe(d) for d in devices_of(info)]
     return {
         "ep": info.name,

@@ -67,7 +67,7 @@ def select(
     elif found.package.kind == "bundled":
         providers = [_bundled(info, passed), "CPUExecutionProvider"]
     else:
-        prepared.add_provider_for_devices([_device(info, target)], passed)
+        prepared.add_provider_for_devices([_device(info, target, found.package.distribution)], passed)
     return Selection(prepared, providers, found.package, provider_options, unasked, files)
 
 
@@ -94,12 +94,9 @@ def _bundled(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[
     return info.full_name, dict(provider_options)
 
 
-def _device(info: EPInfo, target: Target) -> Any:
+def _device(info: EPInfo, target: Target, distribution: str) -> Any:
     """The runtime's device of a plugin EP that the target means."""
-    ep_registry.ensure_initialized([info.name])
-    failure = ep_registry.registration_failures().get(info.name)
-    if failure is not None:
-        raise EPUnavailableError(f"execution provider `{info.name}` does not load: {failure}")
+    ep_registry.require(info.name, distribution)
     devices = ep_registry.devices_of(info)
     # A simulator presents itself as the CPU it runs on.
     kind = "cpu" if target.simulated else target.device

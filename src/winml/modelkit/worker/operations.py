@@ -38,6 +38,7 @@ OPERATIONS: dict[str, str] = {
     "review.outputs": "winml.modelkit.review.outputs:check",
     "session.measure": "winml.modelkit.session.measure:measure",
     "session.saturation": "winml.modelkit.session.saturation:ask",
+    "session.download": "winml.modelkit.session.windows_ml:download",
     "session.probe": "winml.modelkit.session.ep_registry:probe",
     "stages.export": "winml.modelkit.stages.export.stage:run",
     "stages.forward": "winml.modelkit.stages.export.forward:forward",

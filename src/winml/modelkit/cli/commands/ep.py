@@ -30,7 +30,12 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
         console.show(environments_text, result)
 
 
-@command.command("install", help="Make a private environment for an execution provider.", context_settings=HELP)
+@command.command(
+    "install",
+    help="Bring an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
+    "private environment.",
+    context_settings=HELP,
+)
 @click.argument("ep")
 @click.option("--version", help="Version of the package (default: the newest).")
 @click.option("--reinstall", is_flag=True, help="Replace an environment that is there.")
