@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from winml.modelkit.core import errors
@@ -18,11 +19,7 @@ from winml.modelkit.worker.client import Worker, WorkerBug
 
 
 def exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return psutil.pid_exists(pid)
 
 
 def measure_args(model: Path, **changes: object) -> dict[str, object]:
@@ -55,6 +52,11 @@ def test_answers_and_stays_warm_for_the_next_request() -> None:
         second = worker.call("ping")
     assert first["echo"] == "ü"
     assert first["pid"] == second["pid"] == worker.pid
+
+
+def test_a_library_that_asks_for_its_stdin_is_loaded_while_requests_are_waited_for() -> None:
+    with Worker(preload=("numpy",)) as worker:
+        assert worker.call("ping", {"modules": ["numpy"]}, timeout_s=100)["pid"]
 
 
 def test_its_folder_is_its_working_directory_and_goes_with_it() -> None:

@@ -53,13 +53,26 @@ def _own_stdout() -> BinaryIO:
     return channel
 
 
-def _read_requests(requests: queue.SimpleQueue[Message], context: Context) -> None:
+def _own_stdin() -> BinaryIO:
+    """The pipe from the caller; whoever else looks at stdin finds nothing there from now on.
+
+    Windows lets one at a time at a pipe: while a thread waits to read it, a library that asks for the kind of its stdin
+    when it is loaded waits too, for ever (numpy does, https://github.com/numpy/numpy/issues/24290).
+    """
+    channel = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return channel
+
+
+def _read_requests(channel: BinaryIO, requests: queue.SimpleQueue[Message], context: Context) -> None:
     """Feed the queue until the caller closes the pipe, which means it is gone: then leave at once.
 
     A thread of its own, because an operation cannot look; while native code keeps the interpreter's lock this thread
     cannot either, and the lifeline ends the process.
     """
-    for line in sys.stdin.buffer:
+    for line in channel:
         message = json.loads(line)  # noqa: TID251 - our own process wrote it
         if message.get("op") == "stop":
             context.stop.set()
@@ -120,7 +133,7 @@ def serve(preload: list[str]) -> NoReturn:
     """Answer requests until the caller closes the pipe."""
     context = Context(_own_stdout())
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
-    threading.Thread(target=_read_requests, args=(requests, context), daemon=True).start()
+    threading.Thread(target=_read_requests, args=(_own_stdin(), requests, context), daemon=True).start()
     from winml.modelkit.worker.operations import OPERATIONS
 
     _preload(preload)
