@@ -1,17 +1,23 @@
 """Accuracy of static int8 against `quantize_static` of onnxruntime as its documentation shows it, on models of others.
 
-    python benchmarks/int8/run.py [--models dnsmos] [--calibrate 16] [--samples 32] [--emulate haswell]
+    python benchmarks/int8/run.py [--models dnsmos] [--calibrate 16] [--samples 96] [--seeds 0 1 2] [--emulate haswell]
 
-Both get the same model and the same calibration samples. `plain` is u8s8 per tensor after `quant_pre_process`; `ours`
-is what `winml quantize -p int8` does. Outputs are compared with the float model's on other samples. With `--emulate
-haswell` the quantized models run under `qemu-x86_64` as on a processor without VNNI (much slower), and ours is made as
-it would be made there. Ends with 1 where ours is less accurate: fewer equal answers, or at as many a larger error.
+A seed draws calibration and test samples anew. Both arms get the same model and the same calibration samples: `plain`
+is u8s8 per tensor after `quant_pre_process`, `ours` is what `winml quantize -p int8` does. Outputs are compared with
+the float model's on the test samples. With `--emulate haswell` the quantized models run under `qemu-x86_64` as on a
+processor without VNNI (much slower), and ours is made as it would be made there.
+
+A sample is won by the arm that gives more of the float model's answers (or, for `error`, the smaller error), and the
+samples of all seeds decide by a sign test. Ends with 1 where ours is less accurate beyond noise (p < 0.05): in answers,
+or, where they do not differ, in errors.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -99,15 +105,18 @@ def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates
 class Row:
     """How near the outputs of one quantized model are to those of its source."""
 
-    equal: float | None
+    equal: np.ndarray | None
+    """The share of equal answers, by sample."""
     right: float | None
-    cosine: float
-    worst: float
-    rmse: float
+    cosines: np.ndarray
+    errors: np.ndarray
+    """The root mean squared error, by sample."""
 
     def cells(self) -> list[str]:
-        shares = ["-" if share is None else f"{share:.3f}" for share in (self.right, self.equal)]
-        return [*shares, f"{self.cosine:.5f}", f"{self.worst:.4f}", f"{self.rmse:.4g}"]
+        equal = None if self.equal is None else self.equal.mean()
+        shares = ["-" if share is None else f"{share:.4f}" for share in (self.right, equal)]
+        rmse = np.sqrt((self.errors**2).mean())
+        return [*shares, f"{np.median(self.cosines):.5f}", f"{self.cosines.min():.4f}", f"{rmse:.4g}"]
 
 
 def _answers(values: np.ndarray, kind: str) -> np.ndarray | None:
@@ -119,25 +128,49 @@ def _answers(values: np.ndarray, kind: str) -> np.ndarray | None:
 def compared(found: np.ndarray, expected: np.ndarray, labels: np.ndarray | None, kind: str) -> Row:
     answers, wanted = _answers(found, kind), _answers(expected, kind)
     a, b = (values.reshape(len(values), -1).astype(np.float64) for values in (found, expected))
-    cosines = (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) + 1e-30)
     return Row(
-        equal=None if answers is None else float((answers == wanted).mean()),
+        equal=None if answers is None else (answers == wanted).reshape(len(found), -1).mean(1),
         right=None if labels is None or answers is None else float((answers == labels).mean()),
-        cosine=float(np.median(cosines)),
-        worst=float(cosines.min()),
-        rmse=float(np.sqrt(((a - b) ** 2).mean())),
+        cosines=(a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) + 1e-30),
+        errors=np.sqrt(((a - b) ** 2).mean(1)),
     )
 
 
-def is_worse(ours: Row, plain: Row) -> bool:
-    if ours.equal is None or plain.equal is None or ours.equal == plain.equal:
-        return ours.rmse > plain.rmse
-    return ours.equal < plain.equal
+@dataclass(frozen=True)
+class Tally:
+    """On how many samples ours is nearer to the float model, and on how many the plain tool is."""
+
+    ours: int
+    plain: int
+
+    @property
+    def p(self) -> float:
+        """The chance of so few won samples or fewer, were both equally good."""
+        n = self.ours + self.plain
+        return sum(math.comb(n, k) for k in range(self.ours + 1)) / 2**n
+
+    def __str__(self) -> str:
+        return f"{self.ours} : {self.plain}" + (f" (p {self.p:.2g})" if self.ours < self.plain else "")
 
 
-def subject_rows(word: str, args: argparse.Namespace, folder: Path) -> dict[str, Row]:
+def tally(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Tally:
+    return Tally(sum(int((a > b).sum()) for a, b in pairs), sum(int((a < b).sum()) for a, b in pairs))
+
+
+def tallies(rows: list[dict[str, Row]]) -> tuple[Tally, Tally]:
+    """Samples won by answers and by errors, over all seeds."""
+    pairs = [(row["ours"], row["plain"]) for row in rows]
+    answers = [(a.equal, b.equal) for a, b in pairs if a.equal is not None and b.equal is not None]
+    return tally(answers), tally([(-a.errors, -b.errors) for a, b in pairs])
+
+
+def is_worse(answers: Tally, errors: Tally) -> bool:
+    return answers.p < 0.05 or (answers.ours == answers.plain and errors.p < 0.05)
+
+
+def subject_rows(word: str, seed: int, args: argparse.Namespace, folder: Path) -> dict[str, Row]:
     subject, emulator = inputs.SUBJECTS[word], EMULATORS.get(args.emulate, [])
-    model, rng = subject.model(CACHE), np.random.default_rng(0)
+    model, rng = subject.model(CACHE), np.random.default_rng(seed)
     calibration, _ = subject.make(rng, args.calibrate, CACHE)
     samples, labels = subject.make(rng, args.samples, CACHE)
     data, source = folder / "samples.npy", folder / "source.onnx"
@@ -146,7 +179,7 @@ def subject_rows(word: str, args: argparse.Namespace, folder: Path) -> dict[str,
     name = ort.InferenceSession(model, providers=["CPUExecutionProvider"]).get_inputs()[0].name
     plain(source, calibration, name, folder / "plain.onnx")
     for note in ours(source, calibration, name, folder / "ours.onnx", saturates=args.emulate is not None):
-        print(f"  {word}: {note}", file=sys.stderr)
+        print(f"  {word}, seed {seed}: {note}", file=sys.stderr)
     expected = run(source, data, [])
     return {
         arm: compared(run(folder / f"{arm}.onnx", data, emulator), expected, labels, subject.answer)
@@ -154,11 +187,23 @@ def subject_rows(word: str, args: argparse.Namespace, folder: Path) -> dict[str,
     }
 
 
+def processor() -> str:
+    """The name of the processor and its instruction sets that matter for 8 bits."""
+    file = Path("/proc/cpuinfo")
+    facts = dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line) if file.is_file() else {}
+    facts = {key.strip(): value.strip() for key, value in facts.items()}
+    flags = [
+        flag for flag in facts.get("flags", "").split() if "vnni" in flag or flag in ("avx2", "avx512f", "amx_int8")
+    ]
+    return f"{facts.get('model name', platform.processor())} ({', '.join(flags)})"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="+", choices=list(inputs.SUBJECTS), default=list(inputs.SUBJECTS))
     parser.add_argument("--calibrate", type=int, default=16)
-    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--samples", type=int, default=96)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--emulate", choices=list(EMULATORS))
     parser.add_argument("--outputs", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -166,17 +211,23 @@ def main() -> int:
         outputs(*args.outputs)
         return 0
     CACHE.mkdir(parents=True, exist_ok=True)
-    worse = []
-    print(f"onnxruntime {ort.__version__}, {args.calibrate} calibration samples, {args.samples} samples")
-    print("| model | arm | right | as float | median cosine | least cosine | rmse |\n|---|---|---|---|---|---|---|")
+    worse, lines = [], []
+    print(f"{processor()}{f', as {args.emulate}' if args.emulate else ''}; onnxruntime {ort.__version__}; ", end="")
+    print(f"{args.calibrate} calibration samples, {args.samples} samples")
+    print("| model | seed | arm | right | as float | median cosine | least cosine | rmse |\n" + "|---" * 8 + "|")
     for word in args.models:
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)  # the stage works in the folder it runs in
-            rows = subject_rows(word, args, Path(folder))
-            os.chdir(ROOT)
-        for arm, row in rows.items():
-            print("|", " | ".join([word, arm, *row.cells()]), "|", flush=True)
-        worse += [word] if is_worse(rows["ours"], rows["plain"]) else []
+        rows = []
+        for seed in args.seeds:
+            with tempfile.TemporaryDirectory() as folder:
+                os.chdir(folder)  # the stage works in the folder it runs in
+                rows.append(subject_rows(word, seed, args, Path(folder)))
+                os.chdir(ROOT)
+            for arm, row in rows[-1].items():
+                print("|", " | ".join([word, str(seed), arm, *row.cells()]), "|", flush=True)
+        answers, errors = tallies(rows)
+        lines.append(f"| {word} | {answers} | {errors} |")
+        worse += [word] if is_worse(answers, errors) else []
+    print("\n| model | answers, ours : plain | errors, ours : plain |\n|---|---|---|", *lines, sep="\n")
     print(f"ours is less accurate: {', '.join(worse) or 'nowhere'}")
     return bool(worse)
 

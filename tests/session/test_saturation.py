@@ -18,8 +18,9 @@ from winml.modelkit.session import saturation
 ASK = """
 import json, sys
 from pathlib import Path
+from winml.modelkit.core.target import Target
 from winml.modelkit.session import saturation
-print(json.dumps([saturation.saturates(), saturation.weights_at_risk(Path(sys.argv[1]))]))
+print(json.dumps([saturation.saturates(), saturation.weights_at_risk(Path(sys.argv[1]), Target("cpu", "cpu"))]))
 """
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.app.build_analysis import target_libraries
+from winml.modelkit.app.session_notes import saturated_weights
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import BuildConfig, DataSection
@@ -28,7 +29,7 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 STAGE = "prove"
-VERSION = 1
+VERSION = 2
 """Raised when the same artifact on the same inputs gives other numbers."""
 ON_TARGET = "proven on target"
 ON_CPU = "proven on cpu only (target not here)"
@@ -78,7 +79,8 @@ def unproven(reason: str, limit: float | None = None) -> dict[str, Any]:
     """A proof that says nothing, and why."""
     return {
         "status": NOT, "reason": reason, "on": None, "compiled": None, "agreement": None, "limit": limit,
-        "outputs": [], "samples": 0, "data": None, "placement": None, "cache": None, "seconds": 0.0,
+        "outputs": [], "samples": 0, "data": None, "placement": None, "weights_at_risk": None, "cache": None,
+        "seconds": 0.0,
     }  # fmt: skip
 
 
@@ -105,7 +107,8 @@ def warnings(proof: Mapping[str, Any]) -> list[str]:
         return []
     if proof["status"] == NOT:
         return [f"the artifact is not proven: {proof['reason']}"]
-    return [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
+    compiled = [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
+    return [*compiled, *saturated_weights(proof)]
 
 
 @dataclass(frozen=True)
@@ -336,6 +339,7 @@ def _judged(subject: Subject, found: Mapping[str, Any], *, hit: bool, seconds: f
         "samples": found["samples"],
         "data": found["data"],
         "placement": found["placement"],
+        "weights_at_risk": found["weights_at_risk"],
         "cache": "hit" if hit else "miss",
         "seconds": seconds,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, simulator_options
+from winml.modelkit.app.session_notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluate import checks
@@ -88,7 +88,11 @@ def _side(side: Side) -> dict[str, Any]:
 
 def _warnings(side: Side, word: str) -> list[str]:
     report = side.report
-    found = [*left_on_cpu(side.target, report["placement"]), *fixed_dims(side.target, report)]
+    found = [
+        *left_on_cpu(side.target, report["placement"]),
+        *saturated_weights(report),
+        *fixed_dims(side.target, report),
+    ]
     if side.target.simulated:
         found += simulator_options(report)
     silent = sum(p is None for p in report["predictions"]) if report["metrics"] else 0

@@ -129,6 +129,12 @@ class Workbench:
         self._reader.close()
         self._probers.close()
 
+    def _living_reader(self) -> Worker:
+        """The process that answers small questions; a new one after a model took it down."""
+        if not self._reader.alive:
+            self._reader = Worker(preload=("winml.modelkit.graph.describe",))
+        return self._reader
+
     # --- building
 
     def _with_range(self, config: BuildConfig) -> BuildConfig:
@@ -136,7 +142,7 @@ class Workbench:
         if config.quantize is None:
             return config
         target = self._job.targets[config.target].target
-        return replace(config, quantize=weight_range.resolve(config.quantize, target, self._reader)[0])
+        return replace(config, quantize=weight_range.resolve(config.quantize, target, self._living_reader())[0])
 
     def build(self, config: Mapping[str, Any]) -> Built:
         made = self._with_range(completed(config, self._job.calibration))
@@ -180,10 +186,8 @@ class Workbench:
 
     def _describe(self, name: str, path: Path) -> dict[str, Any]:
         if name not in self._described:
-            if not self._reader.alive:
-                self._reader = Worker(preload=("winml.modelkit.graph.describe",))
             args = {"path": str(path)}
-            self._described[name] = self._reader.call("graph.describe", args, what="reading the model")
+            self._described[name] = self._living_reader().call("graph.describe", args, what="reading the model")
         return self._described[name]
 
     def _spec(self, made: BuildConfig, path: Path) -> ArmSpec:

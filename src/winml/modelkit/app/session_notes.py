@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from winml.modelkit.core.target import Target
@@ -34,9 +35,9 @@ def simulator_options(report: dict[str, Any]) -> list[str]:
     return [f"provider option {k}={v} was chosen for the simulator" for k, v in chosen.items()]
 
 
-def saturated_weights(report: dict[str, Any]) -> list[str]:
+def saturated_weights(report: Mapping[str, Any]) -> list[str]:
     """Weights in 8 bits on a processor that adds their products in 16."""
-    count = report.get("weights_at_risk", 0)
+    count = report["weights_at_risk"]
     if not count:
         return []
     return [

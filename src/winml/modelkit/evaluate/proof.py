@@ -23,6 +23,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.evaluate.links import Ran, link
 from winml.modelkit.graph.inputs import Arrays, Input, InputSpec, input_spec, symbol_sizes
 from winml.modelkit.session.distance import distance_of
+from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ def prove(args: dict[str, Any], context: object) -> dict[str, Any]:
     done = 0
     with session:
         placement = session.placement.to_json()
+        at_risk = weights_at_risk(session.path, session.target)
         for index in range(args["samples"]):
             feed = _linked(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
             got = session.run(typed(feed, session.inputs))
@@ -191,7 +193,12 @@ def prove(args: dict[str, Any], context: object) -> dict[str, Any]:
             done += 1
             if time.monotonic() - started > PATIENCE * args["seconds"]:
                 break
-    return {"placement": placement, "samples": done, "outputs": list(distances(pairs))}
+    return {
+        "placement": placement,
+        "weights_at_risk": at_risk,
+        "samples": done,
+        "outputs": list(distances(pairs)),
+    }
 
 
 def distances(pairs: dict[str, list[tuple[Array, Array | None]]]) -> Iterator[dict[str, Any]]:

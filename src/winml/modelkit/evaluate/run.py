@@ -20,6 +20,7 @@ from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import environment
 from winml.modelkit.session.measure import Context
 from winml.modelkit.session.opening import open_arm
+from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
@@ -96,6 +97,7 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
             "provider_options": session.provider_options,
             "added_options": session.added_options,
             "fixed_dims": session.section.fixed_dims,
+            "weights_at_risk": weights_at_risk(session.path, session.target),
             "environment": environment.environment(session.target.ep, distribution_version(session.package)),
         }
 

@@ -124,7 +124,7 @@ def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
             "first_run_ns": first_ns,
             "load_before": load_before,
             "load_after": load_after,
-            "weights_at_risk": weights_at_risk(session.path) if session.target.ep == "cpu" else 0,
+            "weights_at_risk": weights_at_risk(session.path, session.target),
             "placement": session.placement.to_json(),
             "provider_options": session.provider_options,
             "added_options": session.added_options,

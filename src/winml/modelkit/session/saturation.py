@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
+from winml.modelkit.core.target import Target
+
 ACTIVATION, WEIGHT, TERMS = 255, 127, 4
 REDUCED = 64
 """The largest weight of the reduced range: 2 x 255 x 64 fits 16 bits."""
@@ -41,9 +43,12 @@ def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
     return {"saturates": saturates()}
 
 
-def weights_at_risk(path: Path) -> int:
-    """How many weights of a model have so large int8 numbers that this processor may add them up wrongly."""
-    if not saturates():
+def weights_at_risk(path: Path, target: Target) -> int:
+    """How many weights of a model have so large int8 numbers that this processor may add them up wrongly.
+
+    None where another EP than `cpu` runs it, whose kernels are its own.
+    """
+    if target.ep != "cpu" or not saturates():
         return 0
     from winml.modelkit.graph import files
 
