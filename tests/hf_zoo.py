@@ -195,6 +195,32 @@ def donut() -> Any:
     return transformers.VisionEncoderDecoderModel(config)
 
 
+def llama() -> Any:
+    return _model("LlamaConfig", "LlamaForCausalLM", **TEXT, num_key_value_heads=1)
+
+
+def mistral() -> Any:
+    return _model("MistralConfig", "MistralForCausalLM", **TEXT, num_key_value_heads=1, head_dim=16, sliding_window=8)
+
+
+def qwen3() -> Any:
+    return _model("Qwen3Config", "Qwen3ForCausalLM", **TEXT, num_key_value_heads=1, head_dim=16)
+
+
+def efficientnet() -> Any:
+    return _model(
+        "EfficientNetConfig", "EfficientNetForImageClassification",
+        image_size=64, width_coefficient=0.5, depth_coefficient=0.5, hidden_dim=640, num_labels=5,
+    )  # fmt: skip
+
+
+def swinv2() -> Any:
+    return _model(
+        "Swinv2Config", "Swinv2ForImageClassification",
+        image_size=32, patch_size=2, embed_dim=8, depths=[1, 1], num_heads=[2, 2], window_size=4, num_labels=5,
+    )  # fmt: skip
+
+
 FAMILIES: dict[str, Callable[[], Any]] = {
     "resnet": resnet, "convnext": convnext, "mobilevit": mobilevit, "vit": vit, "dinov2": dinov2, "swin": swin,
     "segformer": segformer, "detr": detr, "yolos": yolos, "bert": bert, "distilbert": distilbert, "roberta": roberta,
@@ -202,6 +228,11 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "marian": marian, "t5": t5, "whisper": whisper,
 }  # fmt: skip
 
+ON_DEMAND: dict[str, Callable[[], Any]] = {
+    "vit_gpt2": vit_gpt2, "donut": donut, "llama": llama, "mistral": mistral, "qwen3": qwen3,
+    "efficientnet": efficientnet, "swinv2": swinv2,
+}  # fmt: skip
+"""Families that only some tests need."""
 
 GENERATING = ("gpt2", "qwen2", "bart", "marian", "t5", "whisper", "vit_gpt2")
 GAINS = {"mobilevit": 3.5, **dict.fromkeys(GENERATING, 1.5)}
@@ -226,7 +257,7 @@ def saved(name: str, folder: Path, *, seed: int = 0) -> Path:
     import torch
 
     torch.manual_seed(seed)
-    make = {**FAMILIES, "vit_gpt2": vit_gpt2, "donut": donut}[name]
+    make = {**FAMILIES, **ON_DEMAND}[name]
     model = drawn(make().eval(), GAINS.get(name, 1.0))
     model.save_pretrained(folder / name)
     if name in GENERATING:

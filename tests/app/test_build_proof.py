@@ -117,6 +117,36 @@ def test_an_artifact_that_its_target_refuses_is_an_error(folder: Path) -> None:
 
 
 @pytest.mark.qnn
+def test_a_binary_that_the_simulator_cannot_load_is_not_proven_but_what_it_was_made_from_is(folder: Path) -> None:
+    files.save(quantized_conv_net(), folder / "model.onnx")
+    several = {"soc_model": "60,87"}
+    config = ConfigRequest(
+        str(folder / "model.onnx"), target="qnn/npu", precision="fp32", optimize=False, compile=True, ep_options=several
+    )
+    result = build(BuildRequest(config, output=str(folder / "out"), analyze=False), lambda event: None)
+    proof = result["proof"]
+    assert proof["status"] == "proven on target"
+    assert proof["compiled"].startswith("it is for several devices (soc_model=60,87): the compiled part of")
+    assert f"compiled form not proven: {proof['compiled']}" in result["warnings"]
+    written = json.loads((folder / "out" / "build_config.json").read_bytes())
+    assert written["compile"]["provider_options"] == several
+    assert written["session"]["ep_options"] == {}, "a session that names several devices is refused"
+
+
+@pytest.mark.qnn
+def test_the_simulator_is_told_which_device_an_artifact_was_compiled_for(folder: Path) -> None:
+    files.save(quantized_conv_net(), folder / "model.onnx")
+    config = {
+        "schema": "winml/build-config/1", "model": str(folder / "model.onnx"), "target": "qnn/npu",
+        "compile": {"provider_options": {"soc_model": "87"}},
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(config))
+    request = BuildRequest(str(folder / "config.json"), output=str(folder / "out"), analyze=False)
+    proof = build(request, lambda event: None)["proof"]
+    assert (proof["status"], proof["compiled"]) == ("proven on target", None)
+
+
+@pytest.mark.qnn
 def test_a_compiled_artifact_passes_its_own_gate(folder: Path) -> None:
     """What QNN leaves to the CPU by a setting, at the border of the model, counts against nobody."""
     files.save(quantized_conv_net(), folder / "model.onnx")

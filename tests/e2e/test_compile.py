@@ -88,9 +88,11 @@ def test_two_models_share_one_binary_and_about_half_the_bytes(
         assert binary["digest"] == digest.of_file(out / binary["file"])
         assert row["validation"]["status"] == "not-validated"
         assert row["alone"]["validation"]["status"] == "passed"
+        assert row["proof"]["status"] == "proven on target", "as it is when compiled alone"
+        assert row["proof"]["compiled"].startswith("the simulator loads no context that several models share: ")
         assert row["compatibility"]["QNNExecutionProvider"].startswith("v2:")
         assert row["peak_bytes"] > 0
-    assert "not validated" in result.stderr
+    assert "compiled form not proven: the simulator loads no context" in result.stderr
 
 
 @pytest.mark.parametrize("position", [0, 1, 2], ids=["first", "middle", "last"])
@@ -251,10 +253,10 @@ def test_a_result_that_computes_something_else_is_not_delivered(run: Compile, tm
     )
     words = ("-m", model_zoo.saved(model, tmp_path / "m.onnx"), "--output-dir", tmp_path / "out", "--json")
     result = run(*words)
-    assert "outputs differ from those of its source on the CPU" in failed(result, 5)
+    assert "times as large as the source's; precision fp32 must reach" in failed(result, 5)
     (row,) = valid(result.stdout)["models"]
-    assert row["validation"]["status"] == "failed"
-    assert row["validation"]["comparisons"]["source"]["passed"] is True
+    assert row["proof"]["status"] == "not proven"
+    assert "--no-validate" in row["error"]["hint"]
     assert not (tmp_path / "out").exists()
     assert run(*words, "--no-validate").returncode == 0
 
@@ -346,8 +348,19 @@ def test_text_names_the_files_and_how_near_the_outputs_are(run: Compile, conv_w8
     result = run("-m", conv_w8a8, "--output-dir", tmp_path)
     assert result.returncode == 0
     assert "binary   conv_w8a8_ctx_qnn.bin" in result.stdout
-    assert "parity   same target: equal; CPU: max abs" in result.stdout
+    assert "parity   same target: equal" in result.stdout
+    assert "proof    proven on target: `y` has a cosine of " in result.stdout
     assert "soc_model=60 was chosen for the simulator" in result.stderr
+
+
+@pytest.mark.parametrize("target", [("--target", "cpu"), ()], ids=["named", "chosen"])
+def test_a_compiled_model_on_another_target_is_a_wrong_request_that_names_its_own(
+    run: Compile, conv_w8a8: Path, tmp_path: Path, env: dict[str, str], target: tuple[str, ...]
+) -> None:
+    run("-m", conv_w8a8, "-o", tmp_path / "npu.onnx", "--no-validate")
+    text = failed(winml("perf", "-m", tmp_path / "npu.onnx", *target, env=env), 2)
+    assert "npu.onnx` is compiled for QNN and runs on no other execution provider" in text
+    assert "name the target that it was compiled for with `--target`" in text
 
 
 @pytest.mark.package_index

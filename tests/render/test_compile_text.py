@@ -8,12 +8,17 @@ from winml.modelkit.render.compile import compile_text, compilers_text
 
 COMPARISON = {"passed": True, "reason": None, "max_abs": 0.0, "cosine": 1.0, "sqnr_db": None, "limits": {}}
 NEAR = {**COMPARISON, "max_abs": 0.00123, "cosine": 0.999987, "sqnr_db": 45.67}
-PASSED = {"status": "passed", "reason": None, "comparisons": {"source": COMPARISON, "cpu": NEAR}}
+PASSED = {"status": "passed", "reason": None, "comparisons": {"source": NEAR}}
+PROOF = {
+    "status": "proven on target", "reason": None, "on": "qnn/npu", "compiled": None, "limit": 0.95,
+    "agreement": {"output": "y", "cosine": 0.98765}, "placement": None,
+}  # fmt: skip
 ROW: dict[str, Any] = {
     "model": "m.onnx", "status": "compiled", "output": "m_ctx.onnx", "cached": False, "seconds": 1.23,
     "peak_bytes": 3 * 2**20, "binaries": [{"file": "m.bin", "bytes": 2048, "digest": "sha256:" + "0" * 64}],
     "embedded_bytes": 0, "ep_context_nodes": 2, "cpu_nodes": 1, "cpu_ops": {"Erf": 1},
     "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 4]}], "outputs": [], "validation": PASSED, "alone": None,
+    "proof": PROOF,
     "compatibility": {"QNNExecutionProvider": "v2:6"},
 }  # fmt: skip
 FAILED = {"model": "n.onnx", "status": "failed", "error": {"message": "no luck"}}
@@ -34,7 +39,8 @@ def test_a_model_with_its_files_nodes_and_parity() -> None:
             "  took     1.2 s, peak memory 3.0 MiB",
             "  inputs   x float32[1, 4]",
             "  outputs",
-            "  parity   same target: equal; CPU: max abs 0.0012, cosine 0.99999, SQNR 45.7 dB",
+            "  parity   same target: max abs 0.0012, cosine 0.99999, SQNR 45.7 dB",
+            "  proof    proven on target: `y` has a cosine of 0.9877 with the source's (least 0.95)",
             "  runs on  QNN v2:6",
             "",
             "n.onnx · failed",
@@ -45,17 +51,13 @@ def test_a_model_with_its_files_nodes_and_parity() -> None:
 
 def test_what_was_not_validated_says_why_beside_how_it_is_alone() -> None:
     unknown = {"status": "not-validated", "reason": "does not load here", "comparisons": {}}
-    row = {**ROW, "validation": unknown, "alone": {"validation": PASSED}, "cached": True}
+    alone = {"validation": {**PASSED, "comparisons": {"source": COMPARISON}}}
+    row = {**ROW, "validation": unknown, "alone": alone, "cached": True, "proof": {**PROOF, "compiled": "no"}}
     text = compile_text({**RESULT, "models": [row]})
     assert "parity   not validated: does not load here" in text
     assert "alone    same target: equal" in text
     assert "took     from the cache" in text
-
-
-def test_a_comparison_that_could_not_be_made_shows_its_reason() -> None:
-    comparisons = {"source": COMPARISON, "cpu": {**COMPARISON, "passed": None, "reason": "no kernel"}}
-    text = compile_text({**RESULT, "models": [{**ROW, "validation": {**PASSED, "comparisons": comparisons}}]})
-    assert "same target: equal; CPU: no kernel" in text
+    assert "(least 0.95); compiled form not proven" in text
 
 
 def test_sharing_shows_who_points_where_and_what_it_saves() -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.app import build_analysis, build_compile, build_proof, sizes
+from winml.modelkit.app import build_analysis, build_compile, build_proof
 from winml.modelkit.app import config as configs
 from winml.modelkit.app.config import ConfigRequest, MadeConfig
 from winml.modelkit.app.exported import Exporting, processor_objects
 from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
-from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.pipeline import folder as folders
@@ -339,17 +339,8 @@ def _inputs(plan: _Plan) -> DataSection:
     if section is not None and section.calibration is not None:
         return section.calibration
     if exported is None:
-        return _made_up(plan.source.path)
+        return build_proof.made_up(plan.source.path)
     return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
-
-
-def _made_up(model: Path) -> DataSection:
-    """Made-up inputs of the sizes that are known of a model; without sizes a proof says that there are none."""
-    data = DataSection(RANDOM, limit=build_proof.SAMPLES)
-    try:
-        return sizes.random_data(data, model)
-    except RequestError:
-        return data
 
 
 def deliver(ready: Ready, proof: dict[str, Any], attempt: Attempt) -> dict[str, Any]:

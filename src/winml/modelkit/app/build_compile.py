@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import build_proof
 from winml.modelkit.app.compile import compile_settings, sdk_tools
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import sections
@@ -44,12 +45,9 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
 
 
 def unloadable(runs: Sequence[StageRun]) -> str | None:
-    """Why the compiled form does not open on this machine, which need not be the one it is for; None where it does."""
+    """Why the compiled form does not open on this machine; None where it does, and where nothing was compiled."""
     compiled = next((run for run in runs if run.step.stage is COMPILE), None)
-    validation = None if compiled is None else compiled.report["validation"]
-    if validation is None or validation["status"] != "not-validated" or validation["comparisons"]:
-        return None
-    return str(validation["reason"])
+    return None if compiled is None else build_proof.unloadable(compiled.report["validation"])
 
 
 def _told(pipeline: Pipeline) -> Any:

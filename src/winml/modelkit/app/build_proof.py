@@ -9,12 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.app import sizes
 from winml.modelkit.app.build_analysis import target_libraries
 from winml.modelkit.app.session_notes import saturated_weights
 from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import sections
-from winml.modelkit.core.config import BuildConfig, DataSection
-from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError, WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    ModelkitError,
+    RequestError,
+    RunFailedError,
+    WorkerCrashed,
+    WorkerTimeout,
+)
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
@@ -60,6 +68,17 @@ class Subject:
     unloadable: str | None = None
     """Why the compiled form does not open on this machine though it may on another."""
     seconds: float = SECONDS
+    advice: str | None = None
+    """What to do about an artifact that is no good; None where another precision may help."""
+
+    @property
+    def session(self) -> SessionSection:
+        """How the artifact is opened; a simulator is told which device it was compiled for."""
+        section, compiler = self.config.session, self.config.compile
+        given = options.for_session(self.planned.target, section.ep_options)
+        if compiler is not None and self.planned.target.simulated:
+            given = {**options.device_choice(self.planned.target, compiler.provider_options), **given}
+        return replace(section, ep_options=given)
 
     @property
     def here(self) -> bool:
@@ -109,6 +128,22 @@ def warnings(proof: Mapping[str, Any]) -> list[str]:
         return [f"the artifact is not proven: {proof['reason']}"]
     compiled = [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
     return [*compiled, *saturated_weights(proof)]
+
+
+def unloadable(validation: Mapping[str, Any] | None) -> str | None:
+    """Why a compiled form does not open on this machine, which need not be the one it is for; None where it does."""
+    if validation is None or validation["status"] != "not-validated" or validation["comparisons"]:
+        return None
+    return str(validation["reason"])
+
+
+def made_up(model: Path) -> DataSection:
+    """Made-up inputs of the sizes that are known of a model; without sizes a proof says that there are none."""
+    data = DataSection(RANDOM, limit=SAMPLES)
+    try:
+        return sizes.random_data(data, model)
+    except RequestError:
+        return data
 
 
 @dataclass(frozen=True)
@@ -218,7 +253,7 @@ def _key(subject: Subject, pipeline: Pipeline, before: Sequence[str] = ()) -> St
         stage_version=VERSION,
         section={
             **subject.target.to_json(),
-            "session": subject.config.session.to_json(),
+            "session": subject.session.to_json(),
             "source": subject.reference_digest,
             "inputs": digest.of_json(sections.plain(subject.data)),
             **({"before": list(before)} if before else {}),
@@ -290,7 +325,7 @@ def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[st
 
 def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
     """How the result is opened; NPUs need sizes for what is still open."""
-    section = subject.config.session
+    section = subject.session
     if not subject.here:
         # Options of an EP that is not here mean nothing to the CPU.
         return SessionSection(threads=section.threads, optimization_level=section.optimization_level)
@@ -311,6 +346,8 @@ def _alive(worker: Worker, python: str | None = None) -> Iterator[Worker]:
 
 def advise(subject: Subject) -> str:
     """What to do about an artifact that is no good."""
+    if subject.advice is not None:
+        return subject.advice
     section = subject.config.quantize
     data = section is not None and section.calibration is not None
     after = precision.next_precision(subject.planned.target, subject.config.precision, data=data)

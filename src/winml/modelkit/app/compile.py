@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app import targets
+from winml.modelkit.app import build_proof, compile_proof, targets
 from winml.modelkit.app.models import model_path
 from winml.modelkit.app.session_notes import simulator_options
+from winml.modelkit.app.targets import Planned
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, check_compile
 from winml.modelkit.core.errors import (
@@ -41,6 +42,7 @@ from winml.modelkit.stages.compile.report import sharing
 from winml.modelkit.stages.compile.stage import CompileStage, Made, Model, Outcome, Settings
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/compile/1"
 DEFAULT_TIMEOUT_S = 1800.0
@@ -176,20 +178,20 @@ def _file_place(file: Path) -> _Place:
     return _Place(file.absolute().parent, (file.name,))
 
 
-def _resolved(asked: TargetRequest, compiler: Compiler) -> tuple[Target, Installed | None]:
-    """The target and the installation of its EP, which a compiler that brings its own tools can do without."""
+def _resolved(asked: TargetRequest, compiler: Compiler) -> Planned:
+    """The target, whose EP a compiler that brings its own tools can do without."""
     if asked.ep is not None and (refused := ep_refusal(asked.ep)) is not None:
         raise refused
     try:
         found = targets.resolve_request(asked)
-    except EPUnavailableError:
+    except EPUnavailableError as error:
         if compiler.needs_ep or asked.ep is None:
             raise
-        return Target(asked.ep.name, asked.device or asked.ep.devices[0]), None
+        return Planned(Target(asked.ep.name, asked.device or asked.ep.devices[0]), None, error)
     refused = ep_refusal(catalog.BY_NAME[found.target.ep])
     if refused is not None:
         raise refused
-    return found.target, found.installed
+    return Planned(found.target, found, None)
 
 
 def _libraries(installed: Installed | None, compiler: Compiler, tools: Tools) -> dict[str, str] | None:
@@ -235,7 +237,8 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:
         raise refused
-    target, installed = _resolved(asked, compiler)
+    planned = _resolved(asked, compiler)
+    target, installed = planned.target, None if planned.here is None else planned.here.installed
     settings = replace(
         compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
     )
@@ -244,10 +247,20 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     on_event({"event": "target", "target": target})
     models = [Model(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
-    outcome = CompileStage(settings, cache=cache, on_event=on_event).run(models)
+    outcome = _run(settings, planned, cache, on_event, models)
     _deliver(cache, outcome, place.folder, overwrite=request.overwrite)
     rows = [_row(word, model, outcome, request) for word, model in zip(request.models, models, strict=True)]
     return _result(settings, place, rows, outcome)
+
+
+def _run(settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, models: list[Model]) -> Outcome:
+    """Compile, and prove every model where its target is here and nobody said otherwise."""
+    if not settings.validate:
+        return CompileStage(settings, cache=cache, on_event=on_event).run(models)
+    seconds = min(build_proof.SECONDS, settings.timeout_s or build_proof.SECONDS)
+    with Worker() as worker:
+        prover = compile_proof.Prover(planned, settings, cache, worker, on_event, seconds)
+        return CompileStage(settings, cache=cache, on_event=on_event, prove=prover).run(models)
 
 
 def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -> None:
@@ -266,7 +279,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
     error = outcome.errors.get(model)
     if error is not None:
         return {"model": word, "status": "failed", "error": error.to_json(), "log": error.details.get("log", []),
-                "validation": error.details.get("validation")}  # fmt: skip
+                "validation": error.details.get("validation"), "proof": error.details.get("proof")}  # fmt: skip
     made = outcome.made[model]
     report = dict(made.report)
     skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed here"
@@ -281,8 +294,17 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
         "cpu_ops": dict(sorted(report["cpu_ops"].items(), key=lambda item: (-item[1], item[0]))),
         "cpu_nodes": sum(report["cpu_ops"].values()),
         "validation": validation,
+        "proof": _proof(outcome, model, validation),
         "alone": _alone(outcome.alone.get(model)),
     }
+
+
+def _proof(outcome: Outcome, model: Model, validation: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a model on its target; the reason of its validation where nothing is."""
+    proof = outcome.proofs.get(model)
+    if proof is None:
+        return build_proof.unproven(validation["reason"])
+    return compile_proof.of_shared(proof, validation) if model in outcome.alone else proof
 
 
 def _alone(made: Made | None) -> dict[str, Any] | None:
@@ -323,9 +345,17 @@ def _row_warnings(rows: list[dict[str, Any]]) -> list[str]:
         if row["cpu_nodes"]:
             ops = ", ".join(f"{op} x{n}" for op, n in row["cpu_ops"].items())
             found.append(f"{row['output']}: {row['cpu_nodes']} nodes stay on the CPU: {ops}")
-        if row["validation"]["status"] != "passed":
-            found.append(f"{row['output']}: not validated: {row['validation']['reason']}")
+        found += [f"{row['output']}: {warning}" for warning in _proof_warnings(row)]
     return found
+
+
+def _proof_warnings(row: dict[str, Any]) -> list[str]:
+    proof, validation = row["proof"], row["validation"]
+    if proof["limit"] is None:
+        return [f"not validated: {validation['reason']}"]
+    # The reason is the same where the compiled form does not open.
+    compared = validation["status"] == "passed" or proof["compiled"] is not None
+    return [*build_proof.warnings(proof), *([] if compared else [f"not validated: {validation['reason']}"])]
 
 
 def _sharing_warnings(rows: list[dict[str, Any]], shared: dict[str, Any] | None) -> list[str]:

@@ -148,7 +148,9 @@ def _session(request: ConfigRequest, built: SessionSection, planned: Planned) ->
     return replace(
         built,
         threads=built.threads if request.threads is None else request.threads,
-        ep_options=options.checked(planned.target, {**built.ep_options, **request.ep_options}),
+        ep_options=options.for_session(
+            planned.target, options.checked(planned.target, {**built.ep_options, **request.ep_options})
+        ),
     )
 
 

@@ -156,3 +156,15 @@ def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], 
         added |= info.simulator_options
     added = {k: v for k, v in added.items() if k not in asked}
     return {**added, **asked}, added
+
+
+def for_session(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+    """Options without those that choose several devices: a compiler takes them, a session is refused with them."""
+    chosen = catalog.BY_NAME[target.ep].device_choosing
+    return {name: value for name, value in given.items() if name not in chosen or "," not in value}
+
+
+def device_choice(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+    """Those among options for a compiler that say which one device a result is for."""
+    chosen = catalog.BY_NAME[target.ep].device_choosing
+    return {name: value for name, value in for_session(target, given).items() if name in chosen}

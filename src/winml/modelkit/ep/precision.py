@@ -68,6 +68,16 @@ def agreement(target: Target, word: str) -> float:
     return PRECISIONS[word].agreement
 
 
+_WORDS = {"bf16": "fp16", "fp64": "fp32", "w16a16": "int16"}
+"""Words of the table for what a model computes in, where the two differ."""
+
+
+def word_for(computed: str) -> str:
+    """The row of the table for what a model computes in (`w16a16`); what has none may lose as much as eight bits do."""
+    word = _WORDS.get(computed, computed)
+    return word if word in PRECISIONS else "int8"
+
+
 def next_precision(target: Target, word: str, *, data: bool, tried: Collection[str] = ()) -> str | None:
     """What to try after a precision that does not agree with the source; None when nothing is left.
 

@@ -47,7 +47,7 @@ def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
         lines += _changes(result)
     if result["analysis"] is not None:
         lines.append(f"  {_analysis(result['analysis'])}")
-    lines.append(f"  {_proof(result['proof'])}")
+    lines.append(f"  {proof_text(result['proof'])}")
     artifact = result["artifact"]
     lines.append(f"{artifact['path']}  {size(artifact['bytes'])}  {artifact['digest'][:19]}")
     if result["files_by"] == "copy":
@@ -55,7 +55,7 @@ def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _proof(proof: dict[str, Any]) -> str:
+def proof_text(proof: dict[str, Any]) -> str:
     """What is known of the artifact on its target."""
     text = str(proof["status"])
     if proof["status"] == "not proven":

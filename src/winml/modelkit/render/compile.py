@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.render.build import proof_text
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
 
 def _number(value: float | None, pattern: str, otherwise: str) -> str:
     return otherwise if value is None else pattern.format(value)
-
-
-_WORDS = {"source": "same target", "cpu": "CPU"}
-"""What a compiled model is compared with, in the order it is shown."""
 
 
 def _comparison(word: str, found: dict[str, Any]) -> str:
@@ -31,7 +28,7 @@ def _comparison(word: str, found: dict[str, Any]) -> str:
 def _validation(validation: dict[str, Any]) -> str:
     if validation["status"] != "passed":
         return f"not validated: {validation['reason']}"
-    return "; ".join(_comparison(word, validation["comparisons"][name]) for name, word in _WORDS.items())
+    return _comparison("same target", validation["comparisons"]["source"])
 
 
 def _values(values: list[dict[str, Any]]) -> str:
@@ -52,6 +49,7 @@ def _compiled(row: dict[str, Any]) -> list[tuple[str, str]]:
         ("inputs", _values(row["inputs"])),
         ("outputs", _values(row["outputs"])),
         ("parity", _validation(row["validation"])),
+        ("proof", proof_text(row["proof"])),
     ]
     alone = row["alone"]
     if alone is not None and alone["validation"] is not None:

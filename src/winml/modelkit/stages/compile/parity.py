@@ -25,21 +25,10 @@ class Limits:
 
 
 SAME_EP = Limits(0.999, 30.0)
-"""Against the source on the same EP, which compiles it the same way when it is opened."""
+"""Against the source on the same EP, which compiles it the same way when it is opened.
 
-AGAINST_CPU: dict[str, Limits] = {
-    "fp32": Limits(0.99, 17.0),
-    "fp16": Limits(0.99, 17.0),
-    "w16a16": Limits(0.99, 17.0),
-    "w8a16": Limits(0.95, 10.0),
-    "w8a8": Limits(0.90, 6.0),
-}
-_COARSE = Limits(0.85, 5.0)
-"""Fewer bits than eight, and kinds of quantization that the EP may compute in another way."""
-
-
-def limits(precision: str, against: str) -> Limits:
-    return SAME_EP if against == "source" else AGAINST_CPU.get(precision, _COARSE)
+How near it is to the source on the CPU is for the proof to say (`app/build_proof.py`).
+"""
 
 
 def _noise_db(found: Mapping[str, Any]) -> float | None:
@@ -60,12 +49,9 @@ def _worst(values: list[float]) -> float | None:
     return min(values) if values else None
 
 
-def _comparison(against: str, found: Mapping[str, Any], precision: str) -> dict[str, Any]:
-    wanted = limits(precision, against)
+def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
     outputs = found["outputs"]
-    # The class with the highest score may differ by a rounding; on the same EP it may not.
-    judged = [o for o in outputs.values() if o["float"] or against == "source"]
-    passed = None if found["reason"] or not judged else all(_reaches(o, wanted) for o in judged)
+    passed = None if found["reason"] or not outputs else all(_reaches(o, SAME_EP) for o in outputs.values())
     differences = [o["max_abs"] for o in outputs.values() if o["max_abs"] is not None]
     return {
         "passed": passed,
@@ -73,7 +59,7 @@ def _comparison(against: str, found: Mapping[str, Any], precision: str) -> dict[
         "max_abs": max(differences) if differences else None,
         "cosine": _worst([o["cosine"] for o in outputs.values() if o["cosine"] is not None]),
         "sqnr_db": _worst([n for o in outputs.values() if (n := _noise_db(o)) is not None]),
-        "limits": wanted.to_json(),
+        "limits": SAME_EP.to_json(),
     }
 
 
@@ -86,10 +72,19 @@ STEPS = {
 """What a validating process does, in order, with the words for it."""
 
 
-def elsewhere(target: Target, section: CompileSection) -> bool:
-    """Whether a result may be for a device that is not here, so that its not opening says nothing against it."""
-    chosen = catalog.BY_NAME[target.ep].device_choosing
-    return target.simulated or any(name in section.provider_options for name in chosen)
+def elsewhere(target: Target, section: CompileSection, *, shared: bool) -> str | None:
+    """Why it says nothing against a result that it does not open here; None where it has to."""
+    chosen = {
+        name: value
+        for name, value in section.provider_options.items()
+        if name in catalog.BY_NAME[target.ep].device_choosing
+    }
+    words = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    if any("," in value for value in chosen.values()):
+        return f"it is for several devices ({words})"
+    if target.simulated:
+        return "the simulator loads no context that several models share" if shared else None
+    return f"it is for another device ({words})" if chosen else None
 
 
 def excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
@@ -104,31 +99,32 @@ def not_validated(reason: str) -> dict[str, Any]:
     return {"status": "not-validated", "reason": reason, "comparisons": {}}
 
 
-def judged(answer: Mapping[str, Any], precision: str) -> dict[str, Any]:
+def judged(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What the worker measured, with the verdict: `passed`, `failed`, or `not-validated`, which is not a pass."""
     if not answer["opened"]:
         return not_validated(answer["reason"])
-    comparisons = {name: _comparison(name, found, precision) for name, found in answer["comparisons"].items()}
-    failed = [name for name, c in comparisons.items() if c["passed"] is False]
-    if failed:
-        words = {"source": "its source on the same target", "cpu": "its source on the CPU"}
-        reason = f"its outputs differ from those of {' and of '.join(words[name] for name in failed)}"
+    found = _comparison(answer["comparison"])
+    comparisons = {"source": found}
+    if found["passed"] is False:
+        reason = "its outputs differ from those of its source on the same target"
         return {"status": "failed", "reason": reason, "comparisons": comparisons}
-    if not any(c["passed"] for c in comparisons.values()):
-        reasons = "; ".join(sorted({str(c["reason"] or "no output can be compared") for c in comparisons.values()}))
-        return {"status": "not-validated", "reason": reasons, "comparisons": comparisons}
+    if found["passed"] is None:
+        reason = str(found["reason"] or "no output can be compared")
+        return {"status": "not-validated", "reason": reason, "comparisons": comparisons}
     return {"status": "passed", "reason": None, "comparisons": comparisons}
 
 
-def checked(name: str, answer: Mapping[str, Any], precision: str, *, here: str | None) -> dict[str, Any]:
+def checked(name: str, answer: Mapping[str, Any], *, on: str, elsewhere: str | None) -> dict[str, Any]:
     """The verdict on a compiled model; one that computes something else, or that its own device refuses, is an error.
 
-    `here` names the device it was compiled for, None when that one may be elsewhere.
+    `on` names the device it was opened on, `elsewhere` says why that may not be the one that it is for.
     """
     hint = "`--no-validate` delivers it all the same"
-    if not answer["opened"] and here is not None:
-        raise RunFailedError(f"compiled `{name}` does not open on `{here}`: {answer['reason']}", hint=hint)
-    found = judged(answer, precision)
+    if not answer["opened"] and elsewhere is None:
+        raise RunFailedError(f"compiled `{name}` does not open on `{on}`: {answer['reason']}", hint=hint)
+    if not answer["opened"]:
+        return not_validated(f"{elsewhere}: {answer['reason']}")
+    found = judged(answer)
     if found["status"] == "failed":
         raise CheckFailed(f"compiled `{name}`: {found['reason']}", hint=hint, details={"validation": found})
     return found

@@ -30,6 +30,8 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 OnEvent = Callable[[dict[str, Any]], None]
+Prove = Callable[["Model", Mapping[str, Any], StageEntry], dict[str, Any]]
+"""Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
 SEED = 0
 """Seed of the inputs that a model is validated on."""
 
@@ -94,6 +96,8 @@ class Outcome:
     """What models that share a context are when each is compiled on its own."""
     files: Mapping[str, str]
     """Digests of all files of the compiled models, by name."""
+    proofs: Mapping[Model, dict[str, Any]] = field(default_factory=dict)
+    """What was proven of each model compiled alone, where that was asked for."""
 
 
 class _ModelFailed(Exception):
@@ -145,33 +149,39 @@ class CompileStage:
         cache: Cache,
         start: Callable[[], Worker] | None = None,
         on_event: OnEvent = lambda _: None,
+        prove: Prove | None = None,
     ) -> None:
         """`start` gives a process that has the EP; by default one of the settings' environment."""
+        self._prove = prove
         self._settings = settings
         self._start = start or self._new_worker
         self._cache = cache
         self._on_event = on_event
         self._info = catalog.BY_NAME[settings.target.ep]
-        self._elsewhere = parity.elsewhere(settings.target, settings.section)
 
     def run(self, models: Sequence[Model]) -> Outcome:
         """Compile every model; several of them into one context."""
         errors: dict[Model, ModelkitError] = {}
+        proofs: dict[Model, dict[str, Any]] = {}
         with _Reader(self._settings.timeout_s) as reader:
             sources = [s for model in models if (s := self._source(model, reader, errors)) is not None]
             alone: dict[Model, tuple[StageEntry, bool]] = {}
             for source in sources:
                 try:
                     alone[source.model] = self._group([source], reader)
+                    if self._prove is not None:
+                        proofs[source.model] = self._prove(source.model, source.facts, alone[source.model][0])
                 except _ModelFailed as failed:
                     errors[source.model] = failed.error
-            good = [s for s in sources if s.model in alone]
+                except ModelkitError as error:
+                    errors[source.model] = error
+            good = [s for s in sources if s.model not in errors]
             together = self._together(good, reader, errors) if len(models) > 1 else None
         if together is None:
             left = [s.model for s in good if s.model not in errors]
             made = {model: Made(alone[model][0].info["models"][0], alone[model][1]) for model in left}
             files = {name: d for model in left for name, d in alone[model][0].files.items()}
-            return Outcome(made, errors, {}, files)
+            return Outcome(made, errors, {}, files, proofs)
         group, entry, cached = together
         reports = zip(group, entry.info["models"], strict=True)
         return Outcome(
@@ -179,6 +189,7 @@ class CompileStage:
             errors=errors,
             alone={s.model: Made(alone[s.model][0].info["models"][0], alone[s.model][1]) for s in group},
             files=entry.files,
+            proofs=proofs,
         )
 
     def _source(self, model: Model, reader: _Reader, errors: dict[Model, ModelkitError]) -> _Source | None:
@@ -227,7 +238,10 @@ class CompileStage:
                 for name, stored in found.files.items():
                     self._cache.objects.link_out(stored, folder / name)
             if self._settings.validate:
-                reports = [self._validated(s, folder, report) for s, report in zip(group, reports, strict=True)]
+                shared = len(group) > 1
+                reports = [
+                    self._validated(s, folder, report, shared=shared) for s, report in zip(group, reports, strict=True)
+                ]
             files = {path.name: path for path in sorted(folder.iterdir())}
             return self._cache.stages.store(key, files, {"models": reports}), found is not None
 
@@ -306,19 +320,20 @@ class CompileStage:
         lacking = [f"{name} was asked for and not kept" for name in self._side_files() if not (folder / name).is_file()]
         return {**report, "warnings": [*report["warnings"], *lacking]}
 
-    def _validated(self, source: _Source, folder: Path, report: dict[str, Any]) -> dict[str, Any]:
+    def _validated(self, source: _Source, folder: Path, report: dict[str, Any], *, shared: bool) -> dict[str, Any]:
         """The report with the answer to "does it compute the same?"; a no is a model that failed."""
         name = source.model.path.name
         self._on_event({"event": "validating", "model": name})
-        answer = self._ran(source, folder)
-        here = None if self._elsewhere else str(self._settings.target)
+        used = self._settings
+        elsewhere = parity.elsewhere(used.target, used.section, shared=shared)
+        answer = self._ran(source, folder, elsewhere=elsewhere is not None)
         try:
-            validation = parity.checked(name, answer, source.facts["precision"], here=here)
+            validation = parity.checked(name, answer, on=str(used.target), elsewhere=elsewhere)
         except ModelkitError as error:
             raise _ModelFailed(source, error) from error
         return {**report, "validation": validation}
 
-    def _ran(self, source: _Source, folder: Path) -> dict[str, Any]:
+    def _ran(self, source: _Source, folder: Path, *, elsewhere: bool) -> dict[str, Any]:
         """How far the compiled model is from its source, or why that cannot be told here."""
         args = {**self._job(source, folder).to_json(), "seed": SEED}
         steps: list[str] = []
@@ -332,8 +347,8 @@ class CompileStage:
                     what=f"validating `{source.model.path.name}`",
                 )
         except RunFailedError as error:
-            if not parity.excused(steps, elsewhere=self._elsewhere):
+            if not parity.excused(steps, elsewhere=elsewhere):
                 raise _ModelFailed(source, error) from error
-            return {"opened": False, "reason": f"{error.message} while {parity.STEPS[steps[-1]]}", "comparisons": {}}
+            return {"opened": False, "reason": f"{error.message} while {parity.STEPS[steps[-1]]}"}
         # The folder is gone by the time anybody reads the reason.
         return {**answer, "reason": (answer["reason"] or "").replace(f"{folder}{os.sep}", "") or None}

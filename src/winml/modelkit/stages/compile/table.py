@@ -9,7 +9,7 @@ from winml.modelkit.stages.compile.ort import ORTCompiler
 from winml.modelkit.stages.compile.ort_jit import ORTJitCompiler
 from winml.modelkit.stages.compile.qairt import QAIRTCompiler
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same section gives another result."""
 
 COMPILERS: dict[str, Compiler] = {
