@@ -149,9 +149,12 @@ class StandInAz:
         self.folder = folder
         (folder / "bin").mkdir(parents=True)
         (folder / "feed").mkdir()
-        program = folder / "bin" / "az"
-        program.write_text(f"#!{sys.executable}\n" + STAND_IN_AZ.read_text())
-        program.chmod(0o755)
+        if sys.platform == "win32":  # a batch file, as the real one is there
+            (folder / "bin" / "az.cmd").write_text(f'@"{sys.executable}" "{STAND_IN_AZ}" %*\r\n')
+        else:
+            program = folder / "bin" / "az"
+            program.write_text(f"#!{sys.executable}\n" + STAND_IN_AZ.read_text())
+            program.chmod(0o755)
         self.mood("")
 
     def mood(self, word: str) -> None:

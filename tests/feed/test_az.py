@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import pytest
 
-from winml.modelkit.feed.az import classify, unavailable
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.feed.az import Az, Done, classify, command, unavailable
 
 ECHO = (
     "ERROR: Process ['/x/artifacttool', 'universal', 'publish', '--feed', 'f', '--path', '{path}'] "
@@ -77,3 +82,46 @@ def test_an_expired_login_says_how_to_log_in() -> None:
     error = unavailable(classify(1, LOGIN), "publishing")
     assert error.exit_code == 3
     assert "az login" in (error.hint or "")
+
+
+WORDS = ("C:\\R&D\\x", "(1) ^ | < >", "C:\\ends with\\", "plain", "ünï", "!x!", "a;b,c=d", "")
+
+
+@pytest.mark.parametrize("word", ["%PATH%", 'a"b', "a\nb", "50 %"])
+def test_a_batch_file_is_not_given_what_cmd_would_read_again(word: str) -> None:
+    with pytest.raises(RequestError, match="batch file"):
+        command("C:\\az.cmd", ["--path", word])
+
+
+def test_every_word_for_a_batch_file_is_in_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMSPEC", "C:\\Windows\\system32\\cmd.exe")
+    assert command("C:\\my az\\az.cmd", ["--path", "C:\\R&D\\x\\"]) == (
+        '"C:\\Windows\\system32\\cmd.exe" /d /s /c ""C:\\my az\\az.cmd" "--path" "C:\\R&D\\x\\\\""'
+    )
+
+
+def test_a_program_that_is_no_batch_file_gets_its_words_as_they_are() -> None:
+    assert command("/usr/bin/az", ["%PATH%", 'a"b']) == ["/usr/bin/az", "%PATH%", 'a"b']
+
+
+@pytest.mark.parametrize("python", ["python.exe", "bin/python.exe"], ids=["installer", "environment"])
+def test_the_interpreter_of_the_azure_cli_is_started_itself(tmp_path: Path, python: str) -> None:
+    (tmp_path / "Lib" / "site-packages" / "azure" / "cli").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "az.cmd").touch()
+    (tmp_path / python).touch()
+    words = command(str(tmp_path / "bin" / "az.cmd"), ["--path", "%x%"])
+    assert words == [str(tmp_path / python), "-IBm", "azure.cli", "--path", "%x%"]
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="cmd is a program of Windows")
+def test_cmd_and_the_batch_file_hand_every_word_on(tmp_path: Path) -> None:
+    script = tmp_path / "show.py"
+    script.write_text("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")
+    folder = tmp_path / "R&D (1)"
+    folder.mkdir()
+    program = folder / "az.cmd"
+    program.write_text(f'@"{sys.executable}" "{script}" %*\r\n')
+    done = Az(str(program)).call(*WORDS, timeout_s=120)
+    assert isinstance(done, Done), done
+    assert json.loads(done.output) == [*WORDS, "--output", "json"]

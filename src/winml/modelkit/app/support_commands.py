@@ -20,6 +20,7 @@ from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, f
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import VARIABLE
 from winml.modelkit.review.evidence import MODEL, MOMENT, CommandRun, error_of
+from winml.modelkit.worker.command import wait_for
 from winml.modelkit.worker.process_tree import ProcessTree
 from winml.modelkit.worker.sandbox import Room, Sandbox
 
@@ -102,13 +103,14 @@ class Commands:
 def _waited(tree: ProcessTree, timeout_s: float) -> int | None:
     """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
     try:
-        return tree.process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        _interrupt(tree)
-        return None
+        code = wait_for(tree.process, timeout_s)
     except KeyboardInterrupt:
         _interrupt(tree)
         raise
+    else:
+        if code is None:
+            _interrupt(tree)
+        return code
     finally:
         tree.end()
 

@@ -21,6 +21,7 @@ _COLOURS = {
     "note": "\x1b[2m",
 }
 _RESET = "\x1b[0m"
+_VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -28,8 +29,30 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def use_colour(stream: TextIO) -> bool:
-    """Colour only on a terminal, and never against `NO_COLOR` or a dumb terminal."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Colour only on a terminal that knows it, and never against `NO_COLOR` or a dumb terminal."""
+    wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and _reads_escapes(stream)
+
+
+def _reads_escapes(stream: TextIO) -> bool:
+    """Whether a terminal takes escape sequences; the classic console of Windows shows them as text until told to."""
+    if sys.platform != "win32":
+        return True
+    import ctypes
+    import msvcrt
+    from ctypes import wintypes
+
+    kernel = ctypes.WinDLL("kernel32")
+    try:
+        handle = wintypes.HANDLE(msvcrt.get_osfhandle(stream.fileno()))
+    except (OSError, ValueError):
+        return False
+    mode = wintypes.DWORD()
+    if not kernel.GetConsoleMode(handle, ctypes.byref(mode)):
+        return True  # a terminal that is no console: mintty and its like
+    if mode.value & _VIRTUAL_TERMINAL:
+        return True
+    return bool(kernel.SetConsoleMode(handle, wintypes.DWORD(mode.value | _VIRTUAL_TERMINAL)))
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -39,7 +62,7 @@ def _write(stream: TextIO, text: str) -> None:
         stream.flush()
     except OSError as error:
         _give_up(stream)
-        if not _has_no_reader(error):
+        if not has_no_reader(error):
             raise
 
 
@@ -52,7 +75,7 @@ def _encode(stream: TextIO, text: str) -> None:
         stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
-def _has_no_reader(error: OSError) -> bool:
+def has_no_reader(error: OSError) -> bool:
     """Whether the other end of a pipe is closed; Windows calls that an invalid argument, too."""
     return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 

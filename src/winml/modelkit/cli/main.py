@@ -119,6 +119,21 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - until the end
 
 
+def _choose_encoding() -> None:
+    """Write UTF-8 to pipes and files on Windows, whose default is a code page; any other place gets what it can show.
+
+    An encoding that the user named (`PYTHONIOENCODING`) stays.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        change = getattr(stream, "reconfigure", None)
+        if change is None:
+            continue  # a stream of a test
+        if sys.platform == "win32" and not stream.isatty() and not os.environ.get("PYTHONIOENCODING"):
+            change(encoding="utf-8")
+        if stream.errors == "strict":
+            change(errors="replace")
+
+
 def _listen_to_ctrl_c() -> None:
     """Let Ctrl-C end us where a user can press it, also when whoever started us has set it to be ignored.
 
@@ -154,6 +169,7 @@ def run(args: list[str]) -> int:
 def main() -> None:
     """Entry point of `winml` and `wmk`."""
     _open_closed_streams()
+    _choose_encoding()
     _listen_to_ctrl_c()
     try:
         sys.exit(run(sys.argv[1:]))

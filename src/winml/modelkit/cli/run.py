@@ -65,7 +65,7 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
                 command.invoke(context)
             return 0
         except OSError as error:
-            if isinstance(error, BrokenPipeError) and _HELP.intersection(args):
+            if console.has_no_reader(error) and _HELP.intersection(args):
                 return console.nobody_reads()
             return console.show_error(name, _system(error), as_json=as_json)
         except UnicodeEncodeError as error:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.worker.command import run_command
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -72,6 +74,40 @@ def unavailable(failure: Failure, what: str) -> UnavailableError:
     return UnavailableError(f"{what}: {failure.message}", hint=hints.get(failure.problem))
 
 
+def _own_python(program: Path) -> Path | None:
+    """The interpreter that a batch file of the Azure CLI starts: the installer's, or that of an environment."""
+    for python in (program.parent / "python.exe", program.parent.parent / "python.exe"):
+        for root in (python.parent, python.parent.parent):
+            if python.is_file() and (root / "Lib" / "site-packages" / "azure" / "cli").is_dir():
+                return python
+    return None
+
+
+def _batch_line(program: str, args: Sequence[str]) -> str:
+    """A line for cmd in which every word means only itself.
+
+    In quotes cmd leaves `&`, `|`, `<`, `>`, `^` and brackets alone, and the batch file hands the quotes on. `%` and `"`
+    have no spelling that is right in both places.
+    """
+    for arg in (program, *args):
+        if any(c in '%"' or c < " " for c in arg):
+            raise RequestError(
+                f"`az` is a batch file here and cannot be given `{arg}`: cmd takes `%` and quotes for its own",
+                hint="rename the file or folder, or install the Azure CLI with its installer",
+            )
+    # A backslash before a quote would make the quote a character: double it.
+    words = " ".join('"' + re.sub(r"(\\+)$", r"\1\1", arg) + '"' for arg in (program, *args))
+    return f'"{os.environ.get("COMSPEC", "cmd.exe")}" /d /s /c "{words}"'
+
+
+def command(program: str, args: Sequence[str]) -> list[str] | str:
+    """What starts `az` with these arguments; on Windows it is a batch file, whose arguments cmd would read again."""
+    if not program.lower().endswith((".cmd", ".bat")):
+        return [program, *args]
+    python = _own_python(Path(program))
+    return _batch_line(program, args) if python is None else [str(python), "-IBm", "azure.cli", *args]
+
+
 @dataclass(frozen=True)
 class Az:
     """The program `az`, found once."""
@@ -92,7 +128,7 @@ class Az:
         """Run `az`; Ctrl-C and a timeout end it with everything it started, for it leaves its own children alone."""
         env = {**os.environ, "AZURE_CORE_NO_COLOR": "1", "NO_COLOR": "1", "AZURE_CORE_ONLY_SHOW_ERRORS": "1"}
         with ScratchFolder("winml-az-") as folder:
-            argv = [self.program, *args, "--output", "json"]
+            argv = command(self.program, (*args, "--output", "json"))
             out = folder / "out"
             done = run_command(argv, cwd=folder, log=folder / "err", out=out, timeout_s=timeout_s, env=env)
             if done.ok:

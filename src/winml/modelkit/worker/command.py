@@ -29,8 +29,26 @@ class Finished:
         return [line for line in self.output.splitlines() if line.strip()][-lines:]
 
 
+def wait_for(
+    process: subprocess.Popen[bytes], timeout_s: float, on_wait: Callable[[float], None] = lambda _: None
+) -> int | None:
+    """The exit code of a process; None when it takes too long.
+
+    In steps: on Windows a longer wait does not hear Ctrl-C. `on_wait` hears how long it has run.
+    """
+    started = time.monotonic()
+    while True:
+        try:
+            return process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            elapsed = time.monotonic() - started
+            if elapsed > timeout_s:
+                return None
+            on_wait(elapsed)
+
+
 def run_command(
-    argv: list[str],
+    argv: list[str] | str,
     *,
     cwd: Path,
     log: Path,
@@ -49,19 +67,9 @@ def run_command(
         stderr = files.enter_context(log.open("wb"))
         stdout = stderr if out is None else files.enter_context(out.open("wb"))
         tree = ProcessTree(argv, cwd=cwd, stderr=stderr, stdout=stdout, env=env)
-    started = time.monotonic()
     try:
         on_start(tree.pid)
-        while tree.process.poll() is None:
-            elapsed = time.monotonic() - started
-            if elapsed > timeout_s:
-                tree.end()
-                return Finished(None, log.read_text("utf-8", "replace"))
-            on_wait(elapsed)
-            try:
-                tree.process.wait(_POLL_S)
-            except subprocess.TimeoutExpired:
-                continue
+        code = wait_for(tree.process, timeout_s, on_wait)
     finally:
         tree.end()
-    return Finished(tree.process.returncode, log.read_text("utf-8", "replace"))
+    return Finished(code, log.read_text("utf-8", "replace"))

@@ -154,12 +154,13 @@ class ProcessTree:
     """A started program; its stderr goes to a file, its stdin and stdout are pipes unless stdout is a file too.
 
     It ends with us, and so does everything it started. A program that takes hold of the lifeline itself gets its words
-    from `words(lifeline)`, any other one is launched with it. On Windows there is none, and the word is empty.
+    from `words(lifeline)`, any other one is launched with it. On Windows there is none, and the word is empty; there
+    alone the words may be one text, for programs that do not take them apart as everybody does.
     """
 
     def __init__(
         self,
-        argv: list[str] | Callable[[str], list[str]],
+        argv: list[str] | str | Callable[[str], list[str]],
         *,
         cwd: Path,
         stderr: IO[bytes],
@@ -176,7 +177,7 @@ class ProcessTree:
         }
         with _interrupts_held() as interrupts:
             if sys.platform == "win32":
-                self._start_in_job(argv if isinstance(argv, list) else argv(""), options)
+                self._start_in_job(argv("") if callable(argv) else argv, options)
             else:
                 self._start_on_lifeline(argv, options)
         if interrupts:
@@ -186,7 +187,7 @@ class ProcessTree:
 
     if sys.platform == "win32":
 
-        def _start_in_job(self, argv: list[str], options: dict[str, Any]) -> None:
+        def _start_in_job(self, argv: list[str] | str, options: dict[str, Any]) -> None:
             # A group of its own keeps our console's Ctrl-C away from it. It begins to run when it is in the job: what
             # it starts is in there too, and when we end in between it is our only child that has not run at all.
             flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW | _CREATE_SUSPENDED
@@ -200,7 +201,11 @@ class ProcessTree:
 
     else:
 
-        def _start_on_lifeline(self, argv: list[str] | Callable[[str], list[str]], options: dict[str, Any]) -> None:
+        def _start_on_lifeline(
+            self, argv: list[str] | str | Callable[[str], list[str]], options: dict[str, Any]
+        ) -> None:
+            if isinstance(argv, str):
+                raise TypeError("a command in one text is for Windows alone")
             held, self._lifeline = os.pipe()
             try:
                 if isinstance(argv, list):
