@@ -55,7 +55,8 @@ def test_the_summary_has_the_fields_of_the_contract() -> None:
     fields = {"mean", "min", "max", "p50", "p90", "p95", "p99", "std", "interval", "interval_reason"}
     summary = latency(measured([1, 2], [3, 4], [5, 6]))
     assert set(summary) == {"latency_ms", "cpu_ms"}
-    assert set(summary["latency_ms"]) == set(summary["cpu_ms"]) == fields
+    assert set(summary["latency_ms"]) == fields
+    assert set(summary["cpu_ms"]) == {*fields, "per"}
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
@@ -86,6 +87,16 @@ def test_a_clock_too_coarse_to_see_a_run_leaves_no_interval_but_a_reason() -> No
     assert summary["cpu_ms"]["p50"] == 0
     assert summary["cpu_ms"]["interval"] is None
     assert summary["cpu_ms"]["interval_reason"]
+    assert summary["cpu_ms"]["per"] == "session"
+
+
+def test_the_steps_of_a_coarse_clock_are_divided_over_the_runs_of_a_session() -> None:
+    step = 15_625_000
+    rounds = tuple(
+        replace(r, cpu_ns=(0,) * (len(r.wall_ns) - 1) + (step,)) for r in measured([4] * 10, [4] * 10, [4] * 10).rounds
+    )
+    found = latency(replace(measured([4] * 10, [4] * 10, [4] * 10), rounds=rounds))["cpu_ms"]
+    assert (found["per"], found["p50"]) == ("session", pytest.approx(1.5625))
 
 
 def test_one_sample_has_no_standard_deviation() -> None:

@@ -23,7 +23,7 @@ def result(**changed: Any) -> dict[str, Any]:
             "interval": {"low": 8.331, "high": 8.519, "level": 0.95},
             "interval_reason": None,
         },
-        "cpu_ms": {"p50": 16.52},
+        "cpu_ms": {"p50": 16.52, "per": "run"},
         "throughput": {"runs_per_s": 118.34},
         "sessions": [
             {"iterations": 200, "open_ms": 45.62},
@@ -76,7 +76,7 @@ def test_a_result_on_a_simulator_says_so_instead_of_naming_a_latency() -> None:
             "interval": None,
             "interval_reason": "an interval needs at least 3 sessions but there are 1",
         },
-        cpu_ms={"p50": 322.0},
+        cpu_ms={"p50": 322.0, "per": "run"},
         throughput={"runs_per_s": 3.11},
         placement={
             "nodes": {"QNNExecutionProvider": 46, "CPUExecutionProvider": 2},

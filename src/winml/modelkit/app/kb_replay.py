@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def _ask(arm: Arm) -> dict[str, Any]:
         try:
             answer = worker.call("analysis.ask", arm.arguments, timeout_s=TIMEOUT_S, what="opening the model")
         except RunFailedError as error:
-            return {"opens": False, "message": error.message.replace(f"{arm.folder}/", ""), "environment": None}
+            return {"opens": False, "message": error.message.replace(f"{arm.folder}{os.sep}", ""), "environment": None}
     nodes = answer["nodes"]
     return {
         "opens": True,

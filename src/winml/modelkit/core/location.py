@@ -40,7 +40,7 @@ def cache_root() -> Path:
         return expanded(given)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
-        return Path(base) / "winml" if base else home(VARIABLE) / "AppData" / "Local" / "winml"
+        return (Path(base) if base else home(VARIABLE) / "AppData" / "Local") / "winml" / "cache"
     if sys.platform == "darwin":
         return home(VARIABLE) / "Library" / "Caches" / "winml"
     base = os.environ.get("XDG_CACHE_HOME")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -107,11 +107,26 @@ def _result(job: Job, done: Finished, output: str) -> Result:
         return Result(job.id, "timeout", None, output, done.output, 0.0)
     if done.ok:
         return Result(job.id, "ok", 0, output, done.output, 0.0)
-    return Result(
-        job.id, "lost" if _was_killed(done.returncode) else "failed", done.returncode, output, done.output, 0.0
-    )
+    lost = was_killed(done.returncode, f"{output}{done.output}")
+    return Result(job.id, "lost" if lost else "failed", done.returncode, output, done.output, 0.0)
 
 
-def _was_killed(returncode: int) -> bool:
-    """Whether somebody else ended the program: a crash is its own doing, SIGKILL and SIGTERM are not."""
-    return sys.platform != "win32" and returncode in (-signal.SIGKILL, -signal.SIGTERM)
+_ENDED_BY_OTHERS = {1, 15, 0xFFFFFFFF, 0x40010004, 0xC000013A}
+"""Exit codes on Windows: `taskkill` and a job that is closed (1), psutil (15), other tools, logging off, Ctrl-C."""
+
+
+_KILLED = {-9, -15}
+"""How a process that SIGKILL or SIGTERM ended is told on Linux and macOS."""
+
+
+def was_killed(returncode: int, said: str, *, windows: bool = sys.platform == "win32") -> bool:
+    """Whether somebody else ended the program: a crash is its own doing, SIGKILL and SIGTERM are not.
+
+    On Windows whoever ends a process chooses its exit code, often 1; a program that fails says why.
+    """
+    if not windows:
+        return returncode in _KILLED
+    return returncode & 0xFFFFFFFF in _ENDED_BY_OTHERS and not _REASON.search(said)
+
+
+_REASON = re.compile(r"^(error: |Traceback \(|\S*Error\b)|\"error\": ", re.MULTILINE)

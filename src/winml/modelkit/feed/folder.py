@@ -65,7 +65,7 @@ class FolderFeed:
         try:
             if not marker.is_file():
                 atomic.write_bytes(marker, json.dumps({"schema": SCHEMA}).encode())
-        except (FileNotFoundError, NotADirectoryError) as error:
+        except (FileNotFoundError, NotADirectoryError, FileExistsError) as error:  # the last is Windows below a file
             raise UnavailableError(f"feed folder `{self.root}` cannot be made: {error.strerror}") from error
 
     def _holds_files(self) -> bool:

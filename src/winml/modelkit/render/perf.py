@@ -24,6 +24,16 @@ def _headline(result: dict[str, Any]) -> str:
     )
 
 
+def _cpu_time(found: dict[str, Any]) -> str:
+    if found["per"] == "run":
+        return ms(found["p50"])
+    return (
+        f"{ms(found['p50'])} (mean; the clock is too coarse for one run)"
+        if found["p50"]
+        else "less than the clock sees"
+    )
+
+
 def _latency(result: dict[str, Any]) -> list[str]:
     latency = result["latency_ms"]
     interval = latency["interval"]
@@ -36,7 +46,7 @@ def _latency(result: dict[str, Any]) -> list[str]:
     lines = [
         f"  {word}  {ms(latency['p50'])}  {spread}",
         f"  p90  {ms(latency['p90'])}     p99  {ms(latency['p99'])}     max  {ms(latency['max'])}",
-        f"  CPU time per run  {ms(result['cpu_ms']['p50'])}     runs per second  "
+        f"  CPU time per run  {_cpu_time(result['cpu_ms'])}     runs per second  "
         f"{result['throughput']['runs_per_s']:.1f}",
     ]
     opened = [s["open_ms"] for s in result["sessions"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 # The NTSTATUS values a native library ends a Windows process with.
 NTSTATUS: dict[int, str] = {
@@ -32,7 +33,17 @@ KILLED = "was killed by the system"
 _CRASHES = {"SIGFPE", "SIGSEGV", "SIGILL", "SIGBUS", "SIGABRT", "SIGTRAP", "SIGSYS"}
 
 
+_LINUX = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
+    9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
+    31: "SIGSYS",
+}  # fmt: skip
+"""What numbers mean where they come from: on Windows a job of a Linux node may be told of, and names differ there."""
+
+
 def _signal_name(number: int) -> str:
+    if sys.platform == "win32":
+        return _LINUX.get(number, f"signal {number}")
     try:
         return signal.Signals(number).name
     except ValueError:

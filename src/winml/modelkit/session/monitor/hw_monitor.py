@@ -13,14 +13,16 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from winml.modelkit.core.statistics import mean
 
-Read = Callable[[], float]
+Read = Callable[[], float | None]
+"""A source; None when it has nothing to say at the moment."""
 Answer = TypeVar("Answer")
 INTERVAL_S = 0.1
 SYSFS = Path("/sys")
+_UNSEEN = "it was not seen in use"
 
 
 class Missing(Exception):
@@ -122,16 +124,17 @@ def _nvidia_gpu() -> Read:
     return read
 
 
-def _engines(kind: str) -> Read:
-    """The busiest engine of a kind; Windows lists the engines of NPUs among those of GPUs."""
-    from winml.modelkit.session.monitor.windows_counters import busiest
+def _engines(kind: Literal["gpu", "npu"]) -> Read:
+    """The busiest engine of all GPUs or NPUs; Windows lists both as GPUs, and those alone that a process uses."""
+    from winml.modelkit.session.monitor.windows_counters import adapter_load, counter_values
 
-    return busiest(rf"\GPU Engine(*engtype_{kind})\Utilization Percentage")
+    read = counter_values(r"\GPU Engine(*)\Utilization Percentage")
+    return lambda: adapter_load(read(), kind)
 
 
 def _gpu(sysfs: Path) -> Read:
     if sys.platform == "win32":
-        return _engines("3D")
+        return _engines("gpu")
     try:
         return _amd_gpu(sysfs)
     except Missing:
@@ -139,7 +142,7 @@ def _gpu(sysfs: Path) -> Read:
 
 
 def _npu(sysfs: Path) -> Read:
-    return _engines("Compute*") if sys.platform == "win32" else _intel_npu(sysfs)
+    return _engines("npu") if sys.platform == "win32" else _intel_npu(sysfs)
 
 
 def _sources(pid: int, sysfs: Path) -> dict[str, Callable[[], Read]]:
@@ -220,5 +223,5 @@ class HWMonitor:
                 name: {"mean": mean(values), "min": min(values), "max": max(values)}
                 for name, values in self._samples.items()
             },
-            "missing": dict(self.missing),
+            "missing": {**{name: _UNSEEN for name in self._reads if name not in self._samples}, **self.missing},
         }

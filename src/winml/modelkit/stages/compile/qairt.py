@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,8 +64,16 @@ class SDK:
 
     def environment(self) -> dict[str, str]:
         """Our environment with the SDK's folders first, as its own set-up script does it."""
-        added = {"PYTHONPATH": self.root / "lib" / "python", "PATH": self._bin, "LD_LIBRARY_PATH": self._lib}
-        changed = {k: os.pathsep.join(filter(None, (str(v), os.environ.get(k)))) for k, v in added.items()}
+        # Windows looks for DLLs on the path.
+        added: dict[str, tuple[Path, ...]] = {
+            "PYTHONPATH": (self.root / "lib" / "python",),
+            "PATH": (self._bin, self._lib) if sys.platform == "win32" else (self._bin,),
+            "LD_LIBRARY_PATH": (self._lib,),
+        }
+        changed = {
+            name: os.pathsep.join(filter(None, (*map(str, folders), os.environ.get(name))))
+            for name, folders in added.items()
+        }
         return {**os.environ, VARIABLE: str(self.root), **changed}
 
     def run(self, name: str, *args: str | Path, folder: Path) -> None:
@@ -72,7 +81,7 @@ class SDK:
         path = self.tool(name)
         assert path is not None
         # The converter is a Python script, which Windows does not start by itself.
-        start = ["python", str(path)] if sys.platform == "win32" and path.suffix != ".exe" else [str(path)]
+        start = [_python(), str(path)] if sys.platform == "win32" and path.suffix != ".exe" else [str(path)]
         try:
             # In the worker's own process group, so that it ends when the worker is ended.
             done = subprocess.run(
@@ -84,6 +93,15 @@ class SDK:
             ) from error
         if done.returncode != 0:
             raise RunFailedError(f"`{name}` of the QAIRT SDK ended with exit code {done.returncode}")
+
+
+def _python() -> str:
+    """The interpreter of the converter: the user's, in which the SDK's packages are; else ours.
+
+    A Windows without Python has a `python.exe` in WindowsApps that opens the Store.
+    """
+    found = shutil.which("python")
+    return sys.executable if found is None or "windowsapps" in found.lower() else found
 
 
 def find_sdk(tools: Tools) -> SDK | Missing:
