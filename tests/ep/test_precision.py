@@ -30,10 +30,10 @@ def test_auto_gives_a_section_on_every_target(target: Target) -> None:
     assert (section is None) == (precision.resolve(target, precision.AUTO) == precision.UNQUANTIZED)
 
 
-def test_int8_on_the_cpu_is_uint8_activations_with_int8_weights_per_channel() -> None:
+def test_int8_on_the_cpu_is_uint8_activations_with_int8_weights_whose_scales_are_chosen_by_agreement() -> None:
     section = precision.quantize_section(Target("cpu", "cpu"), "int8")
     assert section is not None
-    assert (section.activation_type, section.weight_type, section.per_channel) == ("uint8", "int8", True)
+    assert (section.activation_type, section.weight_type, section.per_channel) == ("uint8", "int8", None)
 
 
 def test_4_bit_weights_are_per_channel_because_qnn_refuses_them_per_tensor() -> None:

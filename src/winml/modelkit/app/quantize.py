@@ -95,6 +95,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
         )
     if section.calibration is not None and section.calibration.source == RANDOM:
         doubts.append(RANDOM_DOUBT)
+    decided = {key: report.pop(key) for key in ("reduce_range", "per_channel")}
     return {
         "schema": SCHEMA,
         "ok": True,
@@ -102,7 +103,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
         "output": request.output,
         **target.to_json(),
         "precision": word,
-        "section": sections.plain(replace(section, reduce_range=report.pop("reduce_range"))),
+        "section": sections.plain(replace(section, **decided)),
         **report,
         "warnings": [*doubts, *report["warnings"]],
     }

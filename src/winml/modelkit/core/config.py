@@ -136,7 +136,8 @@ class QuantizeSection:
     mode: str = key(choice("fp16", "dynamic", "static", "weight_only"))
     activation_type: str | None = key(optional(choice("uint8", "int8", "uint16", "int16")), None)
     weight_type: str | None = key(optional(choice("int8", "uint8", "int16", "int4", "uint4")), None)
-    per_channel: bool = key(flag, False)
+    per_channel: bool | None = key(optional(flag), False)
+    """Scales of weights; null measures both ways where outputs agree poorly (static 8-bit pairs by `ort` rules)."""
     symmetric_activations: bool = key(flag, False)
     symmetric_weights: bool = key(flag, True)
     reduce_range: bool | None = key(optional(flag), None)

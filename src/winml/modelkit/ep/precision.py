@@ -129,7 +129,8 @@ def _section(precision: str, info: catalog.EPInfo) -> QuantizeSection | None:
             mode="static",
             activation_type=int8.activation_type,
             weight_type=int8.weight_type,
-            per_channel=int8.per_channel,
+            # Per channel is nearer to the source nearly always; the quantizer looks where it is not.
+            per_channel=None if int8.per_channel and int8.rules == "ort" else int8.per_channel,
             rules=int8.rules,
         )
     if precision == "w8a16":

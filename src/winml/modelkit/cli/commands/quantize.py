@@ -63,7 +63,9 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @size_options
 @click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
 @click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
-@click.option("--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights.")
+@click.option(
+    "--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights (default: the nearer)."
+)
 @click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Zero in the middle, or not.")
 @click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Zero in the middle, or not.")
 @click.option(

@@ -1,7 +1,7 @@
 """BatchNormalization folded into the product before it, so that no range is spent on what lies between the two.
 
 Quantized by itself, a BatchNormalization takes 8 bits of its input and 8 of its parameters, and no processor is faster
-for it: of a text direction classifier with 35 of them the worst cosine is 0.38 so, and 0.92 when they are folded.
+for it.
 """
 
 from __future__ import annotations

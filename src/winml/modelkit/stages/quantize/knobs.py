@@ -79,7 +79,7 @@ def _within(per_channel: bool) -> tuple[Knob, ...]:
         Knob(
             "quantize.per_channel",
             (Level("off" if per_channel else "on", {"quantize.per_channel": not per_channel}),),
-            when={**whole, "quantize.per_channel": (per_channel,), "quantize.weight_type": ("int8", "uint8")},
+            when={**whole, "quantize.per_channel": (None, per_channel), "quantize.weight_type": ("int8", "uint8")},
         ),
         Knob(
             "quantize.reduce_range",

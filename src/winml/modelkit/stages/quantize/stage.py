@@ -21,7 +21,7 @@ from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import saturation
-from winml.modelkit.stages.quantize import device_forms, fewer, fidelity, folding, static, weight_range
+from winml.modelkit.stages.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range
 from winml.modelkit.stages.quantize.calibrate import Progress, calibrate
 from winml.modelkit.stages.quantize.finish import finish, producer_of
 from winml.modelkit.stages.quantize.partial import as_many_as_work
@@ -67,6 +67,8 @@ class _Job:
     path: Path
     output: Path
     section: QuantizeSection
+    """With all that it leaves open decided, for the first attempt at least."""
+    asked: QuantizeSection
     model_folder: Path
     work: Path
     """A folder that goes with the worker."""
@@ -89,6 +91,8 @@ class _Outcome:
     notes: tuple[str, ...]
     nodes: dict[str, Any]
     calibration: dict[str, Any] | None = None
+    granularity: scales.Granularity | None = None
+    """None where weights have no scales, or are not quantized."""
     failure: str | None = None
     """Why not all of the nodes that can be quantized are."""
 
@@ -108,20 +112,23 @@ class _Plan:
         *,
         selection: Selection,
         notes: tuple[str, ...],
-        quantize: Callable[[ModelProto, Selection], tuple[ModelProto, Selection]],
+        section: QuantizeSection,
+        quantize: Callable[[ModelProto, Selection, QuantizeSection], tuple[ModelProto, Selection]],
         calibration: dict[str, Any] | None = None,
     ) -> None:
         self._model: ModelProto | None = prepared.model
         self._runnable, self._values, self._quantize = runnable, values, quantize
-        self._notes, self._calibration = notes, calibration
+        self._notes, self._calibration, self._section = notes, calibration, section
         self._producer = producer_of(prepared.model)
         self.selection = selection
         self.inputs = values.inputs
         self.operators = operators(prepared.model)
 
-    def outcome(self, selection: Selection) -> _Outcome:
-        """The model with the nodes of a selection quantized."""
-        model, done = self._quantize(self._fresh(), selection) if selection.chosen else (self._fresh(), selection)
+    def outcome(self, selection: Selection, section: QuantizeSection | None = None) -> _Outcome:
+        """The model with the nodes of a selection quantized, as another section says where one is given."""
+        model, done = self._fresh(), selection
+        if selection.chosen:
+            model, done = self._quantize(model, selection, section or self._section)
         finish(model, self._producer)
         nodes = summary(self.operators, done)
         return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration)
@@ -136,15 +143,16 @@ class _Plan:
 
 def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
     """Quantize `model` into `output` as `section` says; nothing is written unless all went well."""
-    section = sections.read(QuantizeSection, args["section"], "quantize")
+    asked = sections.read(QuantizeSection, args["section"], "quantize")
     # A caller that computes a key has decided the range before; one that has not gets the same answer here.
-    section, range_notes = weight_range.resolve(section, saturation.saturates)
+    section, range_notes = weight_range.resolve(scales.settle(asked), saturation.saturates)
     path = Path(args["model"])
     with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd()) as folder:
         job = _Job(
             path=path,
             output=Path(args["output"]),
             section=section,
+            asked=asked,
             model_folder=Path(args.get("model_folder") or path.parent),
             work=Path(folder),
             progress=_progress(context),
@@ -160,6 +168,8 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
         "changed": outcome.changed,
         "mode": section.mode,
         "reduce_range": section.reduce_range,
+        "per_channel": section.per_channel if outcome.granularity is None else outcome.granularity.per_channel,
+        "granularity": None if outcome.granularity is None else outcome.granularity.to_json(),
         "nodes": outcome.nodes,
         "calibration": outcome.calibration,
         "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
@@ -202,33 +212,90 @@ def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple
         failure = _refusal(job, outcome, compared)
         sizes = compared["sizes"] if compared["status"] == "measured" else None
     if failure is None and outcome is not None:
-        return _with_fewer(job, plan, (outcome, written, compared), context)
+        return _best(job, plan, (outcome, written, compared), context)
     context.event("leaving", reason=failure)
     feeds = _feeds(job, plan.inputs, sizes)
     selection = as_many_as_work(plan.selection, plan.operators, lambda chosen: _attempt(job, plan, chosen, feeds))
     outcome = replace(plan.outcome(selection), failure=failure)
-    return outcome, *_written(job, outcome, context)
+    written, compared = _written(job, outcome, context)
+    chosen = scales.first_choice(job.asked, job.section, fewer.least_cosine(compared))
+    return replace(outcome, granularity=chosen), written, compared
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One way to quantize, and how its outputs agree on the samples that decide."""
+
+    outcome: _Outcome
+    selection: Selection
+    section: QuantizeSection
+    compared: dict[str, Any]
+
+    @property
+    def cosine(self) -> float | None:
+        return fewer.least_cosine(self.compared)
+
+    def noted(self, note: str, granularity: scales.Granularity | None) -> _Candidate:
+        return replace(self, outcome=replace(self.outcome, notes=(*self.outcome.notes, note), granularity=granularity))
 
 
 _Finished = tuple[_Outcome, tuple[Path, ...], dict[str, Any]]
 
 
-def _with_fewer(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
-    """What was done, or the same with fewer operators where that agrees poorly and fewer agree better."""
+def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
+    """What was done, or the same with fewer operators or other scales where it agrees poorly and that agrees better."""
     outcome, _, compared = done
     cosine = fewer.least_cosine(compared)
-    selection = fewer.products_only(plan.selection, plan.operators)
-    open_ = fewer.is_open(job.section) and outcome.changed and selection.chosen
-    if not open_ or cosine is None or cosine >= fewer.POOR_COSINE or selection == plan.selection:
+    if not outcome.changed:
         return done
-    other = plan.outcome(selection)
-    written, found = _written(job, other, context)
-    better = fewer.is_better(fewer.least_cosine(found), cosine)
-    note = fewer.note(fewer.least_cosine(found), cosine)
-    if better and _refusal(job, other, found) is None:
-        return replace(other, notes=(*other.notes, note)), written, found
-    again = files.save(outcome.model, job.output, overwrite=True)
-    return replace(outcome, notes=(*outcome.notes, note)), again, compared
+    outcome = replace(outcome, granularity=scales.first_choice(job.asked, job.section, cosine))
+    if cosine is None or cosine >= fewer.POOR_COSINE:
+        return outcome, *done[1:]
+    first = _Candidate(outcome, plan.selection, job.section, _compared(job, outcome, fidelity.SAMPLES_TO_CHOOSE))
+    best = _with_scales(job, plan, _with_fewer(job, plan, first, context), context)
+    if best is first:
+        return outcome, *done[1:]
+    return best.outcome, files.save(best.outcome.model, job.output, overwrite=True), best.compared
+
+
+def _with_fewer(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+    """The candidate, or the one with fewer operators."""
+    selection, cosine = fewer.products_only(plan.selection, plan.operators), best.cosine
+    open_ = fewer.is_open(job.section) and selection.chosen and selection != plan.selection
+    if not open_ or cosine is None or cosine >= fewer.POOR_COSINE:
+        return best
+    rival = _candidate(job, plan, selection, job.section, context)
+    found = None if rival is None else rival.cosine
+    winner = rival if rival is not None and fewer.is_better(found, cosine) else best
+    return winner.noted(fewer.note(found, cosine), best.outcome.granularity)
+
+
+def _with_scales(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+    """The candidate, or the one with scales per tensor."""
+    cosine = best.cosine
+    if not scales.is_measured(job.asked) or cosine is None:
+        return best
+    if cosine >= fewer.POOR_COSINE:
+        chosen = scales.first_choice(job.asked, job.section, cosine)
+        return replace(best, outcome=replace(best.outcome, granularity=chosen))
+    rival = _candidate(job, plan, best.selection, replace(job.section, per_channel=False), context)
+    chosen = scales.choose(cosine, None if rival is None else rival.cosine)
+    if rival is None or chosen.per_channel:
+        return best.noted(chosen.note, chosen)
+    kept = replace(rival, outcome=replace(rival.outcome, notes=best.outcome.notes))
+    return kept.noted(chosen.note, chosen)
+
+
+def _candidate(
+    job: _Job, plan: _Plan, selection: Selection, section: QuantizeSection, context: Context
+) -> _Candidate | None:
+    """Another way to quantize, written and compared; None where it cannot be had."""
+    try:
+        outcome = plan.outcome(selection, section)
+    except RunFailedError:
+        return None  # the first choice works
+    _, compared = _written(job, outcome, context, fidelity.SAMPLES_TO_CHOOSE)
+    return _Candidate(outcome, selection, section, compared) if _refusal(job, outcome, compared) is None else None
 
 
 def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Arrays]) -> str | None:
@@ -242,11 +309,13 @@ def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Array
     return fidelity.refusal(job.output, feeds, levels=_levels(job)) if may_run else None
 
 
-def _written(job: _Job, outcome: _Outcome, context: Context) -> tuple[tuple[Path, ...], dict[str, Any]]:
+def _written(
+    job: _Job, outcome: _Outcome, context: Context, samples: int = fidelity.SAMPLES
+) -> tuple[tuple[Path, ...], dict[str, Any]]:
     context.event("writing")
     written = files.save(outcome.model if outcome.changed else files.load(job.path), job.output, overwrite=True)
     context.event("comparing")
-    return written, _compared(job, outcome)
+    return written, _compared(job, outcome, samples)
 
 
 def _levels(job: _Job) -> tuple[str, ...]:
@@ -308,7 +377,8 @@ def _without_data(job: _Job, mode: Mode) -> _Plan:
         values,
         selection=mode.choose(prepared.model, job.section, values.types),
         notes=prepared.notes,
-        quantize=lambda model, chosen: mode.quantize(model, job.section, chosen),
+        section=job.section,
+        quantize=lambda model, chosen, section: mode.quantize(model, section, chosen),
     )
 
 
@@ -335,7 +405,13 @@ def _static(job: _Job) -> _Plan:
     if not chosen.chosen:
         # Without anything to quantize there is nothing that data could be wrong for.
         return _Plan(
-            prepared, runnable, values, selection=chosen, notes=prepared.notes, quantize=lambda model, few: (model, few)
+            prepared,
+            runnable,
+            values,
+            selection=chosen,
+            notes=prepared.notes,
+            section=section,
+            quantize=lambda model, few, _: (model, few),
         )
     dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
@@ -356,14 +432,15 @@ def _static(job: _Job) -> _Plan:
         values,
         selection=chosen.without(static.without_range(prepared.model, calibration.endless)),
         notes=(*prepared.notes, *dataset.notes),
-        quantize=lambda model, few: static.quantize(
-            replace(prepared, model=model), section, few, calibration, values.types
+        section=section,
+        quantize=lambda model, few, way: static.quantize(
+            replace(prepared, model=model), way, few, calibration, values.types
         ),
         calibration=facts,
     )
 
 
-def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
+def _compared(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> dict[str, Any]:
     """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
     data = _data(job)
     if not outcome.changed or not job.compare:
@@ -372,20 +449,20 @@ def _compared(job: _Job, outcome: _Outcome) -> dict[str, Any]:
         return fidelity.unknown(data.source, f"running them: {job.crash}")
     found = fidelity.unknown(data.source, "no inputs can be made")
     for attempt in attempts(data, job.path, outcome.inputs, job.dims):
-        found = _measured(job, attempt, outcome.inputs)
+        found = _measured(job, attempt, outcome.inputs, samples)
         if found["status"] == "measured":
             break
     return found
 
 
-def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...]) -> dict[str, Any]:
+def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...], samples: int) -> dict[str, Any]:
     try:
         dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
     except RequestError as error:
         return fidelity.unknown(data.source, f"no inputs can be made: {error.message}")
     exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
     feeds = (sample.inputs for sample in dataset)
-    found = fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact)
+    found = fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact, samples=samples)
     return {**found, "sizes": data.dims}
 
 
