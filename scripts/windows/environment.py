@@ -128,30 +128,40 @@ class _SetUp:
         self._downloads = made.home / "downloads"
         self._stamps = made.home / "stamps"
 
+    def _steps(self) -> list[tuple[str, str, Callable[[], None]]]:
+        """Name, what it is made from, and what makes it."""
+        version = self._made.version
+        source = "".join((HERE / name).read_text("utf-8") for name in ("bcryptprimitives.c", "venv_launcher.c"))
+        constraints = (REPOSITORY / "constraints.txt").read_text("utf-8")
+        return [
+            ("pip", sys.version, self._make_pip),
+            ("prefix", _OVERRIDES, self._make_prefix),
+            ("random", source, self._build_random),
+            (f"interpreter-{version}", f"{INTERPRETERS[version]} {RUNTIME}", self._unpack_interpreter),
+            (f"wheels-{version}", f"{_requirements()} {constraints}", self._install_wheels),
+            (f"launcher-{version}", source, self._build_launcher),
+        ]
+
+    def _is_made(self, name: str, made_from: str) -> bool:
+        stamp = self._stamps / name
+        return stamp.is_file() and stamp.read_text("ascii") == hashlib.sha256(made_from.encode()).hexdigest()
+
+    def is_whole(self) -> bool:
+        return all(shutil.which(program) for program in DEBIAN) and all(
+            self._is_made(name, made_from) for name, made_from, _ in self._steps()
+        )
+
     def run(self) -> None:
         _install_debian_packages()
-        version = self._made.version
-        folder = self._made.folder_name
         for path in (self._downloads, self._stamps, self._made.home / "user"):
             path.mkdir(parents=True, exist_ok=True)
-        source = "".join((HERE / name).read_text("utf-8") for name in ("bcryptprimitives.c", "venv_launcher.c"))
-        self._step("pip", sys.version, self._make_pip)
-        self._step("prefix", _OVERRIDES, self._make_prefix)
-        self._step("random", source, self._build_random)
-        self._step(f"interpreter-{version}", f"{INTERPRETERS[version]} {RUNTIME}", self._unpack_interpreter)
-        constraints = (REPOSITORY / "constraints.txt").read_text("utf-8")
-        self._step(f"wheels-{version}", f"{folder} {_requirements()} {constraints}", self._install_wheels)
-        self._step(f"launcher-{version}", source, self._build_launcher)
-
-    def _step(self, name: str, made_from: str, make: Callable[[], None]) -> None:
-        stamp = self._stamps / name
-        key = hashlib.sha256(made_from.encode()).hexdigest()
-        if stamp.is_file() and stamp.read_text("ascii") == key:
-            return
-        say(f"set-up: {name}")
-        stamp.unlink(missing_ok=True)
-        make()
-        stamp.write_text(key, "ascii")
+        for name, made_from, make in self._steps():
+            if self._is_made(name, made_from):
+                continue
+            say(f"set-up: {name}")
+            (self._stamps / name).unlink(missing_ok=True)
+            make()
+            (self._stamps / name).write_text(hashlib.sha256(made_from.encode()).hexdigest(), "ascii")
 
     def _make_pip(self) -> None:
         venv.create(self._made.home / "pip", with_pip=True, clear=True)
@@ -287,10 +297,12 @@ def ready(made: Environment) -> Iterator[None]:
     """The environment, set up; the last of those who use it at the same time ends its processes."""
     made.home.mkdir(parents=True, exist_ok=True)
     with (made.home / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)
         try:
-            _SetUp(made).run()
-            fcntl.flock(lock, fcntl.LOCK_SH)
+            if not _SetUp(made).is_whole():
+                fcntl.flock(lock, fcntl.LOCK_EX)  # waits for those who use what there is
+                _SetUp(made).run()
+                fcntl.flock(lock, fcntl.LOCK_SH)
             yield
         finally:
             try:

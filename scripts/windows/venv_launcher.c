@@ -49,6 +49,17 @@ static int read_home(const wchar_t *program, wchar_t *home)
     return found;
 }
 
+/* The command line after its first word. */
+static const wchar_t *arguments(void)
+{
+    const wchar_t *line = GetCommandLineW();
+    int quoted = 0;
+    for (; *line && (quoted || (*line != L' ' && *line != L'\t')); line++)
+        if (*line == L'"')
+            quoted = !quoted;
+    return line;
+}
+
 static BOOL WINAPI leave_to_the_child(DWORD kind)
 {
     (void)kind;
@@ -57,7 +68,7 @@ static BOOL WINAPI leave_to_the_child(DWORD kind)
 
 int wmain(void)
 {
-    static wchar_t program[LONGEST], base[LONGEST];
+    static wchar_t program[LONGEST], base[LONGEST], command[2 * LONGEST];
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
     STARTUPINFOW start = {0};
     PROCESS_INFORMATION child = {0};
@@ -67,6 +78,7 @@ int wmain(void)
     if (!read_home(program, base))
         return fail(L"no home in pyvenv.cfg");
     wcscat(base, wcsrchr(program, L'\\'));
+    swprintf(command, 2 * LONGEST, L"\"%ls\"%ls", base, arguments()); /* the interpreter tells its base by the first word */
 
     HANDLE job = CreateJobObjectW(NULL, NULL);
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | JOB_OBJECT_LIMIT_SILENT_BREAKAWAY_OK;
@@ -81,7 +93,7 @@ int wmain(void)
     for (int i = 0; i < 3; i++)
         DuplicateHandle(GetCurrentProcess(), GetStdHandle(names[i]), GetCurrentProcess(), streams[i], 0, TRUE,
                         DUPLICATE_SAME_ACCESS);
-    if (!CreateProcessW(base, GetCommandLineW(), NULL, NULL, TRUE, 0, NULL, NULL, &start, &child))
+    if (!CreateProcessW(base, command, NULL, NULL, TRUE, 0, NULL, NULL, &start, &child))
         return fail(L"cannot start the interpreter");
     AssignProcessToJobObject(job, child.hProcess);
     CloseHandle(child.hThread);

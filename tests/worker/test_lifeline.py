@@ -17,8 +17,6 @@ from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.command import run_command
 from winml.modelkit.worker.process_tree import ProcessTree
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a tree with its job object")
-
 # Native code that keeps the interpreter's lock, as onnx's shape inference does: no thread of that process runs again.
 STUCK = """
 import ctypes, os, pathlib, subprocess, sys
@@ -26,6 +24,8 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 folder = pathlib.Path(__file__).parent
 (folder / "part").write_text(f"{os.getpid()} {child.pid}")
 (folder / "part").rename(folder / "pids")
+if sys.platform == "win32":
+    ctypes.PyDLL("kernel32").Sleep(600000)
 ctypes.PyDLL(None).sleep(600)
 """
 
@@ -54,7 +54,7 @@ run_command([sys.executable, "-c", CALLS_WORKER], cwd=folder, log=folder / "log"
 def environment(folder: Path) -> dict[str, str]:
     """Ours, with modules and temporary files in a folder of the test."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder)}
+    return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "TEMP": str(folder)}
 
 
 def gone(pid: int) -> bool:
@@ -78,18 +78,21 @@ def wait_for(path: Path) -> str:
     return path.read_text()
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"] if sys.platform != "win32" else ["TerminateProcess"])
 @pytest.mark.parametrize(
     "code",
     [CALLS_WORKER, RUNS_PROGRAM, RUNS_COMMAND_THAT_CALLS_WORKER],
     ids=["a worker", "a program", "a worker of a command that was run"],
 )
-def test_nothing_is_left_of_a_killed_command(code: str, sent: signal.Signals, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_killed_command(code: str, sent: str, tmp_path: Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
     env = environment(tmp_path)
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env) as caller:
         pids = [int(word) for word in wait_for(tmp_path / "pids").split()]
-        caller.send_signal(sent)
+        if sent == "TerminateProcess":
+            caller.kill()
+        else:
+            caller.send_signal(signal.Signals[sent])
     assert [gone(pid) for pid in pids] == [True, True]
 
 
@@ -123,6 +126,7 @@ def test_a_worker_that_another_thread_started_stays_when_that_thread_ends() -> N
         assert worker.call("ping", {"echo": 1}, timeout_s=60)["echo"] == 1
 
 
+@pytest.mark.posix("there is no lifeline: a job object ends the tree")
 def test_a_program_keeps_its_number_its_status_and_its_children(tmp_path: Path) -> None:
     """Nothing of the lifeline shows: no child that the program did not start, no open file, no ignored signal."""
     code = (
@@ -143,6 +147,7 @@ def test_a_program_keeps_its_number_its_status_and_its_children(tmp_path: Path) 
     assert ended.returncode == -signal.SIGPIPE
 
 
+@pytest.mark.posix("programs are told by their content, not by a mode")
 @pytest.mark.parametrize(
     ("content", "mode", "kind"),
     [(None, 0, FileNotFoundError), (b"\0\0", 0o755, OSError), (b"#!/bin/sh\n", 0o644, PermissionError)],

@@ -82,6 +82,7 @@ def test_nor_does_one_of_a_user_without_rights(kind: str, outside: dict[str, Any
     _judge(sandbox_zoo.run_as_nobody(kind, sandbox_zoo.ATTEMPTS, json.dumps(outside)))
 
 
+@pytest.mark.posix("the attempts are those of Linux")
 def test_without_a_sandbox_the_same_attempts_succeed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "secret")
     (tmp_path / "secret").write_text("secret")

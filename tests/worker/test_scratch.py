@@ -26,7 +26,8 @@ time.sleep(600)
 def test_only_the_folders_of_dead_owners_are_swept(tmp_path: Path) -> None:
     foreign = tmp_path / "winml-mine"
     foreign.mkdir()
-    (tmp_path / "winml-link").symlink_to(foreign, target_is_directory=True)
+    if sys.platform != "win32":  # there a link needs a privilege
+        (tmp_path / "winml-link").symlink_to(foreign, target_is_directory=True)
     with (
         ScratchFolder("winml-compare-", within=tmp_path) as living,
         subprocess.Popen([sys.executable, "-c", MAKES, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other,
@@ -38,10 +39,12 @@ def test_only_the_folders_of_dead_owners_are_swept(tmp_path: Path) -> None:
         other.kill()
         other.wait()
         assert scratch.sweep(tmp_path) == [left]
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([living.name, "winml-mine", "winml-link"])
+        kept = {living.name, "winml-mine"} | ({"winml-link"} if sys.platform != "win32" else set())
+        assert {path.name for path in tmp_path.iterdir()} == kept
     assert not living.exists()
 
 
+@pytest.mark.posix("the folder of an open file cannot be swept")
 def test_a_folder_that_was_swept_while_it_was_made_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ _LOG_TAIL_BYTES = 8192
 _POLL_S = 0.1
 _TOO_LATE: Message = {}
 _GRACE_S = 2.0
+_STARTING_S = 60.0
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -64,27 +65,37 @@ class Worker:
         self._limits = Limits(None, None)
         self._looked = 0.0
         self._ended = False
+        self._pid = self._tree.pid
+        self._is_known = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
         scratch.sweep_once()  # now, while the process imports
 
     @property
     def pid(self) -> int:
-        return self._tree.pid
+        """The number of the process that works, once it runs: that of the interpreter and not of its launcher."""
+        self._is_known.wait(_STARTING_S)
+        return self._pid
 
     @property
     def alive(self) -> bool:
         return not self._ended and self._tree.process.poll() is None
 
     def _read(self) -> None:
-        """Pass on every message; None when the process has closed its end."""
+        """Note the number that comes first and pass on every message; None when the process has closed its end."""
         pipe = cast("IO[bytes]", self._tree.process.stdout)
         buffered = os.fdopen(os.dup(pipe.fileno()), "rb")
         with buffered:
             for line in buffered:
                 try:
-                    self._messages.put(json.loads(line))  # noqa: TID251 - our own process wrote it
+                    message = json.loads(line)  # noqa: TID251 - our own process wrote it
                 except ValueError:
                     break  # a line cut off by the death of the process
+                if not self._is_known.is_set():
+                    self._pid = message["pid"]
+                    self._is_known.set()
+                else:
+                    self._messages.put(message)
+        self._is_known.set()
         self._messages.put(None)
 
     def _send(self, message: Message) -> None:
@@ -148,7 +159,7 @@ class Worker:
                     return _TOO_LATE
 
     def _watch_memory(self) -> None:
-        self._memory = memory_of(self.pid) or self._memory
+        self._memory = memory_of(self._pid) or self._memory
         allowed = self._limits.memory_bytes
         if self._memory is None or allowed is None or self._memory["own_bytes"] <= allowed:
             return

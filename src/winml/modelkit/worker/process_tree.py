@@ -1,7 +1,6 @@
 """A child process together with everything it starts, ended as one.
 
-Linux and macOS: a process group of its own with a lifeline to us. Windows: a job object that dies with our handle. The
-Windows half is not run by our tests; nothing here was tried on Windows.
+Linux and macOS: a process group of its own with a lifeline to us. Windows: a job object that dies with our handle.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +25,12 @@ if sys.platform == "win32":
     import ctypes
     from ctypes import wintypes
 
+    _JOB_OBJECT_BASIC_ACCOUNTING_INFORMATION = 1
     _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION = 9
     _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE = 0x2000
-    _PROCESS_TERMINATE = 0x1
-    _PROCESS_SET_QUOTA = 0x100
-    _PROCESS_SUSPEND_RESUME = 0x800
     _CREATE_SUSPENDED = 0x4
+    _ENDING_S = 10.0
+    """How long processes that were killed may take to let go of what they hold, a driver for one."""
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = [
@@ -55,17 +55,27 @@ if sys.platform == "win32":
             ("PeakJobMemoryUsed", ctypes.c_size_t),
         ]
 
+    class _Accounting(ctypes.Structure):
+        _fields_ = [
+            ("TotalUserTime", ctypes.c_int64),
+            ("TotalKernelTime", ctypes.c_int64),
+            ("ThisPeriodTotalUserTime", ctypes.c_int64),
+            ("ThisPeriodTotalKernelTime", ctypes.c_int64),
+            ("TotalPageFaultCount", wintypes.DWORD),
+            ("TotalProcesses", wintypes.DWORD),
+            ("ActiveProcesses", wintypes.DWORD),
+            ("TotalTerminatedProcesses", wintypes.DWORD),
+        ]
+
     class _Job:
         """A job object; closing its handle ends every process in it, and so does the end of ours."""
 
-        def __init__(self, pid: int) -> None:
+        def __init__(self, process: _Process) -> None:
             """Take a process that was started suspended into a job, then let it run."""
             self._kernel = ctypes.WinDLL("kernel32", use_last_error=True)
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
-            self._kernel.OpenProcess.restype = wintypes.HANDLE
             self._handle: int | None = self._kernel.CreateJobObjectW(None, None)
-            rights = _PROCESS_SET_QUOTA | _PROCESS_TERMINATE | _PROCESS_SUSPEND_RESUME
-            process_handle = self._kernel.OpenProcess(rights, False, pid)
+            handle = wintypes.HANDLE(int(process._handle))  # type: ignore[attr-defined]
             limits = _ExtendedLimits()
             limits.BasicLimitInformation.LimitFlags = _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
             done = self._kernel.SetInformationJobObject(
@@ -73,23 +83,48 @@ if sys.platform == "win32":
                 _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION,
                 ctypes.byref(limits),
                 ctypes.sizeof(limits),
-            ) and self._kernel.AssignProcessToJobObject(wintypes.HANDLE(self._handle), wintypes.HANDLE(process_handle))
+            ) and self._kernel.AssignProcessToJobObject(wintypes.HANDLE(self._handle), handle)
             code = ctypes.get_last_error()
             if done:
                 # subprocess keeps no handle of the first thread, which `ResumeThread` would need.
-                resume = ctypes.WinDLL("ntdll").NtResumeProcess
-                code = resume(wintypes.HANDLE(process_handle))
+                code = ctypes.WinDLL("ntdll").NtResumeProcess(handle)
                 done = code == 0
-            self._kernel.CloseHandle(wintypes.HANDLE(process_handle))
             if not done:
                 self.end()
-                raise ctypes.WinError(code)
+                if process.poll() is None:
+                    raise ctypes.WinError(code)
+                # Somebody ended it before it ran, and one that has ended is taken into no job: there is its exit code.
 
         def end(self) -> None:
-            if self._handle is not None:
-                self._kernel.TerminateJobObject(wintypes.HANDLE(self._handle), 1)
-                self._kernel.CloseHandle(wintypes.HANDLE(self._handle))
-                self._handle = None
+            """Kill what is in the job and wait until it is gone: until then its files are open and stay."""
+            if self._handle is None:
+                return
+            job = wintypes.HANDLE(self._handle)
+            self._handle = None
+            self._kernel.TerminateJobObject(job, 1)
+            deadline = time.monotonic() + _ENDING_S
+            while self._active(job) and time.monotonic() < deadline:
+                time.sleep(0.005)
+            self._kernel.CloseHandle(job)
+
+        def _active(self, job: wintypes.HANDLE) -> int:
+            """How many processes of the job run; 0 when it cannot be asked."""
+            found = _Accounting()
+            kind = _JOB_OBJECT_BASIC_ACCOUNTING_INFORMATION
+            self._kernel.QueryInformationJobObject(job, kind, ctypes.byref(found), ctypes.sizeof(found), None)
+            return int(found.ActiveProcesses)
+
+    def _without_launcher(argv: list[str], env: dict[str, str] | None) -> tuple[list[str], dict[str, str] | None]:
+        """The words and variables that start our own interpreter as one process.
+
+        The python.exe of a virtual environment is a launcher, and the interpreter its child: its number, memory and
+        end are not those of the program. multiprocessing goes past it in the same way.
+        """
+        interpreter: str = sys._base_executable  # type: ignore[attr-defined]
+        if argv[0] != sys.executable or interpreter == sys.executable:
+            return argv, env
+        variables = {**(os.environ if env is None else env), "__PYVENV_LAUNCHER__": sys.executable}
+        return [interpreter, *argv[1:]], variables
 
 
 @contextmanager
@@ -190,10 +225,11 @@ class ProcessTree:
         def _start_in_job(self, argv: list[str] | str, options: dict[str, Any]) -> None:
             # A group of its own keeps our console's Ctrl-C away from it. It begins to run when it is in the job: what
             # it starts is in there too, and when we end in between it is our only child that has not run at all.
+            argv, options["env"] = _without_launcher(argv, options["env"])
             flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW | _CREATE_SUSPENDED
             self.process = subprocess.Popen(argv, creationflags=flags, **options)
             try:
-                self._job = _Job(self.process.pid)
+                self._job = _Job(self.process)
             except BaseException:
                 with self.process:
                     self.process.kill()

@@ -132,6 +132,7 @@ def _preload(modules: list[str]) -> None:
 def serve(preload: list[str]) -> NoReturn:
     """Answer requests until the caller closes the pipe."""
     context = Context(_own_stdout())
+    context.send({"pid": os.getpid()})  # not the process that was started, where that is a launcher
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(_own_stdin(), requests, context), daemon=True).start()
     from winml.modelkit.worker.operations import OPERATIONS
