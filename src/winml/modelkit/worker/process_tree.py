@@ -114,14 +114,16 @@ if sys.platform == "win32":
             self._kernel.QueryInformationJobObject(job, kind, ctypes.byref(found), ctypes.sizeof(found), None)
             return int(found.ActiveProcesses)
 
-    def _without_launcher(argv: list[str], env: dict[str, str] | None) -> tuple[list[str], dict[str, str] | None]:
+    def _without_launcher(
+        argv: list[str] | str, env: dict[str, str] | None
+    ) -> tuple[list[str] | str, dict[str, str] | None]:
         """The words and variables that start our own interpreter as one process.
 
         The python.exe of a virtual environment is a launcher, and the interpreter its child: its number, memory and
         end are not those of the program. multiprocessing goes past it in the same way.
         """
         interpreter: str = sys._base_executable  # type: ignore[attr-defined]
-        if argv[0] != sys.executable or interpreter == sys.executable:
+        if isinstance(argv, str) or argv[0] != sys.executable or interpreter == sys.executable:
             return argv, env
         variables = {**(os.environ if env is None else env), "__PYVENV_LAUNCHER__": sys.executable}
         return [interpreter, *argv[1:]], variables
