@@ -265,6 +265,10 @@ FIRES: dict[str, onnx.ModelProto] = {
     "gather_nd_to_gather": graph(
         "(float[2,4] x) => (float[2,1,3,4] y) { y = GatherND(x, indices) }", indices=mask_indices(2, 3, 4)
     ),
+    "average_pool_to_global": graph(
+        "(float[1,4,2,3] x) => (float[1,4,1,1] y) { "
+        "y = AveragePool<kernel_shape = [8,8], strides = [8,8], ceil_mode = 1, count_include_pad = 1>(x) }"
+    ),
     # --- ONNX Runtime, rules of its first level
     "identity_elimination": graph("(float[2,4] x) => (float[2,4] y) { a = Identity(x)  y = Relu(a) }"),
     "dropout_elimination": graph("(float[2,4] x) => (float[2,4] y) { a = Dropout(x)  y = Relu(a) }"),

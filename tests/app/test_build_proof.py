@@ -14,8 +14,9 @@ from onnx import numpy_helper
 
 from winml.modelkit.app.build import BuildRequest, build
 from winml.modelkit.app.config import ConfigRequest
+from winml.modelkit.app.models import model_argument
 from winml.modelkit.core.config import DataSection
-from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.schemas import published
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files
@@ -157,3 +158,9 @@ def test_a_compiled_artifact_passes_its_own_gate(folder: Path) -> None:
     assert not placement["fallback"]
     for name in ("model.onnx", "out/model.onnx"):
         WinMLSession(folder / name, target=Target("qnn", "npu", simulated=True), strict_ep=True).close()
+    (binary,) = (folder / "out").glob("*.bin")
+    model_argument(str(folder / "out"))
+    binary.unlink()
+    binary.write_bytes(b"another")
+    with pytest.raises(RequestError, match=f"{binary.name}` was changed after the build"):
+        model_argument(str(folder / "out"))

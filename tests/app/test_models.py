@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.ep.trust import NOTHING
 from winml.modelkit.pipeline.identity import MANIFEST_SCHEMA, identity_of
+from winml.modelkit.store import digest
 
 
 def build(tmp_path: Path, session: Any) -> str:
@@ -94,7 +96,23 @@ def built(tmp_path: Path) -> Path:
         "schema": MANIFEST_SCHEMA,
         "identity": identity_of(config, "sha256:0"),
         "source": {"digest": "sha256:0"},
+        "stages": [
+            {"file": "optimized.onnx", "files": {"optimized.onnx": "sha256:2"}},
+            {
+                "file": "compiled.onnx",
+                "files": {"compiled.onnx": "sha256:3", "compiled_qnn.bin": digest.of_bytes(b"b")},
+            },
+        ],
+        "objects": {
+            "optimized.onnx": "sha256:2",
+            "compiled.onnx": "sha256:3",
+            "compiled_qnn.bin": digest.of_bytes(b"b"),
+            "model.onnx": digest.of_bytes(b"\x08"),
+            "tokenizer.json": digest.of_bytes(b"{}"),
+        },
     }
+    for name, content in {"optimized.onnx": b"o", "compiled_qnn.bin": b"b", "tokenizer.json": b"{}"}.items():
+        (tmp_path / name).write_bytes(content)
     (tmp_path / "build_config.json").write_text(json.dumps(config))
     (tmp_path / "build_manifest.json").write_text(json.dumps(manifest))
     return Path(model)
@@ -122,6 +140,32 @@ def test_a_build_folder_is_used_as_it_was_built(built: Path) -> None:
 )
 def test_a_config_that_was_changed_after_the_build_is_noticed(built: Path, sections: dict[str, Any]) -> None:
     change(built, **sections)
+    with pytest.raises(RequestError, match="was changed after the build"):
+        model_argument(str(built))
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "compiled_qnn.bin", "tokenizer.json"])
+@pytest.mark.parametrize("read", [model_argument, model_path])
+def test_a_file_that_was_changed_after_the_build_is_noticed(built: Path, name: str, read: Callable[[str], Any]) -> None:
+    read(str(built))
+    (built / name).write_bytes(b"x")
+    with pytest.raises(RequestError, match=f"{name}` was changed after the build") as caught:
+        read(str(built))
+    assert "winml build -c" in str(caught.value.hint)
+
+
+def test_what_earlier_stages_left_is_not_what_runs(built: Path) -> None:
+    (built / "optimized.onnx").write_bytes(b"x")
+    (built / "tokenizer.json").unlink()
+    assert model_path(str(built)) == built / "model.onnx", "and what is not there was not changed"
+
+
+@pytest.mark.parametrize(
+    "objects", [None, [], {"../model.onnx": "sha256:0"}, {"model.onnx": 1}], ids=["none", "list", "outside", "number"]
+)
+def test_a_manifest_that_does_not_say_what_was_built_vouches_for_nothing(built: Path, objects: Any) -> None:
+    manifest = built / "build_manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "objects": objects}))
     with pytest.raises(RequestError, match="was changed after the build"):
         model_argument(str(built))
 

@@ -175,6 +175,17 @@ def test_static_quantization_without_data_is_refused_with_the_way_out(builds: Bu
     assert "--calibration random" in text
 
 
+def test_sizes_that_nobody_knows_are_refused_by_name_with_the_options_to_give_them(builds: Builds) -> None:
+    model = model_zoo.text_model("g (float[batch,3,height,width] x) => (float[batch,3,height,width] y) { y = Relu(x) }")
+    model_zoo.saved(model, builds.folder / "open.onnx")
+    words = ("build", "-m", "open.onnx", "--target", "qnn/npu", "--no-quant", "-o", "out")
+    text = failed(builds.winml(*words), 2)
+    assert "dimensions `height`, `width` have no size" in text
+    assert "--dim height=224 --dim width=224" in text
+    assert "--shape INPUT=N,N" in text
+    assert not (builds.folder / "out").exists()
+
+
 def test_data_that_no_stage_uses_is_said(builds: Builds) -> None:
     made = builds.build("--sample", "--target", "cpu", "-p", "fp16", "--data", sample.CALIBRATION, "-o", "out")
     assert "the calibration data is not used: precision fp16 needs none" in made["notes"]

@@ -117,6 +117,20 @@ def test_the_parts_of_donut_fit_one_another(builds: Builds) -> None:
     assert [part["proof"]["status"] for part in result["parts"]] == ["proven on target"] * 3
 
 
+@pytest.mark.qnn
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen3", "efficientnet", "swinv2"])
+def test_families_that_were_wrong_on_the_npu_are_proven_there(family: str, builds: Builds) -> None:
+    """The table of docs/building.md."""
+    made = subprocess.run([sys.executable, hf_zoo.__file__, builds.folder, family], check=False, timeout=500)
+    assert made.returncode == 0
+    words = ("--target", "qnn/npu", "-p", "w8a16", "--calibration", "random", "--samples", "8", "--no-analyze")
+    result = builds.build("-m", builds.folder / family, *words, "-o", f"{family}_npu")
+    for part in result.get("parts", [result]):
+        assert part["proof"]["status"] == "proven on target"
+        assert part["proof"]["agreement"]["cosine"] >= 0.95
+
+
 def test_inspect_reads_a_folder_without_torch(hf_folders: Path, tmp_path: Path) -> None:
     builds = Builds(tmp_path)
     for name in ("torch", "transformers", "numpy", "onnx"):

@@ -12,7 +12,11 @@ from typing import Any
 import pytest
 from test_commands import winml
 
+from winml.modelkit.app.support_produce import ProduceRequest, produce
+from winml.modelkit.app.support_review import ReviewRequest, review
 from winml.modelkit.cli.main import run
+from winml.modelkit.core.errors import CheckFailed
+from winml.modelkit.core.recipe import BuildPart
 
 ATTACKS: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parents[2] / "benchmarks" / "robustness" / "option_attacks.py")
@@ -92,3 +96,49 @@ def test_who_only_reads_a_model_reads_it_whatever_its_folder_wants(
     folder = scene.options(backend_path="evil.so")
     assert run(["inspect", "-m", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ok"]
+
+
+@pytest.fixture(scope="module")
+def contributed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A build folder as a contribution's model, and a contribution on it that is right, for the NPU."""
+    place = tmp_path_factory.mktemp("contributed")
+    scene = _scene(place, in_this_process)
+    model = scene.build({})
+    (place / "cache").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WINML_CACHE", str(place / "cache"))
+        request = ProduceRequest(str(model), str(place / "contribution"), targets=("qnn/npu",), goal="L1",
+                                 build=BuildPart(precision="fp16"))  # fmt: skip
+        produce(request, lambda event: None)
+    return model, place / "contribution"
+
+
+@pytest.mark.qnn
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["library", "file", "context"])
+def test_a_review_that_builds_again_neither_loads_nor_writes(
+    attack: str, contributed: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model that the contribution names says how it is opened: the reviewer's rebuilds would take that over.
+
+    Without a sandbox, which would hide what is written: the gate alone has to hold.
+    """
+    monkeypatch.setenv("WINML_CACHE", str(tmp_path / "cache"))
+    scene = _scene(tmp_path, in_this_process)
+    scene.make()
+    planted: dict[str, dict[str, Any]] = {
+        "library": {"ep_options": {"backend_path": str(scene.library)}},
+        "file": {"ep_options": {"profiling_level": "detailed", "profiling_file_path": str(scene.outside / "p.csv")}},
+        "context": {
+            "config_entries": {"ep.context_enable": "1", "ep.context_file_path": str(scene.outside / "c.onnx")}
+        },
+    }
+    model, contribution = contributed
+    named = shutil.copytree(model, tmp_path / "named")
+    (named / "build_config.json").write_text(json.dumps({"session": planted[attack]}), encoding="utf-8")
+    with pytest.raises(CheckFailed, match="REJECT: rerun: ") as caught:
+        review(ReviewRequest(str(contribution), model=str(named), unsandboxed=True), lambda event: None)
+    assert scene.damage() == []
+    ended = {row["step"]: row["exit_code"] for row in caught.value.details["rerun"]}
+    assert {ended[step] for step in ended if step.startswith(("config", "build"))} == {2}
+    assert 0 not in {code for step, code in ended.items() if step.startswith("perf")}

@@ -120,6 +120,27 @@ def test_a_gather_by_batches_or_by_computed_indices_stays(
     assert _ops("gather_nd_to_gather", model, workspace, runner) is None
 
 
+@pytest.mark.parametrize(
+    ("attributes", "output"),
+    [
+        ("kernel_shape = [2,2], strides = [1,1]", "[1,4,1,2]"),
+        ("kernel_shape = [2,3], pads = [0,0,1,0]", "[1,4,2,1]"),
+        ("kernel_shape = [3,3], ceil_mode = 1, pads = [1,0,0,0]", "[1,4,1,1]"),
+        ("kernel_shape = [1,2], dilations = [1,2]", "[1,4,2,1]"),
+    ],
+)
+def test_a_pool_with_several_windows_or_padding_stays(
+    attributes: str, output: str, workspace: Workspace, runner: Runner
+) -> None:
+    model = graph(f"(float[1,4,2,3] x) => (float{output} y) {{ y = AveragePool<{attributes}>(x) }}")
+    assert _ops("average_pool_to_global", model, workspace, runner) is None
+
+
+def test_a_window_of_just_the_input_is_a_global_pool(workspace: Workspace, runner: Runner) -> None:
+    model = graph("(float[1,4,2,3] x) => (float[1,4,1,1] y) { y = AveragePool<kernel_shape = [2,3]>(x) }")
+    assert _ops("average_pool_to_global", model, workspace, runner) == {"GlobalAveragePool": 1}
+
+
 def test_an_activation_nobody_knows_stays_fused(workspace: Workspace, runner: Runner) -> None:
     model = graph(
         """(float[1,3,8,8] x) => (float[1,4,8,8] y) {

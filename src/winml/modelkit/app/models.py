@@ -73,14 +73,27 @@ def model_argument(word: str, on_event: OnEvent = lambda _: None, *, trust: Trus
         folder = Path(ref.source)
         config = folder / CONFIG
         section, judged, target = _sections(config, trust) if config.is_file() else (SessionSection(), None, None)
-        return ModelArgument(require_model_file(folder / MODEL), section, judged, target)
+        return ModelArgument(_built_model(folder), section, judged, target)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 
 def model_path(word: str, on_event: OnEvent = lambda _: None) -> Path:
     """The model behind a word for who only reads it: how a build folder would have it opened is not asked."""
     ref = model_ref.parse(word)
-    return require_model_file(Path(ref.source) / MODEL) if ref.kind == "build" else _file(ref, on_event)
+    return _built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
+
+
+def _built_model(folder: Path) -> Path:
+    """The model of a build folder; raises when it is not what was built, which the manifest still vouches for."""
+    model = require_model_file(folder / MODEL)
+    changed = identity.changed_file(folder / MANIFEST)
+    if changed is not None:
+        raise RequestError(
+            f"`{folder / changed}` was changed after the build: it is not the file that {MANIFEST} was written with",
+            hint=f"build it again with `winml build -c {shell_word(str(folder / CONFIG))} -o DIR`, or name the file "
+            f"itself: `-m {shell_word(str(model))}`",
+        )
+    return model
 
 
 def _file(ref: ModelRef, on_event: OnEvent) -> Path:

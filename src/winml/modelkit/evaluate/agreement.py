@@ -62,6 +62,8 @@ def judge(outputs: Sequence[Mapping[str, Any]], limit: float) -> Agreement:
     if not floats:
         return _judge_others(outputs, limit)
     judged = [(_judge_floats(output, limit), output) for output in floats]
+    if not any(output["signal"] for output in floats):
+        judged = [(("unknown" if a == "reached" else a, f"`{o['name']}` is all zero"), o) for (a, _), o in judged]
     for wanted in ("missed", "reached"):
         chosen = [(reason, output) for (answer, reason), output in judged if answer == wanted]
         if chosen:

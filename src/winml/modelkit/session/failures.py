@@ -6,8 +6,11 @@ The runtime has a class per status code, but one code covers many causes; the te
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
 
 from winml.modelkit.core.errors import (
     DataError,
@@ -19,6 +22,10 @@ from winml.modelkit.core.errors import (
     SessionError,
     UnavailableError,
 )
+
+_INDEX = r"indices element out of data bounds, idx=(?P<what>-?\d+)"
+_SHOWN = 4
+"""How many inputs a hint shows the sizes of."""
 
 
 class _Rule(NamedTuple):
@@ -131,10 +138,10 @@ _RUN_RULES: tuple[_Rule, ...] = (
         "use a smaller batch or input",
     ),
     _Rule(
-        r"indices element out of data bounds, idx=(?P<what>-?\d+)",
+        _INDEX,
         DataError,
         "running {path}: index {what} is out of bounds",
-        "an integer input holds values the model does not accept; see `--int-range` and `--input-data`",
+        None,
     ),
 )
 
@@ -166,6 +173,20 @@ def compiling(error: Exception, path: Path) -> ModelkitError:
     return _match(_COMPILE_RULES, error, path) or opening(error, path)
 
 
-def running(error: Exception, path: Path) -> ModelkitError:
-    """Why a run failed."""
-    return _match(_RUN_RULES, error, path) or SessionError(f"running `{path}`: {plain(str(error))}")
+def running(error: Exception, path: Path, inputs: Mapping[str, NDArray[Any]]) -> ModelkitError:
+    """Why a run on these inputs failed."""
+    found = _match(_RUN_RULES, error, path) or SessionError(f"running `{path}`: {plain(str(error))}")
+    index = re.search(_INDEX, str(error))
+    return found if index is None else type(found)(found.message, hint=_index_hint(int(index["what"]), inputs))
+
+
+def _index_hint(index: int, inputs: Mapping[str, NDArray[Any]]) -> str:
+    """What to change about an index that is out of bounds: the input that holds it, or the sizes it follows from."""
+    holding = [name for name, array in inputs.items() if array.dtype.kind in "iu" and (array == index).any()]
+    if holding:
+        return f"input `{holding[0]}` holds {index}; see `--int-range` and `--input-data`"
+    shapes = ", ".join(f"`{name}` {list(array.shape)}" for name, array in list(inputs.items())[:_SHOWN])
+    return (
+        f"no input holds {index}, so that it follows from the sizes ({shapes}); give those that the model was made for "
+        "with `--dim NAME=N` or `--shape INPUT=N,N`"
+    )

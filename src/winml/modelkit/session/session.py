@@ -213,7 +213,7 @@ class WinMLSession:
             except SessionError:
                 raise
             except Exception as error:
-                raise failures.running(error, self.path) from error
+                raise failures.running(error, self.path, self.last_inputs or {}) from error
 
         return run
 

@@ -148,6 +148,8 @@ PASSES: tuple[Pass, ...] = (
          module="low_rank_transpose", produces=("Reshape", "Transpose")),
     _own("gather_nd_to_gather", "GatherND by constant indices, as in attention masks -> Reshape + Gather",
          produces=("Reshape", "Gather")),
+    _own("average_pool_to_global", "AveragePool whose window holds the whole input -> GlobalAveragePool",
+         produces=("GlobalAveragePool",)),
     # --- rules of onnxscript
     _script("clip_fusion", ("successive_clip_rule", "successive_clip_relu_rule", "successive_relu_clip_rule",
                             "successive_relu_rule"), "Clips and Relus in a row -> one", produces=("Clip",)),
@@ -270,6 +272,7 @@ BY_NAME: dict[str, Pass] = {row.name: row for row in PASSES}
 TARGET_PASSES: dict[str, tuple[str, ...]] = {
     "qnn/npu": (
         "unfuse_conv", "unfuse_gemm", "unfuse_skip_layer_norm", "unfuse_bias_gelu", "gather_nd_to_gather",
+        "average_pool_to_global",
     ),
 }  # fmt: skip
 """Passes that a target gets at every level but `none`."""
