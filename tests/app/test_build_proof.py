@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from onnx import numpy_helper
 
 from winml.modelkit.app.build import BuildRequest, build
+from winml.modelkit.app.compile import compile_multiple_onnx
 from winml.modelkit.app.config import ConfigRequest
 from winml.modelkit.app.models import model_argument
 from winml.modelkit.core.config import DataSection
@@ -23,6 +24,8 @@ from winml.modelkit.graph import files
 from winml.modelkit.knowledge.experiments.convolutions import quantized_conv_net
 from winml.modelkit.knowledge.experiments.recorded import FOLDER as RECORDED
 from winml.modelkit.session.session import WinMLSession
+from winml.modelkit.stages.compile.stage import CompileStage
+from winml.modelkit.worker.client import Worker
 
 DATA = DataSection("random", limit=4)
 SCHEMA = Draft202012Validator(published("build-1") or {})
@@ -132,6 +135,34 @@ def test_a_binary_that_the_simulator_cannot_load_is_not_proven_but_what_it_was_m
     written = json.loads((folder / "out" / "build_config.json").read_bytes())
     assert written["compile"]["provider_options"] == several
     assert written["session"]["ep_options"] == {}, "a session that names several devices is refused"
+
+
+class Damaging(Worker):
+    """A process that has the EP, where compiled data is damaged before anybody opens it."""
+
+    def call(self, op: str, args: dict[str, Any] | None = None, **options: Any) -> Any:
+        if op == "compile.validate" and args is not None:
+            for binary in Path(args["output"]).parent.glob("*.bin"):
+                binary.write_bytes(binary.read_bytes()[: 2**10])
+        return super().call(op, args, **options)
+
+
+@pytest.mark.qnn
+def test_a_compiled_form_that_does_not_open_is_not_delivered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator loads what was compiled for one SoC, so that not loading it counts."""
+    monkeypatch.setattr(CompileStage, "_new_worker", lambda self: Damaging())
+    model = folder / "model.onnx"
+    files.save(quantized_conv_net(), model)
+    (row,) = compile_multiple_onnx([model], folder / "compiled", {"target": "qnn/npu"})["models"]
+    assert (row["status"], row["error"]["exit"]) == ("failed", 1)
+    assert "does not open on `qnn/npu`" in row["error"]["message"]
+    assert "--no-validate" in row["error"]["hint"]
+    assert not (folder / "compiled").exists()
+    config = ConfigRequest(str(model), target="qnn/npu", precision="fp32", optimize=False, compile=True)
+    with pytest.raises(RunFailedError, match="does not open on `qnn/npu`") as caught:
+        build(BuildRequest(config, output=str(folder / "out"), analyze=False), lambda event: None)
+    assert "--no-compile" in str(caught.value.hint)
+    assert not (folder / "out").exists()
 
 
 @pytest.mark.qnn

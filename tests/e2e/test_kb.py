@@ -213,7 +213,7 @@ def test_a_replay_that_does_not_hold_is_a_check_answered_with_no(folder: Path) -
 
 
 @pytest.mark.qnn
-@pytest.mark.parametrize("name", ["npu-103", "npu-105", "npu-106", "npu-108", "npu-109"])
+@pytest.mark.parametrize("name", ["npu-103", "npu-105", "npu-106", "npu-108", "npu-109", "npu-110"])
 def test_failures_and_distances_are_replayed(folder: Path, name: str) -> None:
     value = valid(kb(folder, "replay", name, "--json").stdout)
     assert value["outcome"]["answer"] == "holds", value["outcome"]["reason"]

@@ -16,9 +16,12 @@ from winml.modelkit.core.config import CompileSection
 from winml.modelkit.pipeline.artifact import Artifact
 from winml.modelkit.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.pipeline.table import COMPILE
+from winml.modelkit.stages.compile.parity import NO_VALIDATE
 from winml.modelkit.stages.compile.stage import CompileStage, Model, Outcome, Settings
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation
+
+UNCOMPILED = "`--no-compile` leaves it as it is, and the execution provider compiles it whenever it is opened"
 
 
 def settings_for(section: CompileSection, planned: Planned, *, rebuild: bool, timeout_s: float | None) -> Settings:
@@ -38,7 +41,9 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
         outcome = CompileStage(settings, cache=cache, on_event=_told(pipeline)).run([model])
         error = outcome.errors.get(model)
         if error is not None:
-            raise error
+            # A build has another way out than `winml compile`.
+            hint = UNCOMPILED if error.hint == NO_VALIDATE else error.hint
+            raise type(error)(error.message, hint=hint, details=error.details)
     run = _stage_run(pipeline, settings, outcome, model, time.monotonic() - started)
     pipeline.adopt(run)
     return run

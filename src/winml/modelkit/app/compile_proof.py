@@ -14,13 +14,13 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep import options, precision
 from winml.modelkit.pipeline.artifact import Artifact, read_source
 from winml.modelkit.pipeline.run import Pipeline
+from winml.modelkit.stages.compile.parity import NO_VALIDATE
 from winml.modelkit.stages.compile.stage import Model, Settings
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry
 from winml.modelkit.worker.client import Worker
 
 OnEvent = Callable[[dict[str, Any]], None]
-ADVICE = "`--no-validate` delivers it all the same"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Prover:
             uncompiled=source.artifact,
             unloadable=build_proof.unloadable(entry.info["models"][0]["validation"]),
             seconds=self.seconds,
-            advice=ADVICE,
+            advice=NO_VALIDATE,
         )
         return build_proof.prove(subject, build_proof.Place(pipeline, self.cache, self.worker))
 

@@ -17,9 +17,19 @@ _SPAN = 6.0
 
 
 def conv_net(
-    *, layers: int = 3, channels: int = 16, size: int = 16, fused: bool = False, batch: int | str = 1, opset: int = 21
+    *,
+    layers: int = 3,
+    channels: int = 16,
+    size: int = 16,
+    fused: bool = False,
+    batch: int | str = 1,
+    window: int | None = None,
+    opset: int = 21,
 ) -> ModelProto:
-    """Convolutions with Relu; `fused` writes each pair as the one operator an extended optimization makes of it."""
+    """Convolutions with Relu and a pool; `fused` writes each pair as the one operator that optimization makes of it.
+
+    `window` is the width of the pool, which need not end with the image; None pools all of it.
+    """
     graph = Graph()
     value, width = "x", 3
     for _ in range(layers):
@@ -30,8 +40,14 @@ def conv_net(
         else:
             value = graph.add("Relu", graph.add("Conv", value, weights, bias, **_KERNEL))
         width = channels
-    value = graph.add("Flatten", graph.add("GlobalAveragePool", value))
-    return graph.model([tensor("x", [batch, 3, size, size])], value, [batch, channels], opset=opset)
+    if window is None:
+        pooled = graph.add("GlobalAveragePool", value)
+    else:
+        wide = [window, window]
+        pooled = graph.add("AveragePool", value, kernel_shape=wide, strides=wide, ceil_mode=1, count_include_pad=1)
+    return graph.model(
+        [tensor("x", [batch, 3, size, size])], graph.add("Flatten", pooled), [batch, channels], opset=opset
+    )
 
 
 def _integers(values: Array, kind: str) -> TensorProto:

@@ -63,6 +63,9 @@ def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+NO_VALIDATE = "`--no-validate` delivers it all the same"
+"""The way out of `winml compile`."""
+
 STEPS = {
     "source": "opening its source on the target",
     "compiled": "opening the compiled model",
@@ -119,12 +122,11 @@ def checked(name: str, answer: Mapping[str, Any], *, on: str, elsewhere: str | N
 
     `on` names the device it was opened on, `elsewhere` says why that may not be the one that it is for.
     """
-    hint = "`--no-validate` delivers it all the same"
     if not answer["opened"] and elsewhere is None:
-        raise RunFailedError(f"compiled `{name}` does not open on `{on}`: {answer['reason']}", hint=hint)
+        raise RunFailedError(f"compiled `{name}` does not open on `{on}`: {answer['reason']}", hint=NO_VALIDATE)
     if not answer["opened"]:
         return not_validated(f"{elsewhere}: {answer['reason']}")
     found = judged(answer)
     if found["status"] == "failed":
-        raise CheckFailed(f"compiled `{name}`: {found['reason']}", hint=hint, details={"validation": found})
+        raise CheckFailed(f"compiled `{name}`: {found['reason']}", hint=NO_VALIDATE, details={"validation": found})
     return found
