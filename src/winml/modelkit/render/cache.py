@@ -20,10 +20,11 @@ def _list(result: dict[str, Any]) -> str:
 
 def _gc(result: dict[str, Any]) -> str:
     verb = "would remove" if result["dry_run"] else "removed"
+    in_use = f"; {result['in_use']} objects are open in other programs and stay" if result["in_use"] else ""
     return (
         f"{verb} {result['objects']} objects ({size(result['bytes'])}), {result['entries']} stage results, "
         f"{result['builds']} builds and "
-        f"{result['temporaries']} left-over files; {size(result['kept_bytes'])} kept"
+        f"{result['temporaries']} left-over files; {size(result['kept_bytes'])} kept{in_use}"
     )
 
 

@@ -7,14 +7,51 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from winml.modelkit.core.errors import ModelkitError, RequestError, UnavailableError, of_system
 
 TEMPORARY = ".winml-tmp-"
 """How temporary names start; a process that was killed leaves some behind, and collection removes them."""
+
+_BUSY = (5, 32, 33)
+"""What Windows answers while somebody has a file open: access denied, sharing violation, lock violation."""
+_PATIENCE_S = 3.0
+_LONGEST_WAIT_S = 0.2
+_Value = TypeVar("_Value")
+
+
+def is_busy(error: OSError) -> bool:
+    """Whether Windows refused for what somebody else has open, or for a file that is read-only."""
+    return getattr(error, "winerror", None) in _BUSY
+
+
+def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
+    """Do what Windows refuses while another process reads the file, a virus scanner for one; raise when it lasts."""
+    deadline = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
+    wait_s = 0.002
+    while True:
+        try:
+            return act()
+        except OSError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(wait_s)
+        wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def replace(source: Path, destination: Path) -> None:
+    """Rename a file over another one, which others may be reading."""
+    patiently(lambda: source.replace(destination))
+
+
+def discard(temporary: Path) -> None:
+    """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
+    with contextlib.suppress(OSError):  # an error here would hide the one that led here
+        patiently(lambda: temporary.unlink(missing_ok=True), patience_s=0.5)
 
 
 def temporary_name(folder: Path) -> Path:
@@ -80,12 +117,12 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
+        replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         raise refused(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        discard(temporary)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -35,6 +35,8 @@ class Collected:
     builds: int
     temporaries: int
     kept_bytes: int
+    in_use: int = 0
+    """Objects that were to go and stay, for a process has them open; only Windows keeps those."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -44,6 +46,7 @@ class Collected:
             "builds": self.builds,
             "temporaries": self.temporaries,
             "kept_bytes": self.kept_bytes,
+            "in_use": self.in_use,
         }
 
 
@@ -144,13 +147,15 @@ class Cache:
                 shutil.rmtree(folder, ignore_errors=True)
             for entry in entries:
                 self.stages.remove(entry)
-            for item in garbage:
-                self.objects.remove(item.digest)
+            gone = [item for item in garbage if self.objects.remove(item.digest)]
             for path in stale:
-                path.unlink(missing_ok=True)
-        removed = sum(o.bytes for o in garbage)
+                atomic.discard(path)
+        else:
+            gone = garbage
+        removed = sum(o.bytes for o in gone)
         left = sum(sizes.values()) - removed
-        return Collected(len(garbage), removed, len(entries), len(builds), len(stale) + len(work), left)
+        in_use = len(garbage) - len(gone)
+        return Collected(len(gone), removed, len(entries), len(builds), len(stale) + len(work), left, in_use)
 
     def cached_builds(self) -> Iterator[CachedBuild]:
         """The build folders of the cache; one whose manifest cannot be read names nothing and counts as unused."""

@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from winml.modelkit.core.errors import DataError, RunFailedError, UnavailableError
+from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.store import atomic, digest
 
 _CANNOT_LINK = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.ENOTSUP, errno.EACCES, errno.ENOSYS)
 _CANNOT_LINK_WINDOWS = (1, 17, 50, 1142)
 """Invalid function, other volume, not supported, too many links."""
+
+_REMOVAL_S = 0.05
+"""How long a collection waits for an object that somebody has open: there may be many, and it comes again."""
 
 
 class ObjectMissing(RunFailedError):
@@ -66,11 +69,11 @@ class Objects:
                     return name
                 writer.flush()
                 os.fsync(writer.fileno())
-            self._place(temporary, final)
+            self._place(temporary, name)
         except OSError as error:
             raise atomic.refused(error, self._folder) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            atomic.discard(temporary)
         self._mark(name, final)
         return name
 
@@ -88,20 +91,32 @@ class Objects:
                 writer.write(content)
                 writer.flush()
                 os.fsync(writer.fileno())
-            self._place(temporary, final)
+            self._place(temporary, name)
         except OSError as error:
             raise atomic.refused(error, self._folder) from error
         finally:
-            temporary.unlink(missing_ok=True)
+            atomic.discard(temporary)
         self._mark(name, final)
         return name
 
-    def _place(self, temporary: Path, final: Path) -> None:
-        if sys.platform != "win32":  # there a read-only file can be neither replaced nor deleted
-            temporary.chmod(0o444)
+    def _place(self, temporary: Path, name: str) -> None:
+        final = self.path(name)
         self._make(final.parent)
+        if sys.platform == "win32":
+            self._place_free(temporary, name)
+            return
+        temporary.chmod(0o444)
         temporary.replace(final)
         atomic.sync_folder(final.parent)
+
+    def _place_free(self, temporary: Path, name: str) -> None:
+        """Rename to a name that is free: Windows replaces no file that somebody has open."""
+        try:
+            atomic.patiently(lambda: temporary.rename(self.path(name)))
+        except FileExistsError:
+            # Another process was faster. A damaged one is set aside, and its name is free then.
+            if not self.verify(name):
+                atomic.replace(temporary, self.path(name))
 
     def _make(self, folder: Path) -> None:
         try:
@@ -129,26 +144,47 @@ class Objects:
         """Make the object appear as `destination`; `link` or, where links are impossible, `copy`."""
         source = self.open_path(name)
         self._make(destination.parent)
-        temporary = atomic.temporary_name(destination.parent)
-        how = "link"
         try:
             try:
-                os.link(source, temporary)
+                self._link(source, destination)
             except OSError as error:
                 if not self._cannot_link(error):
                     raise
-                how = "copy"
-                self._copy(source, temporary)
-            temporary.replace(destination)
-            if how == "link":
-                self._mark(name, source)  # a link more is a change of the file, and this one is ours
+                self._copy(source, destination)
+                return "copy"
+            self._mark(name, source)  # a link more is a change of the file, and this one is ours
         except FileNotFoundError as error:
             raise ObjectMissing(f"object {name} went while it was being linked", hint="run the stage again") from error
         except OSError as error:
             raise atomic.refused(error, destination) from error
+        return "link"
+
+    @staticmethod
+    def _link(source: Path, destination: Path) -> None:
+        """Link straight to a free name, else to a temporary one that replaces what is there.
+
+        Windows renames and deletes no link of a file while that is open by any of its names, but makes links of it.
+        """
+        try:
+            atomic.patiently(lambda: os.link(source, destination))
+            return
+        except FileExistsError:
+            if sys.platform == "win32" and source.samefile(destination):
+                return
+        temporary = atomic.temporary_name(destination.parent)
+        try:
+            if sys.platform == "win32":
+                atomic.replace(destination, temporary)
+                try:
+                    atomic.patiently(lambda: os.link(source, destination))
+                except OSError:
+                    atomic.replace(temporary, destination)
+                    raise
+            else:
+                os.link(source, temporary)
+                temporary.replace(destination)
         finally:
-            temporary.unlink(missing_ok=True)
-        return how
+            atomic.discard(temporary)
 
     @staticmethod
     def _cannot_link(error: OSError) -> bool:
@@ -156,10 +192,8 @@ class Objects:
 
     @staticmethod
     def _copy(source: Path, destination: Path) -> None:
-        with source.open("rb") as reader, destination.open("xb") as writer:
+        with atomic.writing(destination) as writer, source.open("rb") as reader:
             shutil.copyfileobj(reader, writer, 1 << 20)
-            writer.flush()
-            os.fsync(writer.fileno())
 
     def _state(self, path: Path) -> str:
         """What changes whenever somebody writes to a file: the time of its last change cannot be set back."""
@@ -176,8 +210,11 @@ class Objects:
         with contextlib.suppress(OSError):  # a full disk, or a store that others own
             mark.parent.mkdir(parents=True, exist_ok=True)
             temporary = atomic.temporary_name(mark.parent)
-            temporary.write_text(self._state(path), "ascii")
-            temporary.replace(mark)
+            try:
+                temporary.write_text(self._state(path), "ascii")
+                atomic.replace(temporary, mark)
+            finally:
+                atomic.discard(temporary)
 
     def _is_sound(self, name: str) -> bool:
         """Whether the object is there and has the digest it is named by; hashed once per state of its file.
@@ -208,9 +245,12 @@ class Objects:
             return True
         self._make(self._damaged)
         aside = self._damaged / f"{path.parent.name}{path.name}-{time.time_ns()}"
-        with contextlib.suppress(FileNotFoundError):  # another process set it aside or collected it first
-            path.replace(aside)
-        self._mark_path(name).unlink(missing_ok=True)
+        try:
+            with contextlib.suppress(FileNotFoundError):  # another process set it aside or collected it first
+                atomic.replace(path, aside)
+            self._mark_path(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise atomic.refused(error, path) from error
         return False
 
     def __iter__(self) -> Iterator[StoredObject]:
@@ -228,14 +268,17 @@ class Objects:
                     continue
                 yield StoredObject(name, path, stat.st_size, max(stat.st_atime, stat.st_mtime))
 
-    def remove(self, name: str) -> None:
-        """Delete an object; one that is gone already is fine."""
-        self._mark_path(name).unlink(missing_ok=True)
+    def remove(self, name: str) -> bool:
+        """Delete an object, one that is gone already is fine; False when Windows keeps it, for somebody has it open."""
         try:
-            self.path(name).unlink(missing_ok=True)
-        except PermissionError as error:
-            # Windows refuses to delete read-only files and files that are open.
-            raise UnavailableError(f"object {name} cannot be deleted: {error.strerror}") from error
+            atomic.patiently(lambda: self.path(name).unlink(missing_ok=True), patience_s=_REMOVAL_S)
+        except OSError as error:
+            if atomic.is_busy(error):
+                return False
+            raise atomic.refused(error, self.path(name)) from error
+        with contextlib.suppress(OSError):  # a mark without its object says nothing
+            self._mark_path(name).unlink(missing_ok=True)
+        return True
 
     def temporaries(self) -> Iterator[Path]:
         """Left-over temporary files of processes that were killed, and of some that still write."""
