@@ -7,9 +7,9 @@ is u8s8 per tensor after `quant_pre_process`, `ours` is what `winml quantize -p 
 the float model's on the test samples. With `--emulate haswell` the quantized models run under `qemu-x86_64` as on a
 processor without VNNI (much slower), and ours is made as it would be made there.
 
-A sample is won by the arm that gives more of the float model's answers (or, for `error`, the smaller error), and the
-samples of all seeds decide by a sign test. Ends with 1 where ours is less accurate beyond noise (p < 0.05): in answers,
-or, where they do not differ, in errors.
+A sample is won by the arm that is right where the other is not (where there are labels), that gives more of the float
+model's answers, or that has the smaller error; the samples of all seeds decide by a sign test. Ends with 1 where ours
+is less accurate beyond noise (p < 0.05): by labels, by answers, or, where the answers do not differ, by errors.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ class Row:
 
     equal: np.ndarray | None
     """The share of equal answers, by sample."""
-    right: float | None
+    right: np.ndarray | None
+    """Whether the answer is that of the label, by sample."""
     cosines: np.ndarray
     errors: np.ndarray
     """The root mean squared error, by sample."""
 
     def cells(self) -> list[str]:
-        equal = None if self.equal is None else self.equal.mean()
-        shares = ["-" if share is None else f"{share:.4f}" for share in (self.right, equal)]
+        shares = ["-" if found is None else f"{found.mean():.4f}" for found in (self.right, self.equal)]
         rmse = np.sqrt((self.errors**2).mean())
         return [*shares, f"{np.median(self.cosines):.5f}", f"{self.cosines.min():.4f}", f"{rmse:.4g}"]
 
@@ -130,7 +130,7 @@ def compared(found: np.ndarray, expected: np.ndarray, labels: np.ndarray | None,
     a, b = (values.reshape(len(values), -1).astype(np.float64) for values in (found, expected))
     return Row(
         equal=None if answers is None else (answers == wanted).reshape(len(found), -1).mean(1),
-        right=None if labels is None or answers is None else float((answers == labels).mean()),
+        right=None if labels is None or answers is None else (answers == labels).astype(float),
         cosines=(a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) + 1e-30),
         errors=np.sqrt(((a - b) ** 2).mean(1)),
     )
@@ -157,15 +157,16 @@ def tally(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Tally:
     return Tally(sum(int((a > b).sum()) for a, b in pairs), sum(int((a < b).sum()) for a, b in pairs))
 
 
-def tallies(rows: list[dict[str, Row]]) -> tuple[Tally, Tally]:
-    """Samples won by answers and by errors, over all seeds."""
+def tallies(rows: list[dict[str, Row]]) -> tuple[Tally, Tally, Tally]:
+    """Samples won by labels, by answers and by errors, over all seeds."""
     pairs = [(row["ours"], row["plain"]) for row in rows]
+    right = [(a.right, b.right) for a, b in pairs if a.right is not None and b.right is not None]
     answers = [(a.equal, b.equal) for a, b in pairs if a.equal is not None and b.equal is not None]
-    return tally(answers), tally([(-a.errors, -b.errors) for a, b in pairs])
+    return tally(right), tally(answers), tally([(-a.errors, -b.errors) for a, b in pairs])
 
 
-def is_worse(answers: Tally, errors: Tally) -> bool:
-    return answers.p < 0.05 or (answers.ours == answers.plain and errors.p < 0.05)
+def is_worse(right: Tally, answers: Tally, errors: Tally) -> bool:
+    return right.p < 0.05 or answers.p < 0.05 or (answers.ours == answers.plain and errors.p < 0.05)
 
 
 def subject_rows(word: str, seed: int, args: argparse.Namespace, folder: Path) -> dict[str, Row]:
@@ -224,10 +225,10 @@ def main() -> int:
                 os.chdir(ROOT)
             for arm, row in rows[-1].items():
                 print("|", " | ".join([word, str(seed), arm, *row.cells()]), "|", flush=True)
-        answers, errors = tallies(rows)
-        lines.append(f"| {word} | {answers} | {errors} |")
-        worse += [word] if is_worse(answers, errors) else []
-    print("\n| model | answers, ours : plain | errors, ours : plain |\n|---|---|---|", *lines, sep="\n")
+        found = tallies(rows)
+        lines.append("| " + " | ".join([word, *map(str, found)]) + " |")
+        worse += [word] if is_worse(*found) else []
+    print("\n| ours : plain | by labels | by answers | by errors |\n|---|---|---|---|", *lines, sep="\n")
     print(f"ours is less accurate: {', '.join(worse) or 'nowhere'}")
     return bool(worse)
 

@@ -53,8 +53,8 @@ def test_operators_that_were_named_are_quantized_whatever_they_cost(quantize: Qu
     assert report["fidelity"]["outputs"][0]["cosine"] < fewer.POOR_COSINE
 
 
-@pytest.mark.parametrize(("found", "better"), [(None, False), (0.9, False), (0.905, False), (0.92, True), (1.0, True)])
-def test_fewer_have_to_be_better_by_a_margin(found: float | None, better: bool) -> None:
+@pytest.mark.parametrize(("found", "better"), [(None, False), (0.89, False), (0.9, False), (0.905, True), (1.0, True)])
+def test_fewer_are_chosen_where_they_agree_better_at_all(found: float | None, better: bool) -> None:
     assert fewer.is_better(found, 0.9) is better
     assert fewer.note(found, 0.9).startswith("only products") is better
 

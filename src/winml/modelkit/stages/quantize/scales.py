@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from winml.modelkit.core.config import QuantizeSection
-from winml.modelkit.stages.quantize import fewer
 
+MARGIN = 0.9
+"""What is left of the distance at most where one scale per tensor is chosen."""
 WORDS = {True: "channel", False: "tensor"}
 ASKED = "the section says so"
 UNMEASURED = "the first choice; outputs were not compared"
@@ -57,6 +58,6 @@ def first_choice(asked: QuantizeSection, settled: QuantizeSection, cosine: float
 def choose(channel: float, tensor: float | None) -> Granularity:
     """The better of two; per tensor has to be better by a margin, since few samples tell a small one by chance."""
     other = "it cannot be run" if tensor is None else f"{tensor:.4f}"
-    if fewer.is_better(tensor, channel):
+    if tensor is not None and 1.0 - tensor < MARGIN * (1.0 - channel):
         return Granularity(False, f"a cosine of {other} with the original, against {channel:.4f} per channel")
     return Granularity(True, f"a cosine of {channel:.4f} with the original; per tensor is no better ({other})")
