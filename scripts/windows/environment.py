@@ -49,6 +49,8 @@ DEV = ("hypothesis", "jsonschema", "pytest", "pytest-timeout", "pytest-xdist")
 WINDOWS_ONLY = ("colorama==0.4.6",)
 """pip reads the markers of dependencies for the machine that it runs on, which is not Windows."""
 
+CLOCK = "windows_clock.py"
+
 _OVERRIDES = "ucrtbase,msvcp140,vcruntime140,vcruntime140_1=n,b;mscoree,mshtml,winemenubuilder.exe="
 
 
@@ -139,6 +141,7 @@ class _SetUp:
             ("random", source, self._build_random),
             (f"interpreter-{version}", f"{INTERPRETERS[version]} {RUNTIME}", self._unpack_interpreter),
             (f"wheels-{version}", f"{_requirements()} {constraints}", self._install_wheels),
+            (f"clock-{version}", (HERE / CLOCK).read_text("utf-8"), self._install_clock),
             (f"launcher-{version}", source, self._build_launcher),
         ]
 
@@ -159,9 +162,16 @@ class _SetUp:
             if self._is_made(name, made_from):
                 continue
             say(f"set-up: {name}")
-            (self._stamps / name).unlink(missing_ok=True)
+            self._forget(name)
             make()
             (self._stamps / name).write_text(hashlib.sha256(made_from.encode()).hexdigest(), "ascii")
+
+    def _forget(self, name: str) -> None:
+        """Forget a step, and those that put files into what it makes anew."""
+        version = self._made.version
+        later = {f"interpreter-{version}": ("wheels", "clock"), f"wheels-{version}": ("clock",)}
+        for step in (name, *(f"{word}-{version}" for word in later.get(name, ()))):
+            (self._stamps / step).unlink(missing_ok=True)
 
     def _make_pip(self) -> None:
         venv.create(self._made.home / "pip", with_pip=True, clear=True)
@@ -250,6 +260,11 @@ class _SetUp:
         line = f"import os, sys; sys.path.append(os.environ.get('WINML_TEST_SOURCE', {place!r}))\n"
         (target / "winml-modelkit.pth").write_text(line, "utf-8")
         self._write_metadata(target)
+
+    def _install_clock(self) -> None:
+        target = self._made.python_folder / "Lib" / "site-packages"
+        shutil.copy(HERE / CLOCK, target / CLOCK)
+        (target / "windows-clock.pth").write_text(f"import {Path(CLOCK).stem}\n", "utf-8")
 
     def _write_metadata(self, target: Path) -> None:
         """The name, version and commands of our package, as an installation has them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import sys
@@ -25,8 +26,13 @@ _Value = TypeVar("_Value")
 
 
 def is_busy(error: OSError) -> bool:
-    """Whether Windows refused for what somebody else has open, or for a file that is read-only."""
-    return getattr(error, "winerror", None) in _BUSY
+    """Whether Windows refused for what somebody else has open, or for a file that is read-only.
+
+    `open` comes from the C library there, which keeps only the number that both have in common.
+    """
+    if sys.platform != "win32":
+        return False
+    return error.errno == errno.EACCES if error.winerror is None else error.winerror in _BUSY
 
 
 def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:

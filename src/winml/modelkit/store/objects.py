@@ -237,7 +237,7 @@ class Objects:
         """Hash the object again; a damaged one is set aside and counts as missing from then on."""
         path = self.path(name)
         try:
-            found = digest.of_file(path)
+            found = atomic.patiently(lambda: digest.of_file(path))  # another process may just be renaming it
         except FileNotFoundError:
             return False
         if found == name:
