@@ -6,9 +6,11 @@
     │   └── DataError             2   input, calibration or evaluation data that does not fit
     ├── UnavailableError          3   fine elsewhere: package, permission, disk, login
     │   ├── EPUnavailableError    3   execution provider or its device is not here
+    │   │   └── EPNotDownloaded   3   Windows offers it, and was not asked to download it
     │   └── DiskFull              3   no space left
     ├── RunFailedError            1   tried and failed
     │   ├── SessionError          1   the runtime refused the model or the run
+    │   │   └── CompiledElsewhere 2   a compiled model on another execution provider than its own
     │   ├── PlacementError        1   the requested EP took no node
     │   ├── WorkerCrashed         1   the process died
     │   ├── WorkerTimeout         1   the process did not answer in time
@@ -89,6 +91,13 @@ class RunFailedError(ModelkitError):
 
 class SessionError(RunFailedError):
     code = "session-failed"
+
+
+class CompiledElsewhere(SessionError):
+    """Who tries a model out is told that it does not open; who asked for this target asked for what cannot be."""
+
+    exit_code = 2
+    code = "compiled-elsewhere"
 
 
 class PlacementError(RunFailedError):
