@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -63,9 +65,24 @@ def _system_reason(item: pytest.Item) -> str | None:
         return f"not on Windows: {marker.args[0]}"
     if (marker := item.get_closest_marker("not_wine")) and _is_wine():
         return f"not under Wine: {marker.args[0]}"
+    if item.get_closest_marker("symlink") and not _makes_symlinks():
+        return (
+            "symbolic links cannot be made: Windows wants a privilege or the developer mode, Wine only says that it did"
+        )
     if item.get_closest_marker("launcher") and "WINML_TEST_LAUNCHER" not in os.environ:
         return "needs the python.exe of a virtual environment on Windows in WINML_TEST_LAUNCHER"
     return None
+
+
+@functools.cache
+def _makes_symlinks() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        link = Path(folder) / "link"
+        try:
+            link.symlink_to(folder, target_is_directory=True)
+        except OSError:
+            return False
+        return link.is_symlink()
 
 
 def _is_wine() -> bool:

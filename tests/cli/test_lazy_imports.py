@@ -45,4 +45,6 @@ def test_every_command_shows_examples_that_start_with_the_program(name: str) -> 
 
 def test_the_parent_of_perf_imports_neither_numpy_nor_onnx() -> None:
     loaded = _loaded(["perf", "--sample", "--target", "cpu", "--sessions", "1", "--iterations", "2", "--json"])
-    assert not {m for m in loaded if m.split(".")[0] in HEAVY}
+    # Only Linux tells the memory of another process in a file.
+    heavy = {*HEAVY} - (set() if sys.platform == "linux" else {"psutil"})
+    assert not {m for m in loaded if m.split(".")[0] in heavy}

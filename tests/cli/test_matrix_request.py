@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from winml.modelkit.cli.matrix_request import _build_options, _command
+from winml.modelkit.core.plain_text import shell_word
 
 
 def test_the_command_to_go_on_with_is_the_one_that_was_given_without_how_to_go_on() -> None:
     given = ["matrix", "run", "--sample", "--run-stamp", "s1", "--continue", "--json", "-o", "my out", "--run-stamp=s2"]
-    assert _command(given) == "winml matrix run --sample -o 'my out'"
+    assert _command(given) == f"winml matrix run --sample -o {shell_word('my out')}"
 
 
 def test_jobs_get_the_trusted_names_as_words_of_their_own_command() -> None:

@@ -124,9 +124,10 @@ def refusal(number: int, filename: str | None = None) -> OSError:
     ],
 )  # fmt: skip
 def test_a_full_disk_is_one_error_for_the_whole_program(error: OSError) -> None:
-    for found in (of_system(error, "cache/x"), of_system(error, Path("cache/x"), writing=True)):
+    path = Path("cache/x")
+    for found in (of_system(error, str(path)), of_system(error, path, writing=True)):
         assert type(found) is DiskFull
-        assert found.message == "disk full while writing `cache/x`"
+        assert found.message == f"disk full while writing `{path}`"
         assert found.hint is not None
 
 

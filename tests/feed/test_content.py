@@ -126,6 +126,7 @@ def test_any_other_bytes_are_damaged(raw: bytes) -> None:
         decode(raw, source="x")
 
 
+@pytest.mark.symlink
 def test_a_link_out_of_the_folder_is_not_published(tmp_path: Path) -> None:
     folder = filled(tmp_path / "build", model=b"m")
     (tmp_path / "secret").write_text("secret")

@@ -90,7 +90,11 @@ def test_a_damaged_left_over_is_thrown_away_and_fetched_again(content: Content, 
     assert contents(tmp_path / "out") == FILES
 
 
-@pytest.mark.parametrize("wrong", [b"A" * 100, b"a" * 99, b"a" * 101, b"a" * 100_000, b""])
+@pytest.mark.parametrize(
+    "wrong",
+    [b"A" * 100, b"a" * 99, b"a" * 101, b"a" * 100_000, b""],
+    ids=["other", "short", "long", "endless", "empty"],  # pytest puts an id into the environment: 32 K on Windows
+)
 def test_wrong_bytes_are_never_delivered(content: Content, tmp_path: Path, wrong: bytes) -> None:
     with pytest.raises(FeedDamaged, match=r"a\.bin"):
         _land(content, tmp_path / "out", Shelf(FILES | {"a.bin": wrong}).open)
@@ -153,6 +157,7 @@ def _link(path: Path, to: Path, *, folder: bool = False) -> None:
         pytest.skip("this account may not make links")
 
 
+@pytest.mark.symlink
 def test_a_waiting_room_that_is_a_link_is_refused(content: Content, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
@@ -163,6 +168,7 @@ def test_a_waiting_room_that_is_a_link_is_refused(content: Content, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["lock", "part"])
+@pytest.mark.symlink
 def test_a_link_in_the_waiting_room_is_refused(content: Content, tmp_path: Path, name: str) -> None:
     """A lock is emptied and a part is added to: both would happen to the file that a link leads to."""
     mine = tmp_path / "mine.txt"

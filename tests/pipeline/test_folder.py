@@ -99,6 +99,7 @@ def test_a_mount_point_is_refused_with_a_place_inside_it() -> None:
         folders._refuse_mount_point(Path(Path.cwd().anchor))
 
 
+@pytest.mark.symlink
 def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
