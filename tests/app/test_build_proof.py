@@ -28,7 +28,7 @@ from winml.modelkit.stages.compile.stage import CompileStage
 from winml.modelkit.worker.client import Worker
 
 DATA = DataSection("random", limit=4)
-SCHEMA = Draft202012Validator(published("build-1") or {})
+SCHEMA = Draft202012Validator(published("build") or {})
 
 
 @pytest.fixture(autouse=True)
