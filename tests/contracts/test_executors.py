@@ -95,10 +95,10 @@ def test_a_job_that_takes_too_long_is_ended_with_everything_it_started(executor:
 def test_a_job_that_was_killed_is_lost_and_started_again(executor: Executor, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     code = (
-        "import os, pathlib, signal\n"
+        "import pathlib, psutil\n"
         f"flag = pathlib.Path({str(flag)!r})\n"
         "if flag.exists(): print('second')\n"
-        "else: flag.touch(); os.kill(os.getpid(), signal.SIGKILL)"
+        "else: flag.touch(); psutil.Process().kill()"
     )
     done = results(executor, job("a", code, retries=1))["a"]
     assert (done.status, done.output.strip(), done.attempts) == ("ok", "second", 2)
@@ -154,11 +154,11 @@ def test_closing_ends_what_runs_and_starts_nothing_more(executor: Executor, tmp_
 
 def test_temporary_files_of_a_killed_job_go_with_it(executor: Executor, tmp_path: Path) -> None:
     code = (
-        "import os, pathlib, signal, tempfile\n"
+        "import pathlib, psutil, tempfile\n"
         "folder = tempfile.mkdtemp()\n"
         "pathlib.Path(folder, 'big').write_text('x' * 1000)\n"
         f"open({str(tmp_path / 'where')!r}, 'w').write(folder)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)"
+        "psutil.Process().kill()"
     )
     assert results(executor, job("a", code))["a"].status == "lost"
     assert not Path((tmp_path / "where").read_text()).exists()
