@@ -269,7 +269,7 @@ class _SetUp:
             path.unlink()
         with zipfile.ZipFile(next(folder.glob("python3*.zip"))) as library:
             library.extractall(folder / "Lib")
-        # `platform` of 3.13 asks WMI, whose answer Wine 8.0 cannot read and aborts; without the module it asks otherwise.
+        # `platform` of 3.13 asks WMI, whose answer Wine 8.0 cannot read and aborts; without it, it asks otherwise.
         (folder / "_wmi.pyd").unlink(missing_ok=True)
         (folder / "DLLs").mkdir()
         with zipfile.ZipFile(wheel) as packed:
