@@ -189,7 +189,7 @@ def _bring(digest: str, search: Search, staging: Staging, result: Result) -> Non
         value = at_home(read_object(temporary / RESULT), search)
         value |= {"node": result.node, "node_environment": dict(result.environment)}
         atomic.write_bytes(temporary / RESULT, json.dumps(value, indent=2).encode())
-        temporary.rename(search.folder)
+        atomic.move(temporary, search.folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

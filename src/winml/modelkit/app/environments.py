@@ -159,8 +159,8 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
         found = _fill(staging, info, package, version, on_step)
         _write_manifest(staging, info, package, found)
         if final.exists():
-            final.rename(root / f".staging-{info.name}-old-{os.getpid()}")
-        staging.rename(final)
+            atomic.move(final, root / f".staging-{info.name}-old-{os.getpid()}")
+        atomic.move(staging, final)
         _sweep(root, info.name)
     except OSError as error:
         raise atomic.refused(error, final) from error

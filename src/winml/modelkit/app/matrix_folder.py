@@ -108,7 +108,7 @@ class MatrixFolder:
         try:
             self.remove(cell)
             final.parent.mkdir(parents=True, exist_ok=True)
-            staged.rename(final)
+            atomic.move(staged, final)
         except OSError as error:
             raise atomic.refused(error, final) from error
         finally:
@@ -124,7 +124,7 @@ class MatrixFolder:
         if not final.is_dir():
             return
         aside = atomic.temporary_name(self.path)
-        final.rename(aside)
+        atomic.move(final, aside)
         shutil.rmtree(aside, ignore_errors=True)
         model = self.path / cell.model.folder
         if model.is_dir() and not any(model.iterdir()):

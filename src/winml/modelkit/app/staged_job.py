@@ -14,12 +14,13 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from winml.modelkit.app.staging import Staging, Word
 from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import JOB_VARIABLE, cache_root
+from winml.modelkit.dispatch.run import was_killed
 from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.store import atomic, digest
@@ -76,6 +77,13 @@ def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
     return error.exit_code, {"digest": None, "output": output, "trouble": trouble}
 
 
+def _end_like(code: int) -> NoReturn:
+    """End as a command did that was killed, so that whoever waits for this job sees it."""
+    if sys.platform != "win32":
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
 def main(spec: str) -> int:
     try:
         code, answer = carried_out(parse_json(spec), Path("out").absolute())
@@ -86,8 +94,8 @@ def main(spec: str) -> int:
         code, answer = _refusal(refused)
     except ModelkitError as error:
         code, answer = _refusal(error)
-    if code < 0:
-        os.kill(os.getpid(), -code)  # its command was killed, so this job was
+    if was_killed(code, str(answer["output"])):  # so this job was
+        _end_like(code)
     sys.stdout.write(json.dumps(answer))
     return code
 

@@ -205,7 +205,7 @@ def _rerun(dossier: Dossier, model: SupportModel, place: Place, on_event: OnEven
     """Every command once more, in an empty folder with an empty cache: what it came to, and what speaks against it."""
     again: list[Json] = []
     items: list[Item] = []
-    with tempfile.TemporaryDirectory(prefix="winml-review-") as name:
+    with tempfile.TemporaryDirectory(prefix="winml-review-", ignore_cleanup_errors=True) as name:
         run = place.commands(model, Path(name), targets=dossier.contribution.targets)
         folder = Path(name) / FOLDER
         _given(dossier, folder)

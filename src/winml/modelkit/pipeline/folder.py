@@ -122,11 +122,11 @@ def _swap(staged: Path, folder: Path) -> None:
     old = atomic.temporary_name(folder.parent)
     try:
         if folder.exists():
-            folder.rename(old)
-        staged.rename(folder)
+            atomic.move(folder, old)
+        atomic.move(staged, folder)
     finally:  # also after Ctrl-C between the two
         if old.exists() and not folder.exists():
-            old.rename(folder)
+            atomic.move(old, folder)
         shutil.rmtree(old, ignore_errors=True)
 
 

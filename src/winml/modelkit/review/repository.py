@@ -83,7 +83,7 @@ def change(folder: Path, repo: str | None, base: str | None) -> Change:
     """The change that a contribution belongs to; a repository or base that was named has to answer."""
     try:
         found = find_repository(Path(repo) if repo is not None else folder)
-        with tempfile.TemporaryDirectory(prefix="winml-git-") as name:
+        with tempfile.TemporaryDirectory(prefix="winml-git-", ignore_cleanup_errors=True) as name:
             return _change(_Git(found, Path(name)), found.top, base)
     except NotAsked as error:
         if repo is None and base is None:

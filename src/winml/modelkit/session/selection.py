@@ -82,7 +82,7 @@ def _as_files(
     }
     if not texts:
         return provider_options, None
-    folder = tempfile.TemporaryDirectory(prefix="winml-options-")
+    folder = tempfile.TemporaryDirectory(prefix="winml-options-", ignore_cleanup_errors=True)
     for name, value in texts.items():
         (Path(folder.name) / f"{name}.json").write_text(value, encoding="utf-8")
     return {**provider_options, **{name: str(Path(folder.name) / f"{name}.json") for name in texts}}, folder

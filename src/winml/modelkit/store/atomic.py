@@ -54,6 +54,11 @@ def replace(source: Path, destination: Path) -> None:
     patiently(lambda: source.replace(destination))
 
 
+def move(source: Path, destination: Path) -> None:
+    """Rename a folder or a file to a free name; on Windows one open file inside keeps a folder where it is."""
+    patiently(lambda: source.rename(destination))
+
+
 def discard(temporary: Path) -> None:
     """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
     with contextlib.suppress(OSError):  # an error here would hide the one that led here

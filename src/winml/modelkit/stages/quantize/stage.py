@@ -147,7 +147,7 @@ def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
     # A caller that computes a key has decided the range before; one that has not gets the same answer here.
     section, range_notes = weight_range.resolve(scales.settle(asked), saturation.saturates)
     path = Path(args["model"])
-    with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd(), ignore_cleanup_errors=True) as folder:
         job = _Job(
             path=path,
             output=Path(args["output"]),
