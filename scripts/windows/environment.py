@@ -347,7 +347,8 @@ def ready(made: Environment) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_SH)
         try:
             if not _SetUp(made).is_whole():
-                fcntl.flock(lock, fcntl.LOCK_EX)  # waits for those who use what there is
+                say(f"{made.home} is set up, after those who use what there is")
+                fcntl.flock(lock, fcntl.LOCK_EX)
                 _SetUp(made).run()
                 fcntl.flock(lock, fcntl.LOCK_SH)
             yield
