@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from winml.modelkit.feed.content import scan
 from winml.modelkit.feed.oci import manifest_of
 from winml.modelkit.feed.registry import Registry
 from winml.modelkit.feed.table import open_feed
-from winml.modelkit.store.journal import Journal
+from winml.modelkit.store.journal import Journal, parse
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 COMBOS = {"qnn_npu", "qnn_gpu", "ov_cpu", "ov_npu", "ov_gpu", "mlas_cpu", "dml_gpu", "vitisai_npu"}
@@ -449,8 +449,43 @@ def _kill_at(process: subprocess.Popen[bytes], moment: Callable[[], bool]) -> No
     while process.poll() is None and not moment():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
+
+
+def _records(output: Path, kind: str) -> list[str]:
+    """The versions of the cells of which the journal has such a record."""
+    path = output / "journal.jsonl"
+    content = path.read_bytes() if path.exists() else b""
+    return [record["version"] for record in parse(content, source=str(path)).records if record["record"] == kind]
+
+
+def test_a_run_that_is_killed_after_a_cell_leaves_no_process_and_goes_on_with_the_rest(tmp_path: Path) -> None:
+    feed, out = f"folder:{tmp_path / 'feed'}", tmp_path / "out"
+    args = ("--sample", "--targets", "cpu,dml,openvino/gpu", "--no-analyze", "--feed", feed, "--run-stamp", "s1")
+    argv = [sys.executable, "-m", "winml.modelkit", "matrix", "run", *map(str, args), "--jobs", "1", "-o", str(out)]
+    client = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started: set[psutil.Process] = set()
+
+    def published() -> bool:
+        with suppress(psutil.NoSuchProcess):
+            started.update(psutil.Process(client.pid).children(recursive=True))
+        return bool(_records(out, "upload"))
+
+    _kill_at(client, published)
+    assert client.returncode != 0  # killed, not done
+    assert started
+    assert psutil.wait_procs(started, timeout=60)[1] == []
+    before = _records(out, "upload")
+    value = _run(*args, "--continue", "-o", out)
+    assert {c["upload_status"] for c in value["cells"]} == {"uploaded"}
+    assert _versions(feed) == sorted(c["version"] for c in value["cells"])
+    uploads = _records(out, "upload")
+    assert uploads[: len(before)] == before
+    assert sorted(uploads) == _versions(feed)
+    assert winml("feed", "verify", "-m", "digits", "--feed", feed).returncode == 0
+    assert _folders(out) == set()
+    assert list((out / ".matrix/building").iterdir()) == []
 
 
 @pytest.mark.registry
