@@ -94,10 +94,18 @@ def test_int8_for_the_cpu_is_uint8_activations_and_int8_weights_per_channel(int8
     assert convs
 
 
+@pytest.mark.posix("they are copies there")
 def test_files_of_a_build_are_links_to_the_store(int8: Builds) -> None:
     out = int8.folder / "out"
     assert (out / "model.onnx").stat().st_ino == (out / "quantized.onnx").stat().st_ino
     assert int8.manifest("out")["files_by"] == "link"
+
+
+@pytest.mark.windows
+def test_files_of_a_build_are_copies_that_share_nothing(int8: Builds) -> None:
+    out = int8.folder / "out"
+    assert (out / "model.onnx").stat().st_ino != (out / "quantized.onnx").stat().st_ino
+    assert int8.manifest("out")["files_by"] == "copy"
 
 
 def test_a_second_build_comes_from_the_cache_whole(int8: Builds) -> None:

@@ -92,6 +92,7 @@ def test_the_sample_is_built_for_eight_combos_and_every_stage_ran_once(warm: Pat
     assert set(json.loads((warm / "out/environment.json").read_text())) >= {"winml", "onnxruntime", "python"}
 
 
+@pytest.mark.posix("every cell has copies there")
 def test_files_that_cells_share_stand_on_the_disk_once(warm: Path) -> None:
     models = list((warm / "out").rglob("*.onnx"))
     assert len(models) == 17

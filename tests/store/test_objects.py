@@ -42,13 +42,51 @@ def test_the_same_content_is_stored_once(objects: Objects, tmp_path: Path) -> No
     assert objects.path(first).stat().st_ino == inode
 
 
+@pytest.mark.posix("files that users get are copies there")
 def test_objects_are_read_only_and_linked_out(objects: Objects, tmp_path: Path) -> None:
     name = objects.put_bytes(b"weights")
     out = tmp_path / "build" / "model.onnx"
     assert objects.link_out(name, out) == "link"
     assert out.stat().st_ino == objects.path(name).stat().st_ino
-    if sys.platform != "win32":
-        assert stat.S_IMODE(out.stat().st_mode) == 0o444
+    assert stat.S_IMODE(out.stat().st_mode) == 0o444
+
+
+@pytest.mark.windows
+def test_an_edit_of_a_file_outside_of_the_cache_reaches_nothing_else(objects: Objects, tmp_path: Path) -> None:
+    name = objects.put_bytes(b"weights")
+    first, second = tmp_path / "first" / "model.onnx", tmp_path / "second" / "model.onnx"
+    assert [objects.link_out(name, out) for out in (first, second)] == ["copy", "copy"]
+    first.write_bytes(b"edited!")
+    assert objects.open_path(name).read_bytes() == second.read_bytes() == b"weights"
+    first.unlink()  # nothing is read-only
+
+
+def test_folders_of_the_cache_itself_have_links(objects: Objects) -> None:
+    name = objects.put_bytes(b"weights")
+    out = objects.path(name).parents[2] / "work" / "model.onnx"
+    assert objects.link_out(name, out) == objects.link_out(name, out) == "link"
+    assert out.samefile(objects.path(name))
+
+
+def test_a_file_is_replaced_in_one_step(objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed at any moment leaves the old file or the new one."""
+    old, new = objects.put_bytes(b"old"), objects.put_bytes(b"new")
+    places = (tmp_path / "out" / "model.onnx", tmp_path / "cache" / "work" / "model.onnx")
+    for out in places:
+        objects.link_out(old, out)
+    rename = os.replace
+    moved: list[Path] = []
+
+    def record(source: Path, destination: Path) -> None:
+        moved.append(Path(source))
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", record)
+    for out in places:
+        objects.link_out(new, out)
+        assert out.read_bytes() == b"new"
+    assert moved
+    assert not set(moved) & set(places)
 
 
 def test_linking_replaces_a_file_by_rename_and_never_writes_into_it(objects: Objects, tmp_path: Path) -> None:
@@ -144,11 +182,9 @@ def test_an_object_that_is_not_there_is_missing(objects: Objects, tmp_path: Path
 def test_an_object_that_somebody_reads_can_be_stored_and_linked_again(objects: Objects, tmp_path: Path) -> None:
     name = objects.put_bytes(b"weights")
     other = objects.put_bytes(b"other")
-    out = tmp_path / "model.onnx"
-    objects.link_out(name, out)
-    with out.open("rb"):
+    with objects.path(name).open("rb"):
         assert objects.put_file(_file(tmp_path, b"weights")) == name
-        assert objects.link_out(name, out) == "link"
+        assert objects.link_out(name, tmp_path / "again.onnx") in ("link", "copy")
         objects.link_out(other, tmp_path / "replaced.onnx")
         objects.link_out(name, tmp_path / "replaced.onnx")
     assert (tmp_path / "replaced.onnx").read_bytes() == b"weights"

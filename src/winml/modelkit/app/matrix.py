@@ -45,6 +45,7 @@ from winml.modelkit.pipeline.table import COMPILE
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.journal import Journal
+from winml.modelkit.store.objects import files_may_be_shared
 
 SCHEMA = "winml/matrix/1"
 _NAMED = 5
@@ -432,9 +433,13 @@ class Run:
         }
 
     def _copy_note(self) -> list[str]:
-        copied = any(s.build is not None and s.build.files_by == "copy" for s in self._states.values())
-        text = f"the store `{self._cache.root}` is on another volume: files were copied, each once, instead of linked"
-        return [text] if copied else []
+        if not any(s.build is not None and s.build.files_by == "copy" for s in self._states.values()):
+            return []
+        if not files_may_be_shared():
+            return [
+                "every cell has copies of its files: on Windows an edit of a link would reach the store and other cells"
+            ]
+        return [f"the store `{self._cache.root}` is on another volume: files were copied, each once, instead of linked"]
 
     def _ended(self) -> dict[str, Any]:
         result = self._result()

@@ -18,6 +18,7 @@ from winml.modelkit.matrix.state import COMPLETE, Build, BuildStatus
 from winml.modelkit.pipeline.table import COMPILE, QUANTIZE
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.objects import files_may_be_shared
 from winml.modelkit.worker import exit_reason
 
 LOAD = "load"
@@ -94,7 +95,7 @@ class Builder:
     def _built(self, cell: Cell, folder: Path, result: Result, answer: Mapping[str, Any]) -> Build:
         manifest = manifest_of(folder)
         content = content_of(folder, manifest)
-        if manifest["files_by"] == "copy":
+        if manifest["files_by"] == "copy" and files_may_be_shared():
             self._link_copies(folder, manifest["objects"])
         shared = [run["files"].values() for run in manifest["stages"] if run["stage"] not in _OF_ONE_TARGET]
         return Build(
@@ -125,11 +126,11 @@ def _replace_by_link(path: Path, by: Path) -> None:
     temporary = atomic.temporary_name(path.parent)
     try:
         os.link(by, temporary)
-        temporary.replace(path)
+        atomic.replace(temporary, path)
     except OSError:
         return  # a volume without links keeps its copies
     finally:
-        temporary.unlink(missing_ok=True)
+        atomic.discard(temporary)
 
 
 def build_words(cell: Cell, options: BuildOptions) -> list[str]:

@@ -51,7 +51,7 @@ def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
     artifact = result["artifact"]
     lines.append(f"{artifact['path']}  {size(artifact['bytes'])}  {artifact['digest'][:19]}")
     if result["files_by"] == "copy":
-        lines.append("the folder is on another volume than the cache, so its files were copied")
+        lines.append("the files are copies of those in the cache, not links")
     return "\n".join(lines)
 
 

@@ -59,6 +59,11 @@ def move(source: Path, destination: Path) -> None:
     patiently(lambda: source.rename(destination))
 
 
+def remove(path: Path) -> None:
+    """Delete a file that others may be reading, one that is gone already is fine."""
+    patiently(lambda: path.unlink(missing_ok=True))
+
+
 def discard(temporary: Path) -> None:
     """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
     with contextlib.suppress(OSError):  # an error here would hide the one that led here

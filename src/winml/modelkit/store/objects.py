@@ -23,6 +23,14 @@ _REMOVAL_S = 0.05
 """How long a collection waits for an object that somebody has open: there may be many, and it comes again."""
 
 
+def files_may_be_shared() -> bool:
+    """Whether files that users get may be links to one file, which nobody edits because it is read-only.
+
+    On Windows they are copies: a file with the attribute read-only there cannot be deleted by any of its names.
+    """
+    return sys.platform != "win32"
+
+
 class ObjectMissing(RunFailedError):
     """An object that was asked for is not in the store, or was damaged and has been set aside."""
 
@@ -141,15 +149,11 @@ class Objects:
         return self.path(name)
 
     def link_out(self, name: str, destination: Path) -> str:
-        """Make the object appear as `destination`; `link` or, where links are impossible, `copy`."""
+        """Make the object appear as `destination`; `link`, or `copy` where links are impossible or not safe."""
         source = self.open_path(name)
         self._make(destination.parent)
         try:
-            try:
-                self._link(source, destination)
-            except OSError as error:
-                if not self._cannot_link(error):
-                    raise
+            if not self._may_link(destination) or not self._link(source, destination):
                 self._copy(source, destination)
                 return "copy"
             self._mark(name, source)  # a link more is a change of the file, and this one is ours
@@ -159,32 +163,42 @@ class Objects:
             raise atomic.refused(error, destination) from error
         return "link"
 
-    @staticmethod
-    def _link(source: Path, destination: Path) -> None:
-        """Link straight to a free name, else to a temporary one that replaces what is there.
+    def _may_link(self, destination: Path) -> bool:
+        """Whether nobody edits an object by this name: folders of the cache itself are not for editing."""
+        return files_may_be_shared() or destination.absolute().is_relative_to(self._folder.parent.absolute())
 
-        Windows renames and deletes no link of a file while that is open by any of its names, but makes links of it.
-        """
-        try:
-            atomic.patiently(lambda: os.link(source, destination))
-            return
-        except FileExistsError:
-            if sys.platform == "win32" and source.samefile(destination):
-                return
-        temporary = atomic.temporary_name(destination.parent)
+    def _link(self, source: Path, destination: Path) -> bool:
+        """Whether a link now stands at `destination`; where a file was, it is replaced in one step."""
         try:
             if sys.platform == "win32":
-                atomic.replace(destination, temporary)
-                try:
-                    atomic.patiently(lambda: os.link(source, destination))
-                except OSError:
-                    atomic.replace(temporary, destination)
-                    raise
-            else:
+                return self._link_free(source, destination)
+            self._link_over(source, destination)
+        except OSError as error:
+            if self._cannot_link(error):
+                return False
+            raise
+        return True
+
+    @staticmethod
+    def _link_free(source: Path, destination: Path) -> bool:
+        """Link to a name that is free: Windows renames no link of a file that is open by any of its names."""
+        try:
+            atomic.patiently(lambda: os.link(source, destination))
+        except FileExistsError:
+            return source.samefile(destination)
+        return True
+
+    @staticmethod
+    def _link_over(source: Path, destination: Path) -> None:
+        try:
+            os.link(source, destination)
+        except FileExistsError:
+            temporary = atomic.temporary_name(destination.parent)
+            try:
                 os.link(source, temporary)
                 temporary.replace(destination)
-        finally:
-            atomic.discard(temporary)
+            finally:
+                atomic.discard(temporary)
 
     @staticmethod
     def _cannot_link(error: OSError) -> bool:
@@ -192,7 +206,7 @@ class Objects:
 
     @staticmethod
     def _copy(source: Path, destination: Path) -> None:
-        with atomic.writing(destination) as writer, source.open("rb") as reader:
+        with atomic.patiently(lambda: source.open("rb")) as reader, atomic.writing(destination) as writer:
             shutil.copyfileobj(reader, writer, 1 << 20)
 
     def _state(self, path: Path) -> str:

@@ -62,7 +62,7 @@ def deliver(
     check_unused(folder, files, wrappers=wrappers)
     try:
         for name in wrappers:
-            (folder / name).unlink(missing_ok=True)  # it refers to the binary that is about to be replaced
+            atomic.remove(folder / name)  # it refers to the binary that is about to be replaced
     except OSError as error:
         raise atomic.refused(error, folder) from error
     for name in sorted(files, key=lambda n: (n in wrappers, n)):
