@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cluster_zoo import gone
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.command import run_command
 from winml.modelkit.worker.process_tree import ProcessTree
@@ -55,19 +56,6 @@ def environment(folder: Path) -> dict[str, str]:
     """Ours, with modules and temporary files in a folder of the test."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path, "TMPDIR": str(folder), "TEMP": str(folder)}
-
-
-def gone(pid: int) -> bool:
-    """Whether a process ends within a time that no machine needs."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def wait_for(path: Path) -> str:

@@ -39,14 +39,14 @@ def rename_generated(model: ModelProto, *, source: Collection[str] | None = None
     for name in sorted(used - kept):
         made = source is not None and name not in source
         if made or _GENERATED.fullmatch(name):
-            renamed[name] = _free(PREFIX + _TOKEN.sub("", name.removeprefix(PREFIX)), used)
+            renamed[name] = free_name(PREFIX + _TOKEN.sub("", name.removeprefix(PREFIX)), used)
     if renamed:
         for graph in _graphs(model):
             _rename(graph, renamed)
     return len(renamed)
 
 
-def _free(name: str, used: set[str]) -> str:
+def free_name(name: str, used: set[str]) -> str:
     """`name`, or with a number after it when that is taken; taken from now on."""
     free, number = name, 0
     while free in used:

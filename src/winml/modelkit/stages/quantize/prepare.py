@@ -21,6 +21,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.quantization import quantization_of
+from winml.modelkit.graph.value_names import free_name
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
@@ -213,18 +214,8 @@ def _name_nodes(model: ModelProto) -> None:
     seen: set[str] = set()
     for number, node in enumerate(walk.nodes(model)):
         if not node.name or node.name in seen:
-            node.name = _free(f"{node.op_type}_{number}", used)
+            node.name = free_name(f"{node.op_type}_{number}", used)
         seen.add(node.name)
-
-
-def _free(name: str, used: set[str]) -> str:
-    """`name`, or with a number after it when that is taken; taken from now on."""
-    free, number = name, 0
-    while free in used:
-        number += 1
-        free = f"{name}_{number}"
-    used.add(free)
-    return free
 
 
 def _role(node: NodeProto, index: int) -> tuple[str, ...]:
@@ -253,7 +244,7 @@ def _part_initializers(model: ModelProto) -> None:
                 continue
             key = name, _role(node, index)
             if key not in names:
-                names[key] = _free(name, used) if taken.get(name) else name
+                names[key] = free_name(name, used) if taken.get(name) else name
                 taken[name] = True
                 if names[key] != name:
                     _copy_initializer(graph, weights[name], names[key])
