@@ -42,6 +42,13 @@ METHODS: dict[str, tuple[str, set[str]]] = {
     "symlink_to": ("needs a right that users lack", set()),
     "send_signal": ("signals are Ctrl-C and end there", set()),
 }
+TEXT: dict[str, tuple[str, set[str]]] = {
+    "read_text": ("without an encoding is in the code page of the country", set()),
+    "write_text": (
+        'without `encoding=` and `newline="\\n"` differs from system to system; so do digests of it',
+        set(),
+    ),
+}
 WORDS: dict[str, tuple[str, set[str]]] = {
     "preexec_fn": ("is for fork", set()),
     "start_new_session": ("is for POSIX", set()),
@@ -115,11 +122,21 @@ def _found(node: ast.AST) -> Iterator[tuple[str, str, set[str]]]:
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if method in METHODS and name not in CALLS:
             yield (f".{method}()", *METHODS[method])
+        if method in TEXT and not _says_how(node, method):
+            yield (f".{method}()", *TEXT[method])
+        if method == "replace" and len(node.args) == 1 and not node.keywords and name not in CALLS:
+            yield (".replace()", "a file that is open refuses it; use core.patience", {"core/patience.py"})
         for keyword in node.keywords:
             if keyword.arg in WORDS and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False):
                 yield (f"{keyword.arg}=", *WORDS[keyword.arg])
     elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(PATHS):
         yield (repr(node.value)[:60], "is a path of Linux", PATH_ADAPTERS)
+
+
+def _says_how(call: ast.Call, method: str) -> bool:
+    """Whether a call gives the encoding of a text, and the ends of its lines when it writes."""
+    words = {word.arg for word in call.keywords}
+    return bool(call.args or "encoding" in words) if method == "read_text" else {"encoding", "newline"} <= words
 
 
 def _problems(path: Path) -> list[str]:
@@ -149,6 +166,12 @@ def test_nothing_is_for_posix_alone() -> None:
         ("def f():\n    if sys.platform == 'win32':\n        g()\n    os.killpg(pid, 9)", 1),
         ("with a as b:\n    subprocess.run(x, shell=True)", 1),
         ("path.rename(other)", 1),
+        ("path.replace(other)", 1),
+        ("text.replace(a, b)", 0),
+        ("path.read_text()", 1),
+        ("path.read_text('ascii')", 0),
+        ("path.write_text(a, encoding='utf-8')", 1),
+        ("path.write_text(a, encoding='utf-8', newline='\\n')", 0),
         ("open('/proc/meminfo')", 1),
     ],
 )

@@ -191,7 +191,11 @@ def subject_rows(word: str, seed: int, args: argparse.Namespace, folder: Path) -
 def processor() -> str:
     """The name of the processor and its instruction sets that matter for 8 bits."""
     file = Path("/proc/cpuinfo")
-    facts = dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line) if file.is_file() else {}
+    facts = (
+        dict(line.split(":", 1) for line in file.read_text("utf-8").splitlines() if ":" in line)
+        if file.is_file()
+        else {}
+    )
     facts = {key.strip(): value.strip() for key, value in facts.items()}
     flags = [
         flag for flag in facts.get("flags", "").split() if "vnni" in flag or flag in ("avx2", "avx512f", "amx_int8")

@@ -78,4 +78,4 @@ def onnxruntime(model: str, data: str, method: str, output: str) -> None:
 if __name__ == "__main__":
     {"winml": winml, "same-work": partial(winml, compare=False), "onnxruntime": onnxruntime}[sys.argv[1]](*sys.argv[2:])
     # The system's own figure for a child begins with what its parent had when it forked.
-    Path("peak.txt").write_text(str((memory_of() or {})["peak_bytes"]))
+    Path("peak.txt").write_text(str((memory_of() or {})["peak_bytes"]), encoding="utf-8")

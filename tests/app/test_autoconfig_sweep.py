@@ -36,6 +36,10 @@ def test_a_list_that_is_no_text_is_refused(tmp_path: Path) -> None:
         read_list(str(tmp_path / "list.txt"))
 
 
+def test_a_model_named_like_a_device_of_windows_gets_a_folder_that_is_none() -> None:
+    assert folders_of([Path("con.onnx"), Path("v1..onnx"), Path("b/CON.onnx")]) == ["model-con", "v1", "model-CON~2"]
+
+
 def test_a_number_sign_inside_a_name_is_no_comment(tmp_path: Path) -> None:
     (tmp_path / "c#.onnx").touch()
     (tmp_path / "list.txt").write_text("c#.onnx # the first\n")

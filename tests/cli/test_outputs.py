@@ -135,7 +135,7 @@ def test_a_closed_pipe_ends_quietly_with_the_code_of_the_command(words: list[str
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
 @pytest.mark.parametrize("words", [["catalog", "--json"], ["--help"]], ids=" ".join)
 def test_a_full_disk_behind_stdout_is_exit_3(words: list[str]) -> None:
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-m", "winml.modelkit", *words],
             stdout=full,

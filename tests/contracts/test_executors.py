@@ -52,10 +52,10 @@ def results(executor: Executor, *jobs: Job) -> dict[str, Result]:
 
 def wait_for(path: Path) -> str:
     deadline = time.monotonic() + 60
-    while not path.exists() or not path.read_text():
+    while not path.exists() or not path.read_text(encoding="utf-8"):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return path.read_text()
+    return path.read_text(encoding="utf-8")
 
 
 def test_a_job_that_ends_well_brings_its_output_and_its_log(executor: Executor) -> None:

@@ -42,6 +42,11 @@ def test_a_folder_with_other_files_never_becomes_a_feed(tmp_path: Path) -> None:
     assert contents(tmp_path / "feed") == {"mine.bin": b"mine"}
 
 
+def test_a_package_named_like_a_device_of_windows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="package `nul` cannot be in a folder"):
+        _feed(tmp_path).publish("nul", "0.0.0-1-m", scan(filled(tmp_path / "a", m=b"m")), quiet)
+
+
 def test_a_folder_that_is_not_there_is_not_an_empty_feed(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="no feed in folder"):
         _feed(tmp_path).versions("m")

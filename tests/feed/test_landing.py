@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from feed_zoo import contents, filled, quiet
+from winml.modelkit.core import file_names
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.feed.base import Fetched
 from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry, scan
@@ -189,3 +190,16 @@ def test_a_false_size_is_damage_even_with_the_right_digest(content: Content, tmp
         _land(Content({"a.bin": entry}), tmp_path / "out", Shelf(FILES).open)
     assert not (tmp_path / "out" / "a.bin").exists()
     assert hashed(Content({"a.bin": entry}), Shelf(FILES).open, quiet) == ("a.bin",)
+
+
+def test_a_path_that_windows_refuses_for_its_length_is_told_before_anything_is_fetched(
+    content: Content, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_names, "_is_limited", lambda: True)
+    shelf = Shelf(FILES)
+    into = tmp_path / "a" / ("b" * (245 - len(str(tmp_path))))
+    with pytest.raises(UnavailableError, match="characters, and Windows takes") as caught:
+        _land(content, into, shelf.open)
+    assert "LongPathsEnabled" in (caught.value.hint or "")
+    assert not into.parent.exists()
+    assert shelf.asked == []

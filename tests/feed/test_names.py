@@ -129,3 +129,9 @@ def test_a_second_content_under_a_stamp_has_a_number_that_is_read_back() -> None
     assert plain.endswith(".12")
     assert len(plain) <= names.VERSION_LIMIT
     assert names.parse_version(plain) == names.VersionParts("1", names.parse_version(plain).slug, revision=12)  # type: ignore[union-attr]
+
+
+def test_a_model_named_like_a_device_of_windows_gets_a_package_that_can_be_a_folder_there() -> None:
+    made = names.package("aux")
+    assert made.startswith("aux-")
+    assert names.checked_package(made) == made

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
@@ -206,7 +207,7 @@ def test_a_file_is_replaced_when_its_reader_has_finished(tmp_path: Path) -> None
 def test_a_file_that_stays_open_is_an_error_of_ours_with_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(atomic, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(patience, "_PATIENCE_S", 0.1)
     path = _file(tmp_path, b"old")
     with path.open("rb"), pytest.raises(UnavailableError, match="source"):
         atomic.write_bytes(path, b"new")

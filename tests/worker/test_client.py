@@ -205,6 +205,6 @@ def test_every_operation_of_the_table_can_be_imported() -> None:
 
 def _is_zombie(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()[0] == "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")")[1].split()[0] == "Z"
     except OSError:
         return False

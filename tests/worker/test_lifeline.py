@@ -63,7 +63,7 @@ def wait_for(path: Path) -> str:
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not appear"
         time.sleep(0.02)
-    return path.read_text()
+    return path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"] if sys.platform != "win32" else ["TerminateProcess"])

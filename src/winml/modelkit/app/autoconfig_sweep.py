@@ -22,6 +22,7 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     UnavailableError,
 )
+from winml.modelkit.core.file_names import fit_name
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.pipeline.folder import write_json
 from winml.modelkit.store import atomic
@@ -66,7 +67,7 @@ def folders_of(models: list[Path]) -> list[str]:
     """A folder name per model, numbered where two have the same name; case makes no difference on some disks."""
     names: list[str] = []
     for model in models:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem) or "model"
+        name = fit_name(re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem))
         count = sum(other.partition("~")[0].casefold() == name.casefold() for other in names)
         names.append(f"{name}~{count + 1}" if count else name)
     return names

@@ -77,7 +77,7 @@ def _make(arm: ExperimentArm, default: str, folder: Path, worker: Worker, trust:
     folder.mkdir()
     args = {"builder": arm.builder, "parameters": arm.parameters, "path": str(folder / MODEL)}
     worker.call("knowledge.model", args, timeout_s=TIMEOUT_S, what=f"making the model `{arm.builder}`")
-    (folder / CONFIG).write_text(json.dumps({"session": session.to_json()}), encoding="utf-8")
+    (folder / CONFIG).write_text(json.dumps({"session": session.to_json()}), encoding="utf-8", newline="\n")
     return Arm(folder, resolved, session, trust)
 
 

@@ -51,4 +51,4 @@ def _move(folder: Path, output: Path, *, overwrite: bool) -> None:
                 f"output file exists: `{output.parent / file.name}`", hint="add `--overwrite` to replace it"
             )
     for file in files:
-        file.replace(output.parent / file.name)
+        atomic.replace(file, output.parent / file.name)

@@ -9,6 +9,7 @@ from typing import Any
 from winml.modelkit.app import exported
 from winml.modelkit.app.models import model_path
 from winml.modelkit.core import model_ref
+from winml.modelkit.core.file_names import fit_name
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.pipeline.artifact import named_source, read_source
 from winml.modelkit.worker.client import Worker
@@ -37,7 +38,7 @@ class SupportModel:
         plain = self.reference.partition("@")[0].rstrip("/\\").replace("\\", "/")
         word = Path(plain).stem if not self.exported else plain.rpartition("/")[2]
         kept = "".join(c if c.isalnum() else "-" for c in word.casefold())
-        return "-".join(filter(None, kept.split("-"))) or "model"
+        return fit_name("-".join(filter(None, kept.split("-"))))
 
 
 def read_model(word: str) -> SupportModel:

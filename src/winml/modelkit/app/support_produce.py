@@ -90,7 +90,7 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     atomic.make_folder(staged)
     try:
         made, silence = _Production(request, model, staged, on_event).contribution()
-        staged.replace(output)
+        atomic.move(staged, output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "contribution": made.to_json()}

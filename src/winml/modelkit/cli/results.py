@@ -36,9 +36,9 @@ class ResultFile:
 
     def write(self, value: dict[str, Any]) -> None:
         """Write the file whole, or not at all."""
-        self.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        self.write_page(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
-    def write_text(self, text: str) -> None:
+    def write_page(self, text: str) -> None:
         """The same for a result that is no JSON."""
         if self._path is not None:
             atomic.write_bytes(self._path.absolute(), text.encode())

@@ -31,6 +31,8 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
+from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long
+
 EXIT_BUG = 70
 
 
@@ -138,6 +140,8 @@ class Interrupted(ModelkitError):
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FULL_WINDOWS = {39, 112}
+_TOO_LONG = 206
+"""What Windows answers to a path that is too long, when it does not just say that it is not there."""
 _FULL_WORDS = re.compile(r"\d+ requested and \d+ written|no space left on device|not enough space on the disk", re.I)
 """What numpy says instead of a number, and what native libraries hand on."""
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -164,9 +168,23 @@ def of_system(
         return DiskFull(f"disk full while writing{where}" if where else "disk full", hint=_FULL_HINT)
     if error.errno in _FORBIDDEN:
         return UnavailableError(f"no permission to {'write' if writing else 'use'}{where}: {why}")
+    if error.errno in _NO_PLACE and (length := _excess(error, name)):
+        return UnavailableError(f"cannot {'write' if writing else 'use'}{where}: {length}", hint=LONG_PATHS_HINT)
     if error.errno in _BROKEN or (writing and error.errno in _NO_PLACE and _concerns(error, path)):
         hint = "choose another place" if writing else None
         return UnavailableError(f"cannot {'write' if writing else 'use'}{where}: {why}", hint=hint)
+    return None
+
+
+def _excess(error: OSError, path: Any) -> str | None:
+    """Why a path is too long for Windows, which says of one only that something is not there."""
+    is_certain = getattr(error, "winerror", None) == _TOO_LONG
+    for name in (path, error.filename, error.filename2):
+        if isinstance(name, str | bytes | os.PathLike):
+            folder = Path(_text(name)).parent
+            why = too_long(_text(name), folder=is_certain) or too_long(folder, folder=True)
+            if why is not None:
+                return why
     return None
 
 

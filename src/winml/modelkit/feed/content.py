@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
+from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.store import digest
 from winml.modelkit.store.atomic import TEMPORARY
@@ -20,8 +21,6 @@ SCHEMA = "winml/feed-content/1"
 PULLING = ".winml-pull"
 """Folder inside a destination where files wait until all of them are there."""
 _PATH_LIMIT = 400
-_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
-_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
 
 
 class FeedDamaged(RunFailedError):
@@ -107,13 +106,11 @@ def unsafe(path: str) -> str | None:
     """Why a path must not be written below a folder on any system; None when it may."""
     if not path or len(path) > _PATH_LIMIT:
         return f"a path has 1 to {_PATH_LIMIT} characters"
-    if _FORBIDDEN.search(path):
-        return "it has a character that some system does not allow in a name"
     for part in path.split("/"):
         if part in ("", ".", ".."):
             return "it does not stay below its folder"
-        if part[-1] in ". " or _RESERVED.fullmatch(part):
-            return "Windows cannot have such a name"
+        if reason := unfit_name(part):
+            return reason
         if part == PULLING:
             return f"`{PULLING}` is the name of our own folder"
     return None

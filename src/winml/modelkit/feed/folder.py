@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.location import expanded
 from winml.modelkit.feed.base import (
     Fetched,
@@ -85,7 +86,13 @@ class FolderFeed:
             )
 
     def _path(self, package: str, version: str) -> Path:
-        return self._packages / checked_package(package) / f"{checked_version(version)}.json"
+        return self._place(package) / f"{checked_version(version)}.json"
+
+    def _place(self, package: str) -> Path:
+        """The folder of a package, on a disk that systems may share."""
+        if why := unfit_name(checked_package(package)):
+            raise RequestError(f"package `{package}` cannot be in a folder: {why}", hint="choose another name")
+        return self._packages / package
 
     def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
         return guarded(lambda: self._publish(package, version, tree, on_event))
@@ -120,7 +127,7 @@ class FolderFeed:
     def _one_writer(self, package: str) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
-        folder = self._packages / checked_package(package)
+        folder = self._place(package)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with FileLock(folder / ".lock", timeout=60):
@@ -137,7 +144,7 @@ class FolderFeed:
 
     def versions(self, package: str) -> tuple[Listed, ...] | None:
         self._ask()
-        folder = self._packages / checked_package(package)
+        folder = self._place(package)
         if not folder.is_dir():
             return None
         return tuple(Listed(path.name.removesuffix(".json")) for path in sorted(folder.glob("*.json")))

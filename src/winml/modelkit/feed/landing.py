@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long
 from winml.modelkit.feed.base import Fetched, OnEvent
 from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry
 from winml.modelkit.store import atomic, digest
@@ -49,6 +50,7 @@ def land(content: Content, into: Path, source: Source, *, overwrite: bool, on_ev
     """Bring files into a folder; what an interrupted attempt left is used, what is there already stays."""
     missing = {path: entry for path, entry in content.files.items() if not is_here(into / path, entry)}
     _check_free(into, missing, overwrite=overwrite)
+    _check_lengths(into, missing)
     received = 0
     if missing:
         with _waiting_room(into) as room:
@@ -73,6 +75,15 @@ def _check_free(into: Path, files: dict[str, FileEntry], *, overwrite: bool) -> 
             # A link in the way would lead what we write out of the folder.
             if (into / parent).is_symlink() and parent != Path():
                 raise RequestError(f"`{into / parent}` is a link", hint="name a new folder")
+
+
+def _check_lengths(into: Path, files: dict[str, FileEntry]) -> None:
+    """Raise before anything is fetched when Windows would refuse a name for its length."""
+    for path in files:
+        place = into / path
+        why = too_long(place) or too_long(place.parent, folder=True)
+        if why:
+            raise UnavailableError(f"`{path}` cannot be written to `{into}`: {why}", hint=LONG_PATHS_HINT)
 
 
 @contextlib.contextmanager
@@ -131,7 +142,7 @@ def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: On
         return 0
     part = whole.with_suffix(".part")
     if is_here(part, entry):
-        part.replace(whole)
+        atomic.replace(part, whole)
         return 0
     received, good = _receive(part, path, entry, source, on_event)
     if not good and received < entry.bytes:
@@ -145,7 +156,7 @@ def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: On
             f"`{path}` came with other content than was published ({entry.digest})",
             hint="`winml feed verify` tells which files of a version are damaged",
         )
-    part.replace(whole)
+    atomic.replace(part, whole)
     return received
 
 
@@ -188,7 +199,7 @@ def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
             copied = atomic.temporary_name(room)
             shutil.copyfile(waiting, copied)
             waiting = copied
-        waiting.replace(place)
+        atomic.replace(waiting, place)
     for folder in {(into / path).parent for path in files}:
         atomic.sync_folder(folder)
 

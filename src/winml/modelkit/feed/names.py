@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.target import DEVICES
 from winml.modelkit.ep import catalog
 
@@ -69,7 +70,9 @@ def slug(model: str, task: str | None = None) -> str:
 
 def package(model: str, task: str | None = None) -> str:
     """The package of a model: one per model and task, for a feed may limit how many versions a package has."""
-    return cut(slug(model, task), PACKAGE_LIMIT)
+    name = cut(slug(model, task), PACKAGE_LIMIT)
+    # It is a folder, too, of builds and of feeds.
+    return f"{name}-{_hash(name)}" if unfit_name(name) else name
 
 
 def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str | None = None, revision: int = 1) -> str:

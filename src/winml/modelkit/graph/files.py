@@ -19,7 +19,9 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]  # ships no types
 from onnx import GraphProto, ModelProto, TensorProto
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError, is_full, of_system
+from winml.modelkit.core.file_names import too_long
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import byte_count, content, is_external
@@ -453,7 +455,7 @@ def _write_all(writers: list[tuple[Path, Callable[[BinaryIO], None]]]) -> None:
         moves: list[tuple[Path, Path]] = []
         for target, write in writers:
             temporary = _temporary(target)
-            cleanup.callback(temporary.unlink, missing_ok=True)
+            cleanup.callback(patience.discard, temporary)
             with temporary.open("xb") as file:
                 write(file)
                 file.flush()
@@ -469,22 +471,23 @@ def _move_all(moves: list[tuple[Path, Path]]) -> None:
     try:
         for temporary, target in moves[:-1]:
             undo.append((target, _set_aside(target)))
-            temporary.replace(target)
-        moves[-1][0].replace(moves[-1][1])
+            patience.replace(temporary, target)
+        temporary, target = moves[-1]
+        patience.replace(temporary, target)
     except BaseException:
         for target, old in undo:
-            target.unlink(missing_ok=True) if old is None else old.replace(target)
+            target.unlink(missing_ok=True) if old is None else patience.replace(old, target)
         raise
     for _, old in undo:
         if old is not None:
-            old.unlink()
+            patience.discard(old)
 
 
 def _set_aside(target: Path) -> Path | None:
     if not os.path.lexists(target):
         return None
     old = _temporary(target)
-    target.replace(old)
+    patience.replace(target, old)
     return old
 
 
@@ -514,10 +517,11 @@ def _os_errors(path: Path, action: Literal["read", "written"]) -> Iterator[None]
 
 
 def _refusal(error: OSError, path: Path, action: Literal["read", "written"]) -> ModelkitError:
+    told = of_system(error, path, writing=action == "written")
+    if told is not None and (is_full(error) or too_long(path)):
+        return told
     if action == "read" and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
         return ModelFileError(f"model file `{path}` does not exist", hint=_neighbours_hint(path.parent))
-    if is_full(error) and (full := of_system(error, path)) is not None:
-        return full
     if isinstance(error, PermissionError):
         return UnavailableError(
             f"`{path}` cannot be {action}: permission denied",

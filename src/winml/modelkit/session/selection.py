@@ -84,7 +84,7 @@ def _as_files(
         return provider_options, None
     folder = tempfile.TemporaryDirectory(prefix="winml-options-", ignore_cleanup_errors=True)
     for name, value in texts.items():
-        (Path(folder.name) / f"{name}.json").write_text(value, encoding="utf-8")
+        (Path(folder.name) / f"{name}.json").write_text(value, encoding="utf-8", newline="\n")
     return {**provider_options, **{name: str(Path(folder.name) / f"{name}.json") for name in texts}}, folder
 
 

@@ -3,55 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from winml.modelkit.core.errors import ModelkitError, RequestError, UnavailableError, of_system
+from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long, unfit_path
+from winml.modelkit.core.patience import discard, is_busy, patiently, replace
+
+__all__ = [
+    "TEMPORARY",
+    "check_place",
+    "discard",
+    "is_busy",
+    "make_folder",
+    "move",
+    "patiently",
+    "refused",
+    "remove",
+    "replace",
+    "sync_folder",
+    "temporary_name",
+    "write_bytes",
+    "writing",
+]
 
 TEMPORARY = ".winml-tmp-"
 """How temporary names start; a process that was killed leaves some behind, and collection removes them."""
-
-_BUSY = (5, 32, 33)
-"""What Windows answers while somebody has a file open: access denied, sharing violation, lock violation."""
-_PATIENCE_S = 3.0
-_LONGEST_WAIT_S = 0.2
-_Value = TypeVar("_Value")
-
-
-def is_busy(error: OSError) -> bool:
-    """Whether Windows refused for what somebody else has open, or for a file that is read-only.
-
-    `open` comes from the C library there, which keeps only the number that both have in common.
-    """
-    if sys.platform != "win32":
-        return False
-    return error.errno == errno.EACCES if error.winerror is None else error.winerror in _BUSY
-
-
-def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
-    """Do what Windows refuses while another process reads the file, a virus scanner for one; raise when it lasts."""
-    deadline = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
-    wait_s = 0.002
-    while True:
-        try:
-            return act()
-        except OSError as error:
-            if not is_busy(error) or time.monotonic() >= deadline:
-                raise
-        time.sleep(wait_s)
-        wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
-
-
-def replace(source: Path, destination: Path) -> None:
-    """Rename a file over another one, which others may be reading."""
-    patiently(lambda: source.replace(destination))
 
 
 def move(source: Path, destination: Path) -> None:
@@ -62,12 +44,6 @@ def move(source: Path, destination: Path) -> None:
 def remove(path: Path) -> None:
     """Delete a file that others may be reading, one that is gone already is fine."""
     patiently(lambda: path.unlink(missing_ok=True))
-
-
-def discard(temporary: Path) -> None:
-    """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
-    with contextlib.suppress(OSError):  # an error here would hide the one that led here
-        patiently(lambda: temporary.unlink(missing_ok=True), patience_s=0.5)
 
 
 def temporary_name(folder: Path) -> Path:
@@ -97,6 +73,10 @@ def check_place(path: Path) -> None:
     """
     if "\0" in str(path):
         raise RequestError(f"`{path}` cannot be the name of a file", hint="choose another name")
+    if why := unfit_path(path):
+        raise RequestError(f"cannot write `{path}`: {why}", hint="choose another name")
+    if why := too_long(path):
+        raise UnavailableError(f"cannot write `{path}`: {why}", hint=LONG_PATHS_HINT)
     place = next((folder for folder in (path, *path.absolute().parents) if os.path.lexists(folder)), None)
     if place == path and not path.is_dir():
         place = path.absolute().parent

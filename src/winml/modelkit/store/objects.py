@@ -225,7 +225,7 @@ class Objects:
             mark.parent.mkdir(parents=True, exist_ok=True)
             temporary = atomic.temporary_name(mark.parent)
             try:
-                temporary.write_text(self._state(path), "ascii")
+                temporary.write_bytes(self._state(path).encode("ascii"))
                 atomic.replace(temporary, mark)
             finally:
                 atomic.discard(temporary)

@@ -74,9 +74,9 @@ def _enter_namespaces(parent: int) -> None:
     user, group = os.getuid(), os.getgid()
     kinds = _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS
     _call("unshare", _libc.unshare(ctypes.c_int(kinds)))
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    Path("/proc/self/setgroups").write_text("deny", encoding="utf-8")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="utf-8")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="utf-8")
 
 
 def _lead() -> None:
@@ -269,7 +269,7 @@ def main() -> None:
     led = spec["kind"] == "unshare"
     try:
         with contextlib.suppress(OSError):  # bubblewrap has made it read-only by now
-            Path("/proc/self/oom_score_adj").write_text("1000")  # the first to go when memory runs out
+            Path("/proc/self/oom_score_adj").write_text("1000", "ascii")  # the first to go when memory runs out
         if led:
             _enter_namespaces(spec["parent"])
             _lead()

@@ -162,5 +162,5 @@ def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -
 
     file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     result = kb.report(knowledge)
-    file.write_text(page(result))
+    file.write_page(page(result))
     _show({**result, "file": output}, as_json)

@@ -82,7 +82,7 @@ def _amd_gpu(sysfs: Path) -> Read:
     files = sorted(sysfs.glob("class/drm/card*/device/gpu_busy_percent"))
     if not files:
         raise Missing("no GPU here reports how busy it is")
-    return lambda: max(float(f.read_text()) for f in files)
+    return lambda: max(float(f.read_text("ascii")) for f in files)
 
 
 def _intel_npu(sysfs: Path) -> Read:
@@ -90,10 +90,10 @@ def _intel_npu(sysfs: Path) -> Read:
     files = sorted(sysfs.glob("class/accel/accel*/device/npu_busy_time_us"))
     if not files:
         raise Missing("no NPU here reports how busy it is")
-    last = [time.monotonic(), float(files[0].read_text())]
+    last = [time.monotonic(), float(files[0].read_text("ascii"))]
 
     def read() -> float:
-        now, busy = time.monotonic(), float(files[0].read_text())
+        now, busy = time.monotonic(), float(files[0].read_text("ascii"))
         share = (busy - last[1]) / max((now - last[0]) * 1e6, 1.0)
         last[:] = [now, busy]
         return min(100.0, 100.0 * share)

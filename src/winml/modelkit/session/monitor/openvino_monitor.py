@@ -111,7 +111,7 @@ class OpenVINOMonitor(EPMonitor):
             "answer": str(folder / "openvino_pass.json"),
         }
         job_file = folder / "job.json"
-        job_file.write_text(json.dumps(job), encoding="utf-8")
+        job_file.write_text(json.dumps(job), encoding="utf-8", newline="\n")
         argv = [sys.executable, "-I", str(PROGRAM), str(job_file)]
         done = run_command(argv, cwd=folder, log=folder / "openvino_pass.log", timeout_s=TIMEOUT_S)
         if not done.ok:

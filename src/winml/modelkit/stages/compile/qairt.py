@@ -182,12 +182,12 @@ def _generate(sdk: SDK, container: Path, folder: Path, name: str, config: dict[s
     extra: list[str | Path] = []
     if config:
         htp, outer = container.with_name("htp.json"), container.with_name("backend.json")
-        htp.write_text(json.dumps(config), encoding="utf-8")
+        htp.write_text(json.dumps(config), encoding="utf-8", newline="\n")
         extension = {
             "shared_library_path": str(sdk.library("QnnHtpNetRunExtensions")),
             "config_file_path": str(htp),
         }
-        outer.write_text(json.dumps({"backend_extensions": extension}), encoding="utf-8")
+        outer.write_text(json.dumps({"backend_extensions": extension}), encoding="utf-8", newline="\n")
         extra = ["--config_file", outer]
     sdk.run(
         GENERATOR,

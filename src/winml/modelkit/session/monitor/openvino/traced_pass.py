@@ -60,7 +60,7 @@ def main(job_path: str) -> None:
     request = compiled.create_infer_request()
     runs = [_run(request, feed) for _ in range(job["runs"])]
     answer = {"version": openvino.__version__, "originals": _originals(compiled), "runs": runs}
-    Path(job["answer"]).write_text(json.dumps(answer), encoding="utf-8")
+    Path(job["answer"]).write_text(json.dumps(answer), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def find_viewer(environment: Mapping[str, str] | None = None) -> Viewer:
 def analysis_summary(viewer: Viewer, *, log: Path, schematic: Path, folder: Path, timeout_s: float = TIMEOUT_S) -> Path:
     """The summary the viewer makes of a log and a schematic, as a file in `folder`."""
     config = folder / "viewer_config.json"
-    config.write_text(json.dumps({"features": {"qhas_json": True}}), encoding="utf-8")
+    config.write_text(json.dumps({"features": {"qhas_json": True}}), encoding="utf-8", newline="\n")
     output = folder / f"{schematic.stem.removesuffix('_schematic')}_optrace.json"
     summary = output.with_name(output.stem + _SUMMARY)
     summary.unlink(missing_ok=True)  # an earlier run's summary must not pass for this one's

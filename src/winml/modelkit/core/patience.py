@@ -1,0 +1,52 @@
+"""What Windows refuses while somebody has a file open, tried again for a while."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+_BUSY = (5, 32, 33)
+"""What Windows answers while somebody has a file open: access denied, sharing violation, lock violation."""
+_PATIENCE_S = 3.0
+_LONGEST_WAIT_S = 0.2
+_Value = TypeVar("_Value")
+
+
+def is_busy(error: OSError) -> bool:
+    """Whether Windows refused for what somebody else has open, or for a file that is read-only.
+
+    `open` comes from the C library there, which keeps only the number that both have in common.
+    """
+    if sys.platform != "win32":
+        return False
+    return error.errno == errno.EACCES if error.winerror is None else error.winerror in _BUSY
+
+
+def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
+    """Do what Windows refuses while another process reads the file, a virus scanner for one; raise when it lasts."""
+    deadline = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
+    wait_s = 0.002
+    while True:
+        try:
+            return act()
+        except OSError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(wait_s)
+        wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def replace(source: Path, destination: Path) -> None:
+    """Rename a file over another one, which others may be reading."""
+    patiently(lambda: source.replace(destination))
+
+
+def discard(temporary: Path) -> None:
+    """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
+    with contextlib.suppress(OSError):  # an error here would hide the one that led here
+        patiently(lambda: temporary.unlink(missing_ok=True), patience_s=0.5)
