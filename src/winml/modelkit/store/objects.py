@@ -196,7 +196,7 @@ class Objects:
             temporary = atomic.temporary_name(destination.parent)
             try:
                 os.link(source, temporary)
-                temporary.replace(destination)
+                atomic.replace(temporary, destination)
             finally:
                 atomic.discard(temporary)
 
