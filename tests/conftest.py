@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import cluster_zoo
@@ -22,6 +23,10 @@ import feed_zoo
 import hf_zoo
 import model_zoo
 import sandbox_zoo
+
+# How long an example takes says something about the machine, which is shared, and nothing about the code.
+hypothesis.settings.register_profile("shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("shared")
 
 
 def pytest_configure(config: pytest.Config) -> None:

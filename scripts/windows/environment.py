@@ -56,6 +56,9 @@ WINDOWS_ONLY = ("colorama==0.4.6",)
 
 CLOCK = "windows_clock.py"
 
+_FIRST_PROGRAM = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
+_STARTS = 3
+
 _OVERRIDES = "ucrtbase,msvcp140,vcruntime140,vcruntime140_1=n,b;mscoree,mshtml,winemenubuilder.exe="
 
 
@@ -122,7 +125,10 @@ def say(text: str) -> None:
 
 def _check_run(argv: list[str], what: str, **options: object) -> None:
     """Run a program of the set-up; its last lines are the reason when it fails."""
-    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)  # type: ignore[call-overload]
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired as error:
+        raise CannotRun(f"{what} did not end within {error.timeout:.0f} s") from error
     if done.returncode != 0:
         tail = done.stdout.decode("utf-8", "replace").strip().splitlines()[-8:]
         raise CannotRun(f"{what} ended with {done.returncode}: " + "\n  ".join(tail))
@@ -351,6 +357,7 @@ def ready(made: Environment) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 _SetUp(made).run()
                 fcntl.flock(lock, fcntl.LOCK_SH)
+            _start(made)
             yield
         finally:
             try:
@@ -359,6 +366,21 @@ def ready(made: Environment) -> Iterator[None]:
                 say("others still use this Windows: its processes are left running")
             else:
                 end_all(made)
+
+
+def _start(made: Environment) -> None:
+    """Start Windows: its services come up beside its first program, which now and then does not start for that."""
+    for attempt in range(1, _STARTS + 1):
+        try:
+            _check_run(
+                ["wine", made.python, "-c", _FIRST_PROGRAM],
+                "the first program", env=made.variables(), input=b"", timeout=180,
+            )  # fmt: skip
+            return
+        except CannotRun as error:
+            if attempt == _STARTS:
+                raise
+            say(f"start {attempt} of {_STARTS}: {error}")
 
 
 def end_all(made: Environment) -> None:

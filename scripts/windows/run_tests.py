@@ -51,7 +51,7 @@ def main() -> int:
             if options.set_up_only:
                 return 0
             if not options.program:
-                words = ["-m", "pytest", *(short_selection() if options.short else ()), *words]
+                words = ["-u", "-m", "pytest", *(short_selection() if options.short else ()), *words]
             return run(made, [made.launcher if options.launcher else made.python, *words])
     except CannotRun as error:
         say(f"not run: {error}")

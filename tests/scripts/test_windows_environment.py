@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,3 +38,50 @@ def test_the_short_list_names_tests_that_exist() -> None:
         file = SCRIPTS.parents[1] / path
         assert file.exists(), line
         assert f"def {name.partition('[')[0]}(" in file.read_text("utf-8") if name else True, line
+
+
+def _program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("windows_environment", SCRIPTS / "environment.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("starts_at", "works"), [(1, True), (3, True), (4, False)])
+def test_a_windows_that_does_not_start_is_started_again_and_then_given_up(
+    starts_at: int, works: bool, environment: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = tmp_path / "count"
+    _program(tmp_path / "wine", f'echo >> "{count}"; echo "no luck"; [ $(wc -l < "{count}") -ge {starts_at} ]')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    made = environment.Environment(tmp_path / "home", "3.11")
+    if works:
+        environment._start(made)
+    else:
+        with pytest.raises(environment.CannotRun, match="first program ended with 1: no luck"):
+            environment._start(made)
+    assert len(count.read_text("utf-8").splitlines()) == min(starts_at, 3)
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (77, 0), (1, 1), (130, 130)])
+def test_ci_fails_with_the_tests_under_windows_but_not_where_none_can_be_run(
+    code: int, expected: int, tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(SCRIPTS.parents[1] / ".ci" / "run", tmp_path / ".ci" / "run")
+    _program(tmp_path / "make", "exit 0")
+    _program(tmp_path / "python3.11", f'echo "windows: $*" >&2; exit {code}')
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([tmp_path / ".ci" / "run"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == expected
+    assert "windows: scripts/windows/run_tests.py --short" in done.stderr
+    assert ("no test was run under Windows" in done.stderr) == (code == 77)
