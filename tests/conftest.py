@@ -43,6 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name a long value by its size: pytest puts names into an environment variable, which Windows ends at 32 KB."""
+    return f"{argname}-of-{len(val)}" if isinstance(val, str | bytes) and len(val) > 1000 else None
+
+
 def _reason(item: pytest.Item) -> str | None:
     if item.get_closest_marker("hf") and (find_spec("torch") is None or find_spec("transformers") is None):
         return "torch or transformers is not installed (pip install '.[hf]')"

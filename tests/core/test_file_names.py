@@ -10,6 +10,7 @@ import pytest
 from winml.modelkit.core import file_names
 from winml.modelkit.core.errors import UnavailableError, of_system
 from winml.modelkit.core.file_names import fit_name, too_long, unfit_name, unfit_path
+from winml.modelkit.core.inside import stays_inside
 
 
 @pytest.fixture
@@ -80,3 +81,10 @@ def test_something_not_there_below_a_long_path_is_told_as_what_it_is(tmp_path: P
 @pytest.mark.usefixtures("short_paths")
 def test_something_not_there_below_a_short_path_is_not_told_as_long(tmp_path: Path) -> None:
     assert of_system(FileNotFoundError(errno.ENOENT, "No such file or directory", str(tmp_path / "a"))) is None
+
+
+@pytest.mark.windows
+def test_a_device_is_no_file_of_a_folder() -> None:
+    assert not stays_inside("weights/con")
+    assert not stays_inside("NUL.data")
+    assert stays_inside("weights/content.data")

@@ -22,7 +22,7 @@ from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
 
-posix = pytest.mark.skipif(os.name == "nt", reason="links and permission bits are those of POSIX")
+posix = pytest.mark.posix("no mode bits forbid reading a file or writing to a folder there")
 
 
 def make_external(tensor: TensorProto, **entries: object) -> None:
@@ -304,7 +304,7 @@ def test_a_folder_in_place_of_the_data_file_is_refused(perceptron: ModelProto, t
         files.load(path)
 
 
-@posix
+@pytest.mark.symlink
 def test_a_link_out_of_the_folder_is_refused(perceptron: ModelProto, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     path = write_external(perceptron, tmp_path / "model")
@@ -314,7 +314,7 @@ def test_a_link_out_of_the_folder_is_refused(perceptron: ModelProto, tmp_path: P
         files.load(path)
 
 
-@posix
+@pytest.mark.symlink
 def test_links_of_the_hugging_face_cache_are_followed(perceptron: ModelProto, tmp_path: Path) -> None:
     expected = fingerprint(perceptron)
     (tmp_path / "blobs").mkdir()
@@ -496,7 +496,7 @@ def test_with_leave_to_overwrite_both_files_are_replaced(perceptron: ModelProto,
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@posix
+@pytest.mark.symlink
 def test_overwriting_a_link_leaves_the_file_behind_it_alone(perceptron: ModelProto, tmp_path: Path) -> None:
     (tmp_path / "stored").write_text("mine")
     (tmp_path / "m.onnx").symlink_to("stored")

@@ -19,7 +19,7 @@ from winml.modelkit.store import digest
 
 pytestmark = [
     pytest.mark.xdist_group("support"),
-    pytest.mark.skipif(os.name == "nt", reason="the marks are left by shell scripts"),
+    pytest.mark.posix("the marks are left by shell scripts"),
 ]
 
 INSIDE = (

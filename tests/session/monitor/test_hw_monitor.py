@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from winml.modelkit.session.monitor import hw_monitor
 from winml.modelkit.session.monitor.hw_monitor import HWMonitor
 
 FAST_S = 0.01
@@ -36,7 +35,7 @@ def test_a_block_shorter_than_the_interval_has_a_sample_too() -> None:
     assert monitor.summary()["samples"] == 1
 
 
-@pytest.mark.skipif(hw_monitor.sys.platform == "win32", reason="a tree of sysfs")
+@pytest.mark.posix("a tree of sysfs")
 def test_reads_a_gpu_and_an_npu_from_sysfs(tmp_path: Path) -> None:
     gpu, npu = tmp_path / "class/drm/card0/device", tmp_path / "class/accel/accel0/device"
     gpu.mkdir(parents=True)
@@ -52,7 +51,7 @@ def test_reads_a_gpu_and_an_npu_from_sysfs(tmp_path: Path) -> None:
     assert (sources["npu_pct"]["min"], sources["npu_pct"]["max"]) == (0.0, 100.0)
 
 
-@pytest.mark.skipif(hw_monitor.sys.platform == "win32", reason="a tree of sysfs")
+@pytest.mark.posix("a tree of sysfs")
 def test_a_source_that_is_missing_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     with HWMonitor(interval_s=FAST_S, sysfs=tmp_path) as monitor:
         _busy(0.05)
@@ -60,7 +59,7 @@ def test_a_source_that_is_missing_is_named_and_the_rest_goes_on(tmp_path: Path) 
     assert monitor.summary()["sources"]
 
 
-@pytest.mark.skipif(hw_monitor.sys.platform == "win32", reason="a tree of sysfs")
+@pytest.mark.posix("a tree of sysfs")
 def test_a_source_that_breaks_while_it_is_sampled_keeps_what_it_gave(tmp_path: Path) -> None:
     gpu = tmp_path / "class/drm/card0/device"
     gpu.mkdir(parents=True)

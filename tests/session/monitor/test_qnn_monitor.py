@@ -354,7 +354,7 @@ def detailed(folder: Path, *, schematic_age_s: float = 0.0, log: bool = True) ->
     return monitor.result
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the viewer stands in as a shell script")
+@pytest.mark.posix("the viewer stands in as a shell script")
 class TestViewer:
     def test_its_summary_adds_what_the_csv_does_not_know(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _sdk(tmp_path / "sdk", WRITES)

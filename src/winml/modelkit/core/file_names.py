@@ -19,11 +19,16 @@ _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/]')
 _DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])( *\..*)?", re.IGNORECASE)
 
 
+def is_device(name: str) -> bool:
+    """Whether Windows takes a name, in any folder, for a device."""
+    return bool(_DEVICE.fullmatch(name))
+
+
 def unfit_name(name: str) -> str | None:
     """Why some system cannot have a file of this name; None when all can."""
     if _FORBIDDEN.search(name):
         return "it has a character that some system does not allow in a name"
-    if name[-1:] in (".", " ") or _DEVICE.fullmatch(name):
+    if name[-1:] in (".", " ") or is_device(name):
         return "Windows cannot have such a name"
     return None
 
@@ -31,7 +36,7 @@ def unfit_name(name: str) -> str | None:
 def fit_name(name: str) -> str:
     """The name, or one made of it that every system can have; characters are the caller's concern."""
     name = name.rstrip(". ") or "model"
-    return f"model-{name}" if _DEVICE.fullmatch(name) else name
+    return f"model-{name}" if is_device(name) else name
 
 
 def unfit_path(path: Path) -> str | None:
