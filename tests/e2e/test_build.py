@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from test_commands import failed, valid
+from test_commands import DIVIDED, failed, valid
 from test_commands import winml as run
 
 import model_zoo
@@ -337,13 +337,13 @@ def test_a_pass_that_takes_the_process_down_is_left_out(builds: Builds) -> None:
     # What folds in a session takes that down, too: such an artifact does not pass for a good one.
     assert "does not run on `cpu`" in failed(builds.winml("build", *words), 1)
     made = builds.build(*words, "--no-prove")
-    assert "optimize: left out constant_folding: its process crashed with SIGFPE" in made["warnings"]
+    assert any(f"left out constant_folding: its process crashed with {DIVIDED}" in text for text in made["warnings"])
 
 
 def test_an_analysis_that_crashed_is_not_kept_for_the_next_build(builds: Builds) -> None:
     model_zoo.saved(model_zoo.crashes_when_folded(), builds.folder / "crash.onnx")
     made = builds.build("-m", "crash.onnx", "--target", "cpu", "--no-optimize", "--no-prove", "-o", "out")
-    assert "crashed with SIGFPE" in made["warnings"][0]
+    assert f"crashed with {DIVIDED}" in made["warnings"][0]
     assert not list((builds.cache / "stages").glob("*.json"))
 
 

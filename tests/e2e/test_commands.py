@@ -23,6 +23,9 @@ from hints import wrong_words
 SCHEMAS = Path(__file__).parents[2] / "src/winml/modelkit/schemas"
 QUICK = ("--sessions", "1", "--iterations", "5", "--warmup", "1")
 
+DIVIDED = "STATUS_INTEGER_DIVIDE_BY_ZERO" if sys.platform == "win32" else "SIGFPE"
+"""What a process ends by that divides by zero."""
+
 
 def winml(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run the program; commands and options that its hints name have to exist."""
@@ -167,8 +170,7 @@ def test_auto_never_picks_a_simulator(zoo: Path) -> None:
 
 def test_a_crash_is_a_result(zoo: Path) -> None:
     result = winml("perf", "-m", zoo / "fpe.onnx", *QUICK, "--json")
-    reason = "STATUS_INTEGER_DIVIDE_BY_ZERO" if sys.platform == "win32" else "SIGFPE"
-    assert f"crashed with {reason}" in failed(result, 1)
+    assert f"crashed with {DIVIDED}" in failed(result, 1)
     assert valid(result.stdout)["error"]["code"] == "worker-crashed"
 
 

@@ -539,6 +539,7 @@ def _copied_by_skopeo(server: RegistryServer, cell: dict[str, Any], folder: Path
     assert any(len(content) > 100_000 for content in contents(folder / "copy").values())
 
 
+@pytest.mark.posix("Windows sends no SIGINT to one process")
 def test_ctrl_c_ends_the_builds_and_says_how_to_go_on(tmp_path: Path, zoo: Path) -> None:
     out = tmp_path / "out"
     argv = ["matrix", "run", "-m", str(zoo / "hang.onnx"), *ONE, "--run-stamp", "s1", "-o", str(out)]
