@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,14 @@ def test_a_pipe_is_read_like_a_file(tmp_path: Path) -> None:
 def test_the_limit_of_nesting_leaves_room_for_code_that_calls_itself() -> None:
     value = parse_json(b"[" * json_text.MAX_DEPTH + b"]" * json_text.MAX_DEPTH)
     assert json.loads(json.dumps(value)) == value
+
+
+def test_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "small.json"
+    path.write_bytes(b"{}")
+    tracemalloc.start()
+    try:
+        read_json(path)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()

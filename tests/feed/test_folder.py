@@ -86,8 +86,8 @@ def test_pushing_again_heals_what_a_verification_set_aside(tmp_path: Path) -> No
 
 
 @pytest.mark.not_wine(
-    "asking for a file's times sets that of its last access; CreateFileW documents that attributes are queried without "
-    "accessing the file"
+    "its GetFileType, which Python's stat calls, moves the access time of a file to now; on Windows that is when it "
+    "was last read from or written to (Win32, File Times)"
 )
 def test_a_deletion_removes_files_that_nothing_names_once_nobody_can_be_using_them(tmp_path: Path) -> None:
     feed = _feed(tmp_path)

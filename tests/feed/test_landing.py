@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -203,3 +204,13 @@ def test_a_path_that_windows_refuses_for_its_length_is_told_before_anything_is_f
     assert "LongPathsEnabled" in (caught.value.hint or "")
     assert not into.parent.exists()
     assert shelf.asked == []
+
+
+def test_a_file_that_somebody_reads_is_replaced_when_that_has_ended(content: Content, tmp_path: Path) -> None:
+    filled(tmp_path / "out", a=b"old")
+    reader = (tmp_path / "out" / "a.bin").open("rb")
+    closing = threading.Timer(0.2, reader.close)
+    closing.start()
+    _land(content, tmp_path / "out", Shelf(FILES).open, overwrite=True)
+    closing.join()
+    assert contents(tmp_path / "out") == FILES

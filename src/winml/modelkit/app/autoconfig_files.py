@@ -60,7 +60,7 @@ class SearchFolder:
     def clear(self) -> None:
         """Remove what a search before made of its journal; files that no search makes stay."""
         for name in (RESULTS, SESSION, RESULT, *REPORTS, kb_draft.TRIALS):
-            (self.path / name).unlink(missing_ok=True)
+            atomic.remove(self.path / name)
         for name in ("measurements", "findings", self.champion.name):
             shutil.rmtree(self.path / name, ignore_errors=True)
 

@@ -187,7 +187,7 @@ def remove(ep: str) -> dict[str, Any]:
     folder = environments_root() / info.name
     if not folder.exists():
         raise RequestError(f"`{info.name}` has no environment of its own", hint="`winml ep list` shows those there are")
-    (folder / MANIFEST).unlink(missing_ok=True)
+    atomic.remove(folder / MANIFEST)
     _sweep(environments_root(), info.name)
     try:
         shutil.rmtree(folder)

@@ -11,7 +11,9 @@ import math
 from pathlib import Path
 from typing import Any, NoReturn
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.limits import read_at_most
 
 MAX_BYTES = 64 * 2**20
 """Documents are small; one of this size takes less than 2 GiB once it is read, whatever is in it."""
@@ -48,8 +50,8 @@ def parse_json(raw: bytes | bytearray | str, *, lenient: bool = False, max_bytes
 
 def read_json(path: Path, *, lenient: bool = False, max_bytes: int = MAX_BYTES) -> Any:
     """The value in a file; raises OSError, or a JSONError that does not name the file."""
-    with path.open("rb") as stream:
-        raw = stream.read(max_bytes + 1)  # a pipe has no size to look at
+    with patience.reading(lambda: path.open("rb")) as stream:
+        raw = read_at_most(stream, max_bytes + 1)  # a pipe has no size to look at
     if len(raw) > max_bytes:
         raise JSONError(f"it has more than the {max_bytes} bytes that are read")
     return parse_json(raw, lenient=lenient, max_bytes=max_bytes)

@@ -13,6 +13,7 @@ from typing import TypeVar
 _BUSY = (5, 32, 33)
 """What Windows answers while somebody has a file open: access denied, sharing violation, lock violation."""
 _PATIENCE_S = 3.0
+_READING_S = 1.0
 _LONGEST_WAIT_S = 0.2
 _Value = TypeVar("_Value")
 
@@ -20,11 +21,14 @@ _Value = TypeVar("_Value")
 def is_busy(error: OSError) -> bool:
     """Whether Windows refused for what somebody else has open, or for a file that is read-only.
 
-    `open` comes from the C library there, which keeps only the number that both have in common.
+    `open` comes from the C library there, which keeps only the number that both have in common; a folder has it too.
     """
     if sys.platform != "win32":
         return False
-    return error.errno == errno.EACCES if error.winerror is None else error.winerror in _BUSY
+    if error.winerror is not None:
+        return error.winerror in _BUSY
+    is_folder = isinstance(error.filename, str) and Path(error.filename).is_dir()
+    return error.errno == errno.EACCES and not is_folder
 
 
 def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
@@ -39,6 +43,11 @@ def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> 
                 raise
         time.sleep(wait_s)
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def reading(act: Callable[[], _Value]) -> _Value:
+    """Open or read a file that another process may just be replacing, which takes it a moment."""
+    return patiently(act, patience_s=_READING_S)
 
 
 def replace(source: Path, destination: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.location import expanded
@@ -153,7 +154,7 @@ class FolderFeed:
         self._ask()
         path = self._path(package, version)
         try:
-            raw = path.read_bytes()
+            raw = patience.reading(path.read_bytes)
         except FileNotFoundError:
             return None
         return Stored(package, version, decode(raw, source=f"`{path}`"), digest.of_bytes(raw))
@@ -178,10 +179,13 @@ class FolderFeed:
     def delete(self, package: str, *versions: str) -> None:
         self._ask()
         for version in versions:
+            path = self._path(package, version)
             try:
-                self._path(package, version).unlink()
+                atomic.patiently(path.unlink)
             except FileNotFoundError as error:
                 raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`") from error
+            except OSError as error:
+                raise atomic.refused(error, path) from error
         self._sweep()
 
     def close(self) -> None:
@@ -197,4 +201,4 @@ class FolderFeed:
     def _contents(self) -> Iterator[Content]:
         for path in self._packages.glob("*/*.json"):
             with contextlib.suppress(FileNotFoundError):  # somebody else has just deleted it
-                yield decode(path.read_bytes(), source=f"`{path}`")
+                yield decode(patience.reading(path.read_bytes), source=f"`{path}`")

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long
 from winml.modelkit.feed.base import Fetched, OnEvent
@@ -33,7 +34,7 @@ Source = Callable[[str, FileEntry, int], AbstractContextManager[Delivery]]
 
 
 def read_chunks(path: Path, offset: int = 0) -> Iterator[bytes]:
-    with path.open("rb") as stream:
+    with patience.reading(lambda: path.open("rb")) as stream:
         stream.seek(offset)
         while chunk := stream.read(CHUNK):
             yield chunk
@@ -43,7 +44,7 @@ def is_here(path: Path, entry: FileEntry) -> bool:
     """Whether a file with this very content is there."""
     if path.is_symlink() or not path.is_file():
         return False
-    return path.stat().st_size == entry.bytes and digest.of_file(path) == entry.digest
+    return path.stat().st_size == entry.bytes and patience.reading(lambda: digest.of_file(path)) == entry.digest
 
 
 def land(content: Content, into: Path, source: Source, *, overwrite: bool, on_event: OnEvent) -> Fetched:
@@ -147,11 +148,11 @@ def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: On
     received, good = _receive(part, path, entry, source, on_event)
     if not good and received < entry.bytes:
         # What an earlier attempt left may be damaged; what the feed sends now decides.
-        part.unlink()
+        atomic.remove(part)
         again, good = _receive(part, path, entry, source, on_event)
         received += again
     if not good:
-        part.unlink()
+        atomic.remove(part)
         raise FeedDamaged(
             f"`{path}` came with other content than was published ({entry.digest})",
             hint="`winml feed verify` tells which files of a version are damaged",

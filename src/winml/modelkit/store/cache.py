@@ -96,7 +96,7 @@ class Cache:
         atomic.write_bytes(self._pins / f"{name}.json", json.dumps(listed).encode())
 
     def unpin(self, name: str) -> None:
-        (self._pins / f"{name}.json").unlink(missing_ok=True)
+        atomic.remove(self._pins / f"{name}.json")
 
     def pins(self) -> dict[str, frozenset[str]]:
         """Pinned digests by name; a pin that cannot be read raises, for what it keeps is unknown."""

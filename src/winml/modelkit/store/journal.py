@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.core.forms import misfit
 from winml.modelkit.core.json_text import check_value, parse_json
@@ -124,7 +125,7 @@ def _is_one_line(line: bytes) -> bool:
 def read(path: Path, forms: Forms | None = None) -> Replay:
     """The records of a journal file; one that does not exist has none."""
     try:
-        content = path.read_bytes()
+        content = patience.reading(path.read_bytes)
     except FileNotFoundError:
         content = b""
     return parse(content, source=str(path), forms=forms)
@@ -148,7 +149,7 @@ class Journal:
         try:
             self.replay = Replay((), None, 0) if restart else read(path, forms)
             if restart:
-                path.unlink(missing_ok=True)
+                atomic.remove(path)
             self._set_torn_aside()
             self._stream: BinaryIO = path.open("ab", buffering=0)
             atomic.sync_folder(path.parent)

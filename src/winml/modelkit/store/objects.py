@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core import patience
 from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.store import atomic, digest
 
@@ -69,7 +70,7 @@ class Objects:
         self._make(self._folder)
         temporary = atomic.temporary_name(self._folder)
         try:
-            with source.open("rb") as reader, temporary.open("xb") as writer:
+            with patience.reading(lambda: source.open("rb")) as reader, temporary.open("xb") as writer:
                 name, _ = digest.copy(reader, writer)
                 final = self.path(name)
                 if self._is_sound(name):
@@ -206,7 +207,7 @@ class Objects:
 
     @staticmethod
     def _copy(source: Path, destination: Path) -> None:
-        with atomic.patiently(lambda: source.open("rb")) as reader, atomic.writing(destination) as writer:
+        with patience.reading(lambda: source.open("rb")) as reader, atomic.writing(destination) as writer:
             shutil.copyfileobj(reader, writer, 1 << 20)
 
     def _state(self, path: Path) -> str:
@@ -262,7 +263,7 @@ class Objects:
         try:
             with contextlib.suppress(FileNotFoundError):  # another process set it aside or collected it first
                 atomic.replace(path, aside)
-            self._mark_path(name).unlink(missing_ok=True)
+            atomic.remove(self._mark_path(name))
         except OSError as error:
             raise atomic.refused(error, path) from error
         return False

@@ -103,10 +103,10 @@ class StageCache:
             for name in entry.files.values():
                 self._objects.open_path(name)
         except ObjectMissing:
-            self._path(entry.key).unlink(missing_ok=True)
+            atomic.remove(self._path(entry.key))
             return None
         with contextlib.suppress(FileNotFoundError):  # a collection took the entry after we read it; its files are here
-            os.utime(self._path(entry.key))
+            atomic.patiently(lambda: os.utime(self._path(entry.key)))
         return entry
 
     def store(self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any]) -> StageEntry:
@@ -141,7 +141,7 @@ class StageCache:
         yield from self._locks.glob("*")
 
     def remove(self, entry: StageEntry) -> None:
-        self._path(entry.key).unlink(missing_ok=True)
+        atomic.remove(self._path(entry.key))
 
     def _load(self, path: Path) -> StageEntry | None:
         """An entry, or None when it is not there or cannot be read: a cache may forget, it may not lie."""
