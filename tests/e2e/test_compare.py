@@ -92,7 +92,7 @@ def test_a_faster_candidate_is_kept_and_every_sample_is_stored(folder: Path, tmp
     section = candidate["measurement"]["arms"][0]["session"]
     assert section["config_entries"]["session.intra_op.allow_spinning"] == "0"
     times = candidate["times"]
-    assert times["metric"] == "cpu"
+    assert times["metric"] == candidate["verdict"]["metric"]
     assert times["candidate_ms"]["interval"]["low"] <= times["candidate_ms"]["median"] < times["base_ms"]["median"]
     assert candidate["speedup"] == pytest.approx(1 / (1 - candidate["verdict"]["gain_pct"] / 100))
     low, high = candidate["speedup_interval"]
