@@ -347,6 +347,7 @@ def test_an_analysis_that_crashed_is_not_kept_for_the_next_build(builds: Builds)
     assert not list((builds.cache / "stages").glob("*.json"))
 
 
+@pytest.mark.qnn
 def test_a_compiled_build_runs_on_the_npu(builds: Builds) -> None:
     built = builds.build("--sample", "--target", "qnn/npu", "-p", "fp32", "--compile", "-o", "npu", "--no-analyze")
     assert [stage["stage"] for stage in built["stages"]] == ["optimize", "compile"]
