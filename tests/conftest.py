@@ -63,6 +63,8 @@ def _reason(item: pytest.Item) -> str | None:
         return "docker-registry is not here and cannot be fetched (apt-get download docker-registry)"
     if item.get_closest_marker("skopeo") and feed_zoo.skopeo() is None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
+    if item.get_closest_marker("git") and shutil.which("git") is None:
+        return "git is not installed"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
     return _system_reason(item) or _sandbox_reason(item)

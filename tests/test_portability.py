@@ -23,6 +23,8 @@ CALLS: dict[str, tuple[str, set[str]]] = {
     "os.chmod": ("there are no mode bits; use store", {"store/objects.py"}),
     "os.getuid": ("there are no user numbers", set()),
     "os.geteuid": ("there are no user numbers", set()),
+    "os.fsdecode": ("raises at bytes that are no UTF-8", {"core/errors.py", "core/file_names.py"}),
+    "os.fsencode": ("raises at bytes that were no UTF-8", set()),
     "os.getlogin": ("asks a terminal", set()),
     "os.system": ("goes through a shell", set()),
     "os.popen": ("goes through a shell", set()),

@@ -12,6 +12,7 @@ import pytest
 from winml.modelkit.app.support_review import ReviewRequest, review
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.review import repository, scope
+from winml.modelkit.review.git_copy import decode_name, encode_name
 from winml.modelkit.store import digest
 
 pytestmark = pytest.mark.xdist_group("support")
@@ -61,6 +62,7 @@ def _told(result: dict[str, Any]) -> list[str]:
     return [item["reason"] for item in result["items"] if item["check"] == "scope"]
 
 
+@pytest.mark.git
 def test_a_change_is_what_differs_from_where_it_branched_off(repo: Path) -> None:
     _write(repo, RECIPE, "docs/naïve one.md")
     _git(repo, "mv", JUDGE, "src/winml/modelkit/bench/jury.py")
@@ -79,6 +81,7 @@ def test_a_change_is_what_differs_from_where_it_branched_off(repo: Path) -> None
     }
 
 
+@pytest.mark.git
 def test_a_recipe_that_lies_in_a_repository_may_bring_itself_and_data(contribution: Path, repo: Path) -> None:
     shutil.copytree(contribution, repo / "contribution")
     _write(repo, RECIPE, "docs/catalog.md")
@@ -89,6 +92,7 @@ def test_a_recipe_that_lies_in_a_repository_may_bring_itself_and_data(contributi
     assert {RECIPE, "docs/catalog.md", "contribution/contribution.json"} <= set(result["scope"]["files"])
 
 
+@pytest.mark.git
 def test_files_outside_of_an_effort_are_rejected_wherever_the_contribution_lies(contribution: Path, repo: Path) -> None:
     _write(repo, "src/winml/modelkit/review/more.py")
     (repo / JUDGE).unlink()
@@ -111,6 +115,7 @@ def test_code_is_the_same_in_the_contribution_and_in_the_repository() -> None:
     assert "another file" in told
 
 
+@pytest.mark.git
 def test_where_git_cannot_be_asked_that_is_said(contribution: Path, repo: Path) -> None:
     assert _reviewed(contribution)["scope"]["asked"] is False, "no repository"
     _git(repo, "branch", "-q", "-m", "main", "trunk")
@@ -120,6 +125,7 @@ def test_where_git_cannot_be_asked_that_is_said(contribution: Path, repo: Path) 
     assert "has no `origin/main` or `main`" in found["reason"]
 
 
+@pytest.mark.git
 @pytest.mark.parametrize("base", ["nowhere", "--output=written", ""])
 def test_a_base_that_was_named_and_is_none_is_a_wrong_request(contribution: Path, repo: Path, base: str) -> None:
     with pytest.raises(RequestError, match="the change cannot be told"):
@@ -127,6 +133,7 @@ def test_a_base_that_was_named_and_is_none_is_a_wrong_request(contribution: Path
     assert not (repo / "written").exists()
 
 
+@pytest.mark.git
 def test_a_repository_of_something_else_is_not_asked(contribution: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -137,3 +144,8 @@ def test_a_repository_of_something_else_is_not_asked(contribution: Path, tmp_pat
     assert "is not a repository of this project" in _reviewed(other / "contribution")["scope"]["reason"]
     with pytest.raises(RequestError, match="is not a repository of this project"):
         review(ReviewRequest(str(contribution), repo=str(other)), lambda event: None)
+
+
+def test_a_name_of_any_bytes_comes_back_as_it_was() -> None:
+    raw = b"refs/heads/gr\xc3\xb6\xc3\x9fe-\xff\xfe"
+    assert encode_name(decode_name(raw)) == raw

@@ -99,8 +99,8 @@ def copy_repository(git: GitFolder, folder: Path) -> None:
 
 def _write_names(folder: Path, names: dict[str, str], head: str) -> None:
     (folder / "refs").mkdir()
-    lines = ["# pack-refs with: sorted", *(f"{names[name]} {name}" for name in sorted(names, key=os.fsencode))]
-    (folder / "packed-refs").write_bytes(b"".join(os.fsencode(line) + b"\n" for line in lines))
+    lines = ["# pack-refs with: sorted", *(f"{names[name]} {name}" for name in sorted(names, key=encode_name))]
+    (folder / "packed-refs").write_bytes(b"".join(encode_name(line) + b"\n" for line in lines))
     (folder / "HEAD").write_text(f"{head}\n", encoding="ascii", newline="\n")
     hashed = "sha256" if len(head) == 64 else "sha1"
     (folder / "config").write_text(
@@ -190,12 +190,21 @@ def _copy_file(source: Path, target: Path, limit: int) -> int:
     return size
 
 
+def decode_name(raw: bytes) -> str:
+    """A name as git keeps it, of any bytes; `os.fsdecode` raises on Windows where they are no UTF-8."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def encode_name(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
 def _read_text(path: Path) -> str:
     with _open(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > _LARGEST_TEXT_BYTES:
             raise NotAsked(f"`{path}` is larger than any that git writes")
-        return os.fsdecode(stream.read(size))
+        return decode_name(stream.read(size))
 
 
 def _open(path: Path) -> BinaryIO:

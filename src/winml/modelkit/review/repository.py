@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.review.git_copy import GitFolder, NotAsked, copy_repository, find_repository
+from winml.modelkit.review.git_copy import GitFolder, NotAsked, copy_repository, decode_name, find_repository
 from winml.modelkit.store import digest
 from winml.modelkit.worker.programs import find_program
 
@@ -142,7 +142,7 @@ class _Git:
         # Without renames, so that a file that went away is named too.
         listed = self._say("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff",
                            "--no-textconv", "--ignore-submodules=none", origin, head)  # fmt: skip
-        words = os.fsdecode(listed).split("\0")
+        words = decode_name(listed).split("\0")
         blobs = {path: _blob(entry) for entry, path in zip(words[::2], words[1::2], strict=False)}
         digests = self._digests(sorted({blob for blob in blobs.values() if blob is not None}))
         return {path: None if blob is None else digests[blob] for path, blob in blobs.items()}
