@@ -208,3 +208,26 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")")[1].split()[0] == "Z"
     except OSError:
         return False
+
+
+def test_a_worker_that_is_closed_before_its_reader_runs_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = threading.Event()
+    start = threading.Thread.start
+
+    def start_late(thread: threading.Thread) -> None:
+        run = thread.run
+        thread.run = lambda: (began.wait(30), run())[1]  # type: ignore[method-assign]
+        start(thread)
+
+    trouble: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", trouble.append)
+    monkeypatch.setattr(threading.Thread, "start", start_late)
+    worker = Worker()
+    threads = [thread for thread in threading.enumerate() if "_read" in thread.name]
+    worker.close()
+    began.set()
+    for thread in threads:
+        thread.join(30)
+    assert trouble == []

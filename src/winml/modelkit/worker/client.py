@@ -67,7 +67,9 @@ class Worker:
         self._ended = False
         self._pid = self._tree.pid
         self._is_known = threading.Event()
-        threading.Thread(target=self._read, daemon=True).start()
+        # A copy, made here: a worker that is closed at once closes its pipe before the thread has begun.
+        answers = os.fdopen(os.dup(cast("IO[bytes]", self._tree.process.stdout).fileno()), "rb")
+        threading.Thread(target=self._read, args=(answers,), daemon=True).start()
         scratch.sweep_once()  # now, while the process imports
 
     @property
@@ -80,12 +82,10 @@ class Worker:
     def alive(self) -> bool:
         return not self._ended and self._tree.process.poll() is None
 
-    def _read(self) -> None:
+    def _read(self, answers: IO[bytes]) -> None:
         """Note the number that comes first and pass on every message; None when the process has closed its end."""
-        pipe = cast("IO[bytes]", self._tree.process.stdout)
-        buffered = os.fdopen(os.dup(pipe.fileno()), "rb")
-        with buffered:
-            for line in buffered:
+        with answers:
+            for line in answers:
                 try:
                     message = json.loads(line)  # noqa: TID251 - our own process wrote it
                 except ValueError:
