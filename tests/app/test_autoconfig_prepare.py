@@ -30,6 +30,7 @@ def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
         prepared(AutoconfigRequest("model.onnx", "out", targets=("cpu", "CPU")), lambda event: None)
 
 
+@pytest.mark.qnn
 def test_what_is_known_about_taking_times_is_told_where_times_are_taken() -> None:
     target = resolve("qnn/npu", None, None).target
     findings = Knowledge(knowledge_root()).findings
