@@ -56,6 +56,9 @@ WINDOWS_ONLY = ("colorama==0.4.6",)
 
 CLOCK = "windows_clock.py"
 
+_WITHOUT_COPY_FILE_2 = "import _winapi; vars(_winapi).pop('CopyFile2', None)\n"
+"""`shutil.copy2` of newer Pythons calls what Wine 8.0 does not have; without it, it copies as the older ones do."""
+
 _FIRST_PROGRAM = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'], check=True)"
 _STARTS = 3
 
@@ -154,6 +157,7 @@ class _SetUp:
             (f"interpreter-{version}", f"{INTERPRETERS[version]} {RUNTIME}", self._unpack_interpreter),
             (f"wheels-{version}", f"{_requirements()} {constraints}", self._install_wheels),
             (f"clock-{version}", (HERE / CLOCK).read_text("utf-8"), self._install_clock),
+            *([] if version == "3.11" else [(f"copy-{version}", _WITHOUT_COPY_FILE_2, self._hide_copy)]),
             (f"launcher-{version}", source, self._build_launcher),
             ("windowsml", f"{WINDOWS_ML} {(HERE / 'windowsml_catalog.c').read_text('utf-8')}", self._make_windows_ml),
         ]
@@ -182,7 +186,7 @@ class _SetUp:
     def _forget(self, name: str) -> None:
         """Forget a step, and those that put files into what it makes anew."""
         version = self._made.version
-        later = {f"interpreter-{version}": ("wheels", "clock"), f"wheels-{version}": ("clock",)}
+        later = {f"interpreter-{version}": ("wheels", "clock", "copy"), f"wheels-{version}": ("clock", "copy")}
         for step in (name, *(f"{word}-{version}" for word in later.get(name, ()))):
             (self._stamps / step).unlink(missing_ok=True)
 
@@ -303,6 +307,10 @@ class _SetUp:
         target = self._made.python_folder / "Lib" / "site-packages"
         shutil.copy(HERE / CLOCK, target / CLOCK)
         (target / "windows-clock.pth").write_text(f"import {Path(CLOCK).stem}\n", "utf-8")
+
+    def _hide_copy(self) -> None:
+        target = self._made.python_folder / "Lib" / "site-packages"
+        (target / "windows-copy.pth").write_text(_WITHOUT_COPY_FILE_2, "utf-8")
 
     def _write_metadata(self, target: Path) -> None:
         """The name, version and commands of our package, as an installation has them."""
