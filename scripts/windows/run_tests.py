@@ -16,8 +16,10 @@ import signal
 import sys
 from pathlib import Path
 
-from environment import HERE, INTERPRETERS, REPOSITORY, CannotRun, Environment, ready, run, say
+from environment import HERE, INTERPRETERS, REPOSITORY, CannotRun, Environment, end_all, ready, run, say
 
+FAILED = 1
+"""How pytest ends when tests failed."""
 NOT_RUN = 77
 INTERRUPTED = 130
 LIST = HERE / "short.txt"
@@ -35,11 +37,29 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     default = os.environ.get("WINML_WINDOWS_HOME", REPOSITORY / "build" / "windows")
     parser.add_argument("--home", type=Path, default=default)
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--again", action="store_true", help="run tests that failed once more, in a new Windows")
     parser.add_argument("--launcher", action="store_true", help="start by the python.exe of a virtual environment")
     parser.add_argument("--set-up-only", action="store_true")
     parser.add_argument("--program", action="store_true", help="the words are for python.exe instead of pytest")
     parser.add_argument("--windows-help", action="help", help="this text; --help is that of pytest")
     return parser.parse_known_args()
+
+
+def _run_tests(made: Environment, argv: list[str], *, again: bool) -> int:
+    """The exit code of pytest; with `again`, that of the tests that failed when they run once more.
+
+    Wine fails at times where Windows does not, once with an internal error at the start of a process. Both runs are
+    shown; a test that fails twice has failed.
+    """
+    code = run(made, argv)
+    if code != FAILED or not again:
+        return code
+    say("tests failed; they run once more, in a Windows that is started anew")
+    end_all(made)
+    if run(made, [*argv, "--last-failed", "--last-failed-no-failures", "none"]) != 0:
+        return code
+    say("the tests that failed passed the second time; the first run above says how they failed")
+    return 0
 
 
 def main() -> int:
@@ -52,7 +72,8 @@ def main() -> int:
                 return 0
             if not options.program:
                 words = ["-u", "-m", "pytest", *(short_selection() if options.short else ()), *words]
-            return run(made, [made.launcher if options.launcher else made.python, *words])
+            argv = [made.launcher if options.launcher else made.python, *words]
+            return _run_tests(made, argv, again=options.again and not options.program)
     except CannotRun as error:
         say(f"not run: {error}")
         return NOT_RUN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -85,3 +87,25 @@ def test_ci_fails_with_the_tests_under_windows_but_not_where_none_can_be_run(
     assert done.returncode == expected
     assert "windows: scripts/windows/run_tests.py --short" in done.stderr
     assert ("no test was run under Windows" in done.stderr) == (code == 77)
+
+
+@pytest.mark.parametrize(("codes", "expected"), [([0], 0), ([1, 0], 0), ([1, 1], 1), ([1, 5], 1), ([2], 2)])
+def test_tests_that_failed_run_once_more_and_only_then_pass(
+    codes: list[int], expected: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    run_tests: Any = importlib.import_module("run_tests")
+    left, seen = list(codes), []
+
+    def run(made: object, argv: list[str]) -> int:
+        seen.append(argv)
+        return left.pop(0)
+
+    monkeypatch.setattr(run_tests, "run", run)
+    monkeypatch.setattr(run_tests, "end_all", lambda made: None)
+    assert run_tests._run_tests(None, ["python.exe", "-m", "pytest"], again=True) == expected
+    assert left == []
+    assert ["--last-failed" in argv for argv in seen] == [False, True][: len(codes)]
+    assert ("passed the second time" in capsys.readouterr().err) == (codes == [1, 0])
+    left.append(1)
+    assert run_tests._run_tests(None, ["python.exe"], again=False) == 1
