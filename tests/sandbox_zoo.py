@@ -162,10 +162,13 @@ import os, sys, time
 for _ in range(600):
     if os.fork() == 0:
         time.sleep(60)
+time.sleep(60)
 print("all")
 """
 MEMORY = """
-kept = [bytes([1]) * 2**24 for _ in range(200)]
+import time
+kept = [bytes([1]) * 2**24 for _ in range(60)]
+time.sleep(60)
 print("all")
 """
 SHARED = """
