@@ -1,6 +1,6 @@
 """Ends builds, searches and matrix runs at random moments, without a warning, then goes on with them.
 
-    python3.11 scripts/windows/run_tests.py --program benchmarks/windows/kills.py [--kills 60] [--seed 0]
+    python3.11 scripts/windows/run_tests.py --program benchmarks/windows/kills.py [--kills 60] [--kinds build autoconfig matrix]
 
 Under Windows Python that is TerminateProcess, elsewhere SIGKILL (`python benchmarks/windows/kills.py`). After every
 kill no process of the command may be left and what has its final name must be whole. At the end of each piece of work
@@ -181,12 +181,13 @@ def disturb(world: World, work: Work, name: str, most: int, rng: random.Random, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--kinds", nargs="+", default=["build", "autoconfig", "matrix"])
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     rng = random.Random(given.seed)
     folder = Path(tempfile.mkdtemp(prefix="winml-kills-"))
     world = World(folder)
-    works = make_works(world)
+    works = [work for work in make_works(world) if work.kind in given.kinds]
     for work in works:
         expected, took_s = finish(world, work, f"{work.kind}-whole")
         print(f"{work.kind}: undisturbed in {took_s:.0f} s", flush=True)
