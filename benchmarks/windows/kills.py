@@ -1,6 +1,6 @@
 """Ends builds, searches and matrix runs at random moments, without a warning, then goes on with them.
 
-    python3.11 scripts/windows/run_tests.py --program benchmarks/windows/kills.py [--kills 60] [--kinds build autoconfig matrix]
+    python3.11 scripts/windows/run_tests.py --program benchmarks/windows/kills.py [--kills 60] [--kinds build matrix]
 
 Under Windows Python that is TerminateProcess, elsewhere SIGKILL (`python benchmarks/windows/kills.py`). After every
 kill no process of the command may be left and what has its final name must be whole. At the end of each piece of work
