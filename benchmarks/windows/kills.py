@@ -140,7 +140,7 @@ def make_works(world: World) -> list[Work]:
             "--package-name",
             "digits",
             "--run-stamp",
-            name,
+            name.replace("-", ""),
             "--feed",
             f"folder:{root / name}-feed",
         ]
