@@ -147,7 +147,7 @@ def make_works(world: World) -> list[Work]:
         process = world.start(f"{name}-verify", words)
         verified = world.result(f"{name}-verify", process.wait())
         assert len(verified["versions"]) == len(value["cells"])
-        return [cell["digest"] for cell in value["cells"]]
+        return len(value["cells"])  # a digest holds the times of its build
 
     return [
         Work("build", build_words, build_is_whole, build_end),
