@@ -40,7 +40,7 @@ def test_a_small_character_set_still_gets_the_help(command: list[str]) -> None:
     assert b"--help" in done.stdout
 
 
-@pytest.mark.skipif(sys.platform != "win32", reason="pipes are UTF-8 elsewhere by default")
+@pytest.mark.windows
 def test_a_pipe_is_utf8_whatever_the_code_page_is(tmp_path: Path) -> None:
     words = [sys.executable, "-X", "utf8=0", "-m", "winml.modelkit", "inspect", "-m", str(tmp_path / "naïve 模型.onnx")]
     done = subprocess.run(words, capture_output=True)

@@ -114,7 +114,7 @@ def test_the_interpreter_of_the_azure_cli_is_started_itself(tmp_path: Path, pyth
     assert words == [str(tmp_path / python), "-IBm", "azure.cli", "--path", "%x%"]
 
 
-@pytest.mark.skipif(sys.platform != "win32", reason="cmd is a program of Windows")
+@pytest.mark.windows
 def test_cmd_and_the_batch_file_hand_every_word_on(tmp_path: Path) -> None:
     script = tmp_path / "show.py"
     script.write_text("import json, sys\nprint(json.dumps(sys.argv[1:]))\n")
