@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,3 +134,15 @@ def test_a_node_that_cannot_reach_the_feed_is_named_and_is_no_failure_of_its_job
     with pytest.raises(UnavailableError, match="node npu: no feed in folder"):
         answer_of(result)
     assert answer_of(replace(result, output="")) == {}
+
+
+@pytest.mark.posix("a crash is an exit code of its own there")
+def test_a_job_whose_command_crashed_ends_by_the_same_signal(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from winml.modelkit.app import staged_job\n"
+        "staged_job.carried_out = lambda spec, out: (-signal.SIGSEGV, {'output': ''})\n"
+        "sys.exit(staged_job.main('{}'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGSEGV, done.stderr

@@ -78,7 +78,7 @@ def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
 
 
 def _end_like(code: int) -> NoReturn:
-    """End as a command did that was killed, so that whoever waits for this job sees it."""
+    """End as a command did that crashed or was killed, so that whoever waits for this job sees it."""
     if sys.platform != "win32":
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
@@ -94,7 +94,7 @@ def main(spec: str) -> int:
         code, answer = _refusal(refused)
     except ModelkitError as error:
         code, answer = _refusal(error)
-    if was_killed(code, str(answer["output"])):  # so this job was
+    if code < 0 or was_killed(code, str(answer["output"])):  # so this job was, or crashed as it did
         _end_like(code)
     sys.stdout.write(json.dumps(answer))
     return code
