@@ -26,11 +26,11 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
-from winml.modelkit.analysis.reasons import read_reasons
-from winml.modelkit.app import targets
+from winml.modelkit.building.analysis.reasons import read_reasons
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep import catalog
+from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import dtype_name
 from winml.modelkit.knowledge.operators import DATA

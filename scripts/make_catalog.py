@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app.catalog import catalog as read_back
+from winml.modelkit.building.export.families import FAMILIES, parts_of, task_of, tasks_of
 from winml.modelkit.core import sections
 from winml.modelkit.knowledge import catalog, files
+from winml.modelkit.knowledge.catalog_command import catalog as read_back
 from winml.modelkit.render.catalog import catalog_markdown
-from winml.modelkit.stages.export.families import FAMILIES, parts_of, task_of, tasks_of
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks" / "catalog"))

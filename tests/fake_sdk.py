@@ -11,7 +11,7 @@ import platform
 import sys
 from pathlib import Path
 
-from winml.modelkit.stages.compile.qairt import CONVERTER, GENERATOR, HOSTS, UTILITY
+from winml.modelkit.building.compile.qairt import CONVERTER, GENERATOR, HOSTS, UTILITY
 
 _CONVERTER = """
 parser.add_argument("--input_network", required=True)

@@ -51,13 +51,13 @@ def _file(folder: Path, name: str, data: bytes) -> Path:
 
 
 def _config(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app import config
+    from winml.modelkit.building import config
 
     config.load(str(_file(folder, "config.json", data)))
 
 
 def _build_folder(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.models import model_argument
+    from winml.modelkit.building.model_argument import model_argument
 
     _file(folder, "model.onnx", b"\x08")
     _file(folder, "build_config.json", data)
@@ -65,8 +65,8 @@ def _build_folder(folder: Path, data: bytes) -> None:
 
 
 def _manifest(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.feed import Wanted, coordinates
-    from winml.modelkit.pipeline import folder as folders
+    from winml.modelkit.building.pipeline import folder as folders
+    from winml.modelkit.feed.feed_command import Wanted, coordinates
     from winml.modelkit.store.cache import Cache
 
     _file(folder, "build/build_manifest.json", data)
@@ -77,7 +77,7 @@ def _manifest(folder: Path, data: bytes) -> None:
 
 
 def _compile_config(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.compile import read_config
+    from winml.modelkit.building.compile.command import read_config
     from winml.modelkit.core.config import compile_section_from_json
     from winml.modelkit.ep.trust import NOTHING
 
@@ -86,22 +86,22 @@ def _compile_config(folder: Path, data: bytes) -> None:
 
 
 def _input_specs(folder: Path, data: bytes) -> None:
+    from winml.modelkit.building.export.resolve import _specified
     from winml.modelkit.cli.words import input_specs
-    from winml.modelkit.stages.export.resolve import _specified
 
     _specified((), input_specs(str(_file(folder, "s.json", data))))
 
 
 def _space(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.search_space import whole
     from winml.modelkit.core.target import Target
+    from winml.modelkit.search.knob_table import whole
 
     whole({}, (Target("cpu", "cpu"),), str(_file(folder, "space.json", data)))
 
 
 def _trace(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.trace import trace_diff
     from winml.modelkit.core import plain_text
+    from winml.modelkit.measuring.trace import trace_diff
     from winml.modelkit.render.trace import diff_text
 
     path = str(_file(folder, "t.json", data))
@@ -111,8 +111,8 @@ def _trace(folder: Path, data: bytes) -> None:
 
 
 def _comparison(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.rejudge import rejudge
     from winml.modelkit.core import plain_text
+    from winml.modelkit.measuring.rejudge import rejudge
     from winml.modelkit.render.compare import compare_text
 
     compare_text(plain_text.values(rejudge(_file(folder, "c.json", data))))
@@ -137,13 +137,13 @@ def _family(folder: Path, data: bytes) -> None:
 
 
 def _sessions(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app import kb_judge
+    from winml.modelkit.findings import judge as kb_judge
 
     kb_judge.recorded(kb_judge.read_record(_file(folder, "r.json", data)))
 
 
 def _trials(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app import kb_draft
+    from winml.modelkit.findings import draft as kb_draft
 
     _file(folder, f"run/{kb_draft.TRIALS}", data)
     kb_draft.drafts(folder / "run")
@@ -151,8 +151,8 @@ def _trials(folder: Path, data: bytes) -> None:
 
 def _contribution(folder: Path, data: bytes) -> None:
     from winml.modelkit.render.contribution import contribution_markdown
-    from winml.modelkit.review.contribution import FILE
-    from winml.modelkit.review.dossier import Dossier
+    from winml.modelkit.support.review.contribution import FILE
+    from winml.modelkit.support.review.dossier import Dossier
 
     _file(folder, f"contribution/{FILE}", data)
     contribution_markdown(Dossier(folder / "contribution").contribution.to_json())
@@ -170,7 +170,7 @@ def _matrix_journal(folder: Path, data: bytes) -> None:
 
 
 def _raw_journal(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app.matrix import status
+    from winml.modelkit.build_matrix.command import status
     from winml.modelkit.core import plain_text
     from winml.modelkit.render.matrix import matrix_text
 
@@ -258,7 +258,7 @@ def _npz_inputs(folder: Path, data: bytes) -> None:
 
 
 def _npz_outputs(folder: Path, data: bytes) -> None:
-    from winml.modelkit.evaluate import kept_outputs
+    from winml.modelkit.evaluation import kept_outputs
 
     kept_outputs.read(_file(folder, "o.npz", data))
 
@@ -294,7 +294,7 @@ def _recording(folder: Path, data: bytes) -> None:
 
 
 def _labels(folder: Path, data: bytes) -> None:
-    from winml.modelkit.evaluate.labels import class_names
+    from winml.modelkit.evaluation.labels import class_names
 
     _file(folder, "config.json", data)
     class_names(folder)
@@ -304,10 +304,10 @@ WEIGHTS = json.dumps({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12
 
 
 def _described(folder: Path) -> None:
+    from winml.modelkit.building.export.describe import describe
+    from winml.modelkit.building.export.folder import ModelFolder
     from winml.modelkit.core import plain_text
     from winml.modelkit.render.inspect import folder_text
-    from winml.modelkit.stages.export.describe import describe
-    from winml.modelkit.stages.export.folder import ModelFolder
 
     found = {"model": "m", **describe(ModelFolder(folder / "hf"))}
     json.dumps(found)
@@ -366,14 +366,14 @@ def _ort_profile(folder: Path, data: bytes) -> None:
 
 
 def _skill(folder: Path, data: bytes) -> None:
-    from winml.modelkit.app import skill
+    from winml.modelkit.knowledge import skill_command as skill
 
     _file(folder, "skills/a/SKILL.md", data)
     skill.check(str(folder / "skills"), lambda words, whole: None, lambda option: None)
 
 
 def _model_list(folder: Path, data: bytes) -> None:
-    from winml.modelkit.matrix.models import checked, parse_list
+    from winml.modelkit.build_matrix.models import checked, parse_list
 
     _file(folder, "m.onnx", b"\x08")
     _file(folder, "a b.onnx", b"\x08")
@@ -579,7 +579,7 @@ def _monitor_errors() -> dict[str, tuple[type[Exception], ...]]:
 @functools.cache
 def readers() -> dict[str, Reader]:
     """All readers by name."""
-    from winml.modelkit.review.dossier import NotAContribution
+    from winml.modelkit.support.review.dossier import NotAContribution
 
     errors = _monitor_errors()
     return {

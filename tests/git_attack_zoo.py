@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-CHANGED = "src/winml/modelkit/bench/judge.py"
+CHANGED = "src/winml/modelkit/measuring/judge.py"
 FOLDER = "contribution"
 CONTENT = b"changed\n"
 

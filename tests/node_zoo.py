@@ -16,8 +16,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from winml.modelkit.app import optimize as optimize_app
-from winml.modelkit.app import quantize as quantize_app
+from winml.modelkit.building.optimize import command as optimize_app
+from winml.modelkit.building.quantize import command as quantize_app
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import ModelkitError, WorkerCrashed
 from winml.modelkit.worker.client import Worker

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.guards import Built, Checked, Guarded, Probed
 from winml.modelkit.search.space import Choice, Space
 from winml.modelkit.search.strategy import Limits, Plan, champion

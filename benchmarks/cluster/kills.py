@@ -29,9 +29,9 @@ import psutil
 
 import model_zoo
 from cluster_zoo import ClusterHere, Process
-from winml.modelkit.app import node as nodes
-from winml.modelkit.app.staging import PACKAGE
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.dispatch import node_command as nodes
+from winml.modelkit.dispatch.staging import PACKAGE
 from winml.modelkit.feed.table import open_feed
 
 KINDS = ("run", "node", "scheduler")

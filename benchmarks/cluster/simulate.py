@@ -23,15 +23,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.app import matrix
-from winml.modelkit.app.matrix_feed import NOT_ASKED
-from winml.modelkit.app.matrix_folder import MatrixFolder
+from winml.modelkit.build_matrix import command as matrix
+from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.plan import COMBOS, Cell
+from winml.modelkit.build_matrix.plan import plan as planned
+from winml.modelkit.build_matrix.publishing import NOT_ASKED
+from winml.modelkit.build_matrix.run_folder import MatrixFolder
+from winml.modelkit.build_matrix.state import Build
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch.base import Job, Result
-from winml.modelkit.matrix.models import Model
-from winml.modelkit.matrix.plan import COMBOS, Cell
-from winml.modelkit.matrix.plan import plan as planned
-from winml.modelkit.matrix.state import Build
 from winml.modelkit.store.journal import Journal
 
 LIMIT = 2.0

@@ -85,11 +85,11 @@ class _Silent:
 
 
 def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates: bool) -> list[str]:
+    from winml.modelkit.building.quantize import stage, weight_range
     from winml.modelkit.core import sections
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.core.target import Target
     from winml.modelkit.ep.precision import quantize_section
-    from winml.modelkit.stages.quantize import stage, weight_range
 
     data = output.with_name("calibration.npz")
     np.savez(data, **{name: samples})

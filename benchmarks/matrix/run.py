@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "quantize"))
 import models
 
 import model_zoo
-from winml.modelkit.app.matrix_disk import bytes_in
-from winml.modelkit.matrix.plan import COMBOS
+from winml.modelkit.build_matrix.disk import bytes_in
+from winml.modelkit.build_matrix.plan import COMBOS
 
 GOAL = 2.0
 WINML = [sys.executable, "-m", "winml.modelkit"]

@@ -27,7 +27,7 @@ class _Silent:
 
 
 def winml(model: str, data: str, method: str, output: str, *, compare: bool = True) -> None:
-    from winml.modelkit.stages.quantize.stage import run
+    from winml.modelkit.building.quantize.stage import run
 
     section = QuantizeSection(
         mode="static",

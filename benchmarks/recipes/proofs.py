@@ -15,7 +15,7 @@ from typing import Any
 
 from winml.modelkit.core.recipe import Proof, Recipe
 from winml.modelkit.knowledge import files, recipes
-from winml.modelkit.review.derive import COSINE
+from winml.modelkit.support.review.derive import COSINE
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 Row = dict[str, Any]

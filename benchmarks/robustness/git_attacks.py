@@ -16,14 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 import git_attack_zoo as zoo
 from winml.modelkit.core.errors import ModelkitError
-from winml.modelkit.review import repository
+from winml.modelkit.support.review import repository
 
 
 def ask(folder: Path, repo: str | None) -> str:
     """What the reviewer learns, in a line."""
     try:
         try:
-            from winml.modelkit.review.embedded import repositories_inside
+            from winml.modelkit.support.review.embedded import repositories_inside
         except ImportError:
             pass  # a version that refuses no repository inside a contribution
         else:

@@ -16,18 +16,18 @@ sys.path[:0] = [str(Path(__file__).parents[2] / "tests"), str(Path(__file__).par
 
 
 from model_zoo import saved, text_model  # noqa: E402
-from winml.modelkit.app import targets  # noqa: E402
-from winml.modelkit.app.search_gate import Gate, GateRequest  # noqa: E402
-from winml.modelkit.app.search_tools import Job, Workbench  # noqa: E402
-from winml.modelkit.bench.protocols import PROTOCOLS  # noqa: E402
+from winml.modelkit.building.pipeline.artifact import read_source  # noqa: E402
 from winml.modelkit.core.config import SCHEMA, DataSection, config_from_json  # noqa: E402
 from winml.modelkit.core.knob import Knob, Level  # noqa: E402
 from winml.modelkit.core.trust import OWN_REQUEST  # noqa: E402
-from winml.modelkit.pipeline.artifact import read_source  # noqa: E402
+from winml.modelkit.ep import probing as targets  # noqa: E402
+from winml.modelkit.measuring.protocols import PROTOCOLS  # noqa: E402
+from winml.modelkit.search.gate import Gate, GateRequest  # noqa: E402
 from winml.modelkit.search.guards import Built, Guarded  # noqa: E402
 from winml.modelkit.search.space import Space  # noqa: E402
 from winml.modelkit.search.strategy import Plan, champion  # noqa: E402
 from winml.modelkit.search.study import Study  # noqa: E402
+from winml.modelkit.search.tools import Job, Workbench  # noqa: E402
 from winml.modelkit.search.trial import Yardstick  # noqa: E402
 
 LIMIT_S = 15.0

@@ -18,13 +18,13 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src
 
 from models import save  # noqa: E402
 
-from winml.modelkit.app.autoconfig import autoconfig  # noqa: E402
-from winml.modelkit.app.autoconfig_files import JOURNAL  # noqa: E402
-from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest  # noqa: E402
-from winml.modelkit.app.compare import compare  # noqa: E402
-from winml.modelkit.app.compare_arms import CompareRequest  # noqa: E402
 from winml.modelkit.core.config import DataSection  # noqa: E402
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
+from winml.modelkit.measuring.compare import compare  # noqa: E402
+from winml.modelkit.measuring.compare_arms import CompareRequest  # noqa: E402
+from winml.modelkit.search.autoconfig import autoconfig  # noqa: E402
+from winml.modelkit.search.prepare import AutoconfigRequest  # noqa: E402
+from winml.modelkit.search.run_folder import JOURNAL  # noqa: E402
 
 KNOBS = {
     "quantize.scheme": ["int8", "dynamic", "u8u8", "fp16"],

@@ -15,9 +15,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.bench.judge import NOISIER_P
-from winml.modelkit.bench.protocols import DESIGN_RATE, PROTOCOLS, CompareProtocol
 from winml.modelkit.core.statistics import f_quantile, t_quantile
+from winml.modelkit.measuring.judge import NOISIER_P
+from winml.modelkit.measuring.protocols import DESIGN_RATE, PROTOCOLS, CompareProtocol
 
 Array = npt.NDArray[np.float64]
 

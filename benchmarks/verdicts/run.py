@@ -33,12 +33,12 @@ os.environ["WINML_CACHE"] = str(WORK / "cache")
 
 import models  # noqa: E402
 
-from winml.modelkit.app.compare import compare  # noqa: E402
-from winml.modelkit.app.compare_arms import CompareRequest  # noqa: E402
-from winml.modelkit.bench.judge import estimate  # noqa: E402
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 from winml.modelkit.core.statistics import incomplete_beta, median, std  # noqa: E402
 from winml.modelkit.core.verdict import gain_pct  # noqa: E402
+from winml.modelkit.measuring.compare import compare  # noqa: E402
+from winml.modelkit.measuring.compare_arms import CompareRequest  # noqa: E402
+from winml.modelkit.measuring.judge import estimate  # noqa: E402
 
 REGISTERED: dict[str, Any] = json.loads((HERE / "registration.json").read_text())
 RESULTS = HERE / "results"
@@ -121,7 +121,7 @@ def _truth(base: Path, candidate: Path, *, rounds: int) -> tuple[float, float]:
     """Gain in percent over a fixed number of rounds, with its standard error."""
     from dataclasses import replace
 
-    from winml.modelkit.bench.protocols import PROTOCOLS
+    from winml.modelkit.measuring.protocols import PROTOCOLS
 
     # A protocol that may not look before its last round measures all of them.
     protocol = replace(PROTOCOLS["cpu"], first_look=rounds, first_look_alone=rounds, max_rounds=rounds)
@@ -217,8 +217,8 @@ def threads() -> None:
 
 def _sessions_ms(model: Path, count: int, warmup: int, iterations: int) -> list[dict[str, float]]:
     """Wall medians and spreads of sequential sessions, as the earlier project measures them."""
-    from winml.modelkit.app.perf import PerfRequest, perf
-    from winml.modelkit.bench.sessions import PerfProtocol
+    from winml.modelkit.measuring.perf import PerfRequest, perf
+    from winml.modelkit.measuring.sessions import PerfProtocol
 
     protocol = PerfProtocol(iterations=iterations, warmup=warmup, sessions=count, timeout_s=120)
     result = perf(PerfRequest(str(model), target="cpu", threads=1, protocol=protocol), lambda e: None)

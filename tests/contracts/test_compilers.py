@@ -7,13 +7,13 @@ from pathlib import Path
 import onnx
 import pytest
 
+from winml.modelkit.building.compile.base import CompileJob, Compiler, Tools
+from winml.modelkit.building.compile.table import ALIASES, COMPILERS, find
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.graph.context import context_facts
-from winml.modelkit.stages.compile.base import CompileJob, Compiler, Tools
-from winml.modelkit.stages.compile.table import ALIASES, COMPILERS, find
 from winml.modelkit.worker.client import Worker
 
 NPU = Target("qnn", "npu", simulated=True)

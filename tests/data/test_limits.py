@@ -21,7 +21,7 @@ from winml.modelkit.data import images, tables
 from winml.modelkit.data.audio import SpeechEncoder
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.data.image_config import Steps
-from winml.modelkit.evaluate import kept_outputs
+from winml.modelkit.evaluation import kept_outputs
 from winml.modelkit.graph.inputs import InputSpec, from_npz
 
 X = InputSpec("x", "tensor(float)", ("batch", None))

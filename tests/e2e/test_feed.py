@@ -14,7 +14,7 @@ import pytest
 from test_commands import failed, valid, winml
 
 from feed_zoo import RegistryServer, StandInAz, contents, filled, quiet
-from winml.modelkit.app.feed import Wanted, push
+from winml.modelkit.feed.feed_command import Wanted, push
 
 pytestmark = pytest.mark.usefixtures("no_logins")
 MODEL = "microsoft/resnet-50"

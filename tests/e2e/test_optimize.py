@@ -10,7 +10,7 @@ from test_commands import QUICK, valid, winml
 
 import model_zoo
 import pass_zoo
-from winml.modelkit.stages.optimize.table import PASSES
+from winml.modelkit.building.optimize.table import PASSES
 
 
 def test_the_sample_is_optimized_and_compared(tmp_path: Path) -> None:

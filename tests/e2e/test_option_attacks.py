@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from test_commands import winml
 
-from winml.modelkit.app.support_produce import ProduceRequest, produce
-from winml.modelkit.app.support_review import ReviewRequest, review
 from winml.modelkit.cli.main import run
 from winml.modelkit.core.errors import CheckFailed
 from winml.modelkit.core.recipe import BuildPart
+from winml.modelkit.support.produce import ProduceRequest, produce
+from winml.modelkit.support.review.command import ReviewRequest, review
 
 ATTACKS: dict[str, Any] = runpy.run_path(
     str(Path(__file__).parents[2] / "benchmarks" / "robustness" / "option_attacks.py")

@@ -90,7 +90,7 @@ def test_config_entries_that_are_not_listed_are_refused(entry: str) -> None:
 
 
 def test_what_knobs_and_comparisons_write_is_listed() -> None:
-    from winml.modelkit.bench.compare import SPINNING
+    from winml.modelkit.measuring.rounds import SPINNING
     from winml.modelkit.session.knobs import DISABLED
 
     assert {SPINNING, DISABLED} <= catalog.DOCUMENT_ENTRIES

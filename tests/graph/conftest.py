@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser
 
-from winml.modelkit.stages.optimize.workspace import Workspace
+from winml.modelkit.building.optimize.workspace import Workspace
 
 HEADER = '<ir_version: 10, opset_import: ["" : 17, "com.microsoft" : 1, "local" : 1]>'
 

@@ -6,10 +6,10 @@ import onnx
 import pytest
 
 import pass_zoo
+from winml.modelkit.building.optimize import verify
+from winml.modelkit.building.optimize.workspace import Workspace
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import opset
-from winml.modelkit.stages.optimize import verify
-from winml.modelkit.stages.optimize.workspace import Workspace
 
 NETS = {
     "transformer": pass_zoo.transformer(opset=12),

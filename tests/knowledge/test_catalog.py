@@ -8,11 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from winml.modelkit.app.catalog import catalog
+from winml.modelkit.building.export.families import FAMILIES, tasks_of
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.knowledge import catalog as catalogs
+from winml.modelkit.knowledge.catalog_command import catalog
 from winml.modelkit.render.catalog import catalog_markdown
-from winml.modelkit.stages.export.families import FAMILIES, tasks_of
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = Path(catalogs.__file__).parents[1] / "schemas"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from published import validator
+from winml.modelkit.building.export import families
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.recipe import BuildPart
 from winml.modelkit.knowledge import files, recipes
-from winml.modelkit.stages.export import families
 
 SHIPPED = recipes.recipes()
 MADE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "recipes" / "proofs.py"))

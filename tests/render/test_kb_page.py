@@ -3,7 +3,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from typing import Any
 
-from winml.modelkit.app import kb
+from winml.modelkit.findings import kb_command as kb
 from winml.modelkit.render.kb_page import page
 
 VOID = {"meta", "br", "hr"}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from winml.modelkit.bench.trace_diff import diff
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TraceMetadata, with_shares
+from winml.modelkit.measuring.trace_diff import diff
 from winml.modelkit.render.op_trace import op_trace_text
 from winml.modelkit.render.perfetto import perfetto
 from winml.modelkit.render.trace import diff_text

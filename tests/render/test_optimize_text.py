@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from winml.modelkit.app.optimize import passes
+from winml.modelkit.building.optimize.command import passes
 from winml.modelkit.render.optimize import optimize_text, passes_text
 
 

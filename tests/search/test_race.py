@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from winml.modelkit.bench.protocols import PROTOCOLS
+from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import race
 from winml.modelkit.search.trial import Series, Trial, Yardstick, exact
 

@@ -4,6 +4,9 @@ import itertools
 
 import pytest
 
+from winml.modelkit.building.compile import knobs as compile_knobs
+from winml.modelkit.building.optimize import knobs as optimize_knobs
+from winml.modelkit.building.quantize import knobs as quantize_knobs
 from winml.modelkit.core.config import SCHEMA, config_from_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
@@ -12,9 +15,6 @@ from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.search.space import Space, restricted
 from winml.modelkit.session import knobs as session_knobs
-from winml.modelkit.stages.compile import knobs as compile_knobs
-from winml.modelkit.stages.optimize import knobs as optimize_knobs
-from winml.modelkit.stages.quantize import knobs as quantize_knobs
 
 SCHEME = Knob("scheme", (Level("static", {"q": {"mode": "static"}}), Level("dynamic", {"q": {"mode": "dynamic"}})))
 METHOD = Knob("method", (Level("entropy", {"q.method": "entropy"}),), when={"q.mode": ("static",)})

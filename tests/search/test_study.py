@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from search_world import Laboratory, World, chosen, random_world, search
-from winml.modelkit.bench.protocols import PROTOCOLS
 from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
+from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import strategy
 from winml.modelkit.search.guards import Built, Guarded, Probed
 from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide

@@ -12,8 +12,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from winml.modelkit.app.session_notes import saturated_weights
 from winml.modelkit.session import saturation
+from winml.modelkit.session.notes import saturated_weights
 
 ASK = """
 import json, sys

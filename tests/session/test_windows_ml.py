@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.app import environments
-from winml.modelkit.app import sys as sys_command
 from winml.modelkit.core.errors import EPNotDownloaded, EPUnavailableError
-from winml.modelkit.ep import catalog
+from winml.modelkit.ep import catalog, sys_command
+from winml.modelkit.ep import ep_command as environments
 from winml.modelkit.ep.discovery import Host, Installed
 from winml.modelkit.session import windows_ml
 from winml.modelkit.session.ep_registry import EPRegistry

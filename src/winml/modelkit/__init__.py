@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from winml.modelkit.app.compile import compile_multiple_onnx as compile_multiple_onnx
+    from winml.modelkit.building.compile.command import compile_multiple_onnx as compile_multiple_onnx
 
 __version__ = "0.1.0"
 
-_API = {"compile_multiple_onnx": "winml.modelkit.app.compile"}
+_API = {"compile_multiple_onnx": "winml.modelkit.building.compile.command"}
 """Public functions with the module of each, imported on first use."""
 
 

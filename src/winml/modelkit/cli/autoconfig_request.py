@@ -7,16 +7,16 @@ from typing import Any
 
 import click
 
-from winml.modelkit.app.autoconfig_cluster import Away
-from winml.modelkit.app.autoconfig_prepare import AutoconfigRequest
-from winml.modelkit.app.autoconfig_sweep import SweepRequest
 from winml.modelkit.cli.cluster_options import chosen_cluster, given_words
 from winml.modelkit.cli.options import chosen_model, trust_of
 from winml.modelkit.cli.words import duration_s, gain_pct, input_request
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
+from winml.modelkit.search.cluster import Away
+from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.strategy import Limits
+from winml.modelkit.search.sweep import SweepRequest
 
 _OF_THE_SWEEP = (
     "models",

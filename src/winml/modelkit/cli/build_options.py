@@ -79,7 +79,7 @@ NAMES = (
 
 def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     """What the options ask for."""
-    from winml.modelkit.app.config import ConfigRequest
+    from winml.modelkit.building.config import ConfigRequest
     from winml.modelkit.cli.words import dimensions, sizes
     from winml.modelkit.core.model_ref import parse
     from winml.modelkit.ep.options import parse_pairs
@@ -113,8 +113,8 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
 
 def export_request(given: dict[str, Any]) -> Any:
     """How a Hugging Face model is to be exported."""
+    from winml.modelkit.building.export.resolve import ExportOptions
     from winml.modelkit.cli.words import axis_names, input_specs, shapes
-    from winml.modelkit.stages.export.resolve import ExportOptions
 
     return ExportOptions(
         task=given["task"],

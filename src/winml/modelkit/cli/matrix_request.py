@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from winml.modelkit.app.matrix import PlanRequest, RunRequest
-from winml.modelkit.app.matrix_cells import BuildOptions
+from winml.modelkit.build_matrix import models
+from winml.modelkit.build_matrix.cells import BuildOptions
+from winml.modelkit.build_matrix.command import PlanRequest, RunRequest
+from winml.modelkit.build_matrix.models import Model
 from winml.modelkit.cli.build_options import calibration_data
 from winml.modelkit.cli.cluster_options import chosen_cluster
 from winml.modelkit.cli.words import size_bytes
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.trust import OPTION, read_names
-from winml.modelkit.matrix import models
-from winml.modelkit.matrix.models import Model
 
 SAMPLE = "digits"
 

@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from winml.modelkit.bench.sessions import PerfProtocol
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.core import plain_text
+from winml.modelkit.measuring.sessions import PerfProtocol
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NotRequired, TypedDict
 
-from winml.modelkit.bench.judge import Estimate, estimate, judge
-from winml.modelkit.bench.protocols import CompareProtocol
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
+from winml.modelkit.measuring.judge import Estimate, estimate, judge
+from winml.modelkit.measuring.protocols import CompareProtocol
 from winml.modelkit.search.space import Choice, label
 
 Outcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]

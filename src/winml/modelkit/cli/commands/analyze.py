@@ -46,7 +46,7 @@ from winml.modelkit.core.errors import ModelkitError
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.analyze import analyze, check
+    from winml.modelkit.building.analysis.command import analyze, check
     from winml.modelkit.cli.progress import AnalyzeProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.render.analyze import analyze_text, next_command
@@ -70,7 +70,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
 
 def _request(model: str, given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.analyze import AnalyzeRequest
+    from winml.modelkit.building.analysis.command import AnalyzeRequest
     from winml.modelkit.cli.words import sizes
     from winml.modelkit.ep.options import parse_pairs
 

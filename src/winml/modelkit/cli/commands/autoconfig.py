@@ -103,12 +103,12 @@ search_options = stacked(
 @cluster_options
 @json_option
 def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.autoconfig import autoconfig
-    from winml.modelkit.app.autoconfig_sweep import sweep
     from winml.modelkit.cli.autoconfig_progress import SearchProgress
     from winml.modelkit.cli.autoconfig_request import autoconfig_request, sweep_request
     from winml.modelkit.render.autoconfig import autoconfig_text
     from winml.modelkit.render.autoconfig_sweep import sweep_text
+    from winml.modelkit.search.autoconfig import autoconfig
+    from winml.modelkit.search.sweep import sweep
 
     with SearchProgress() as progress:
         if models is not None:

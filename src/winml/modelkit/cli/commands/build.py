@@ -62,7 +62,7 @@ from winml.modelkit.cli.options import (
 def command(
     context: click.Context, /, model: str | None, sample: bool, as_json: bool, explain_cache: bool, **given: Any
 ) -> None:
-    from winml.modelkit.app.build_parts import build_model
+    from winml.modelkit.building.build_parts import build_model
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.trust import needed_again
@@ -84,7 +84,7 @@ def command(
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.build import BuildRequest
+    from winml.modelkit.building.build import BuildRequest
 
     if (given["output"] is None) == (not given["use_cache"]):
         raise click.UsageError("name the build folder with `-o DIR`, or keep it in the cache with `--use-cache`")

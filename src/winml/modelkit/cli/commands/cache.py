@@ -32,7 +32,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @command.command("list", help="List stage results, last used first.", context_settings=HELP)
 @json_option
 def listing(as_json: bool) -> None:
-    from winml.modelkit.app import cache
+    from winml.modelkit.store import cache_command as cache
 
     _show(cache.listing(), as_json)
 
@@ -40,7 +40,7 @@ def listing(as_json: bool) -> None:
 @command.command("size", help="Show how large the cache is.", context_settings=HELP)
 @json_option
 def size(as_json: bool) -> None:
-    from winml.modelkit.app import cache
+    from winml.modelkit.store import cache_command as cache
 
     _show(cache.size(), as_json)
 
@@ -50,7 +50,7 @@ def size(as_json: bool) -> None:
 )
 @json_option
 def verify(as_json: bool) -> None:
-    from winml.modelkit.app import cache
+    from winml.modelkit.store import cache_command as cache
 
     _show(cache.verify(), as_json)
 
@@ -62,8 +62,8 @@ def verify(as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @json_option
 def gc(max_size: str | None, older_than: str | None, grace: str | None, dry_run: bool, as_json: bool) -> None:
-    from winml.modelkit.app import cache
     from winml.modelkit.cli.words import age_s, size_bytes
+    from winml.modelkit.store import cache_command as cache
 
     _show(
         cache.collect(

@@ -20,7 +20,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option("--target", metavar="EP[/DEVICE]", help="Only what was tried on this target.")
 @json_option
 def command(family: str | None, task: str | None, target: str | None, as_json: bool) -> None:
-    from winml.modelkit.app.catalog import catalog
+    from winml.modelkit.knowledge.catalog_command import catalog
     from winml.modelkit.render.catalog import catalog_text
 
     result = catalog(family=family, task=task, target=target)

@@ -59,10 +59,10 @@ from winml.modelkit.cli.options import (
 @output_options
 @json_option
 def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.compare import compare
-    from winml.modelkit.app.rejudge import rejudge
     from winml.modelkit.cli.progress import CompareProgress
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.measuring.compare import compare
+    from winml.modelkit.measuring.rejudge import rejudge
 
     result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
     if given["from_file"] is not None:
@@ -91,9 +91,9 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.compare_arms import CompareRequest
     from winml.modelkit.cli.words import input_request
     from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.measuring.compare_arms import CompareRequest
 
     several = given["targets"]
     if several is not None and given["target"] is not None:

@@ -50,7 +50,7 @@ from winml.modelkit.cli.options import (
 @click.option("--list", "listing", is_flag=True, help="Show the compilers for the target and why some are not here.")
 @json_option
 def command(listing: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.compile import compile_models, list_compilers, raise_for
+    from winml.modelkit.building.compile.command import compile_models, list_compilers, raise_for
     from winml.modelkit.cli.progress import CompileProgress
     from winml.modelkit.render.compile import compile_text, compilers_text
 
@@ -76,7 +76,7 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
 
 
 def _request(given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.compile import DEFAULT_TIMEOUT_S, CompileRequest, read_config
+    from winml.modelkit.building.compile.command import DEFAULT_TIMEOUT_S, CompileRequest, read_config
     from winml.modelkit.ep.options import parse_pairs
 
     return CompileRequest(

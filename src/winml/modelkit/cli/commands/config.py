@@ -32,7 +32,7 @@ from winml.modelkit.core import plain_text
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     import json
 
-    from winml.modelkit.app.config import config
+    from winml.modelkit.building.config import config
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.render.build import config_text
 

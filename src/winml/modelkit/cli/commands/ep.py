@@ -41,7 +41,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @click.option("--reinstall", is_flag=True, help="Replace an environment that is there.")
 @json_option
 def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> None:
-    from winml.modelkit.app import environments
+    from winml.modelkit.ep import ep_command as environments
 
     _show(
         environments.install(ep, version=version, reinstall=reinstall, on_step=lambda s: console.say("note", s)),
@@ -54,7 +54,7 @@ def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> Non
 @command.command("list", help="List the private environments.", context_settings=HELP)
 @json_option
 def listing(as_json: bool) -> None:
-    from winml.modelkit.app import environments
+    from winml.modelkit.ep import ep_command as environments
 
     _show(environments.listing(), as_json)
 
@@ -69,7 +69,7 @@ def listing(as_json: bool) -> None:
 @click.argument("ep", required=False)
 @json_option
 def options(ep: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import ep_options
+    from winml.modelkit.ep import options_command as ep_options
 
     _show(ep_options.options(ep), as_json)
 
@@ -78,6 +78,6 @@ def options(ep: str | None, as_json: bool) -> None:
 @click.argument("ep")
 @json_option
 def remove(ep: str, as_json: bool) -> None:
-    from winml.modelkit.app import environments
+    from winml.modelkit.ep import ep_command as environments
 
     _show(environments.remove(ep), as_json)

@@ -98,9 +98,9 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.evaluate import evaluate
     from winml.modelkit.cli.progress import EvalProgress
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.evaluation.evaluate import evaluate
 
     request = _request(chosen_model(model, sample), sample, given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
@@ -124,10 +124,10 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.evaluate import EvalRequest
-    from winml.modelkit.app.evaluate_result import Judging
     from winml.modelkit.cli.words import sizes
     from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.evaluation.evaluate import EvalRequest
+    from winml.modelkit.evaluation.result import Judging
 
     return EvalRequest(
         model=model,

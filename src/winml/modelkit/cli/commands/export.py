@@ -32,7 +32,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds it may take.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.export import ExportRequest, export
+    from winml.modelkit.building.export.command import ExportRequest, export
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.render.export import export_text
 

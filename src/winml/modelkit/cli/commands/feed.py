@@ -41,7 +41,7 @@ wanted_options = stacked(
 
 
 def _wanted(given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.feed import Wanted
+    from winml.modelkit.feed.feed_command import Wanted
 
     return Wanted(**given)
 
@@ -66,8 +66,8 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @wanted_options
 @json_option
 def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import feed
     from winml.modelkit.cli.progress import FeedProgress
+    from winml.modelkit.feed import feed_command as feed
 
     with FeedProgress() as progress:
         result = feed.push(folder, address, _wanted(given), progress.on_event)
@@ -91,7 +91,7 @@ def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
 @wanted_options
 @json_option
 def listing(address: str, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import feed
+    from winml.modelkit.feed import feed_command as feed
 
     _show(feed.listing(address, _wanted(given)), as_json)
 
@@ -114,8 +114,8 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
 @json_option
 def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import feed
     from winml.modelkit.cli.progress import FeedProgress
+    from winml.modelkit.feed import feed_command as feed
 
     with FeedProgress() as progress:
         result = feed.pull(
@@ -134,8 +134,8 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
 @wanted_options
 @json_option
 def verify(address: str, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import feed
     from winml.modelkit.cli.progress import FeedProgress
+    from winml.modelkit.feed import feed_command as feed
 
     with FeedProgress() as progress:
         result = feed.verify(address, _wanted(given), progress.on_event)

@@ -29,7 +29,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 )
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.inspect import inspect
+    from winml.modelkit.building.inspect import inspect
     from winml.modelkit.cli.words import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 

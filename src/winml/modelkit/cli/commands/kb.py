@@ -48,7 +48,7 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @knowledge_option
 @json_option
 def listing(target: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     _show(kb.listing(knowledge, target=target, status=status), as_json)
 
@@ -58,7 +58,7 @@ def listing(target: str | None, status: str | None, knowledge: str | None, as_js
 @knowledge_option
 @json_option
 def show(finding: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     _show(kb.show(knowledge, finding), as_json)
 
@@ -71,7 +71,7 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def check(knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     _show(kb.check(knowledge), as_json)
 
@@ -91,7 +91,7 @@ def check(knowledge: str | None, as_json: bool) -> None:
 def judge(
     file: str, model: str | None, base: str, candidates: tuple[str, ...], knowledge: str | None, as_json: bool
 ) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     result = kb.judge(knowledge, file, model=model, base=base, candidates=candidates)
     for doubt in result["doubts"]:
@@ -109,8 +109,8 @@ def judge(
 @trust_option
 @json_option
 def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import kb
     from winml.modelkit.cli.progress import CompareProgress
+    from winml.modelkit.findings import kb_command as kb
 
     with CompareProgress() as progress:
         result = kb.replay(knowledge, finding, progress.on_event, trust=trust_of(given))
@@ -130,7 +130,7 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
 @knowledge_option
 @json_option
 def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     _show(kb.promote(knowledge, finding, rung), as_json)
 
@@ -145,7 +145,7 @@ def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> No
 @knowledge_option
 @json_option
 def draft(run: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
+    from winml.modelkit.findings import kb_command as kb
 
     _show(kb.draft(knowledge, run), as_json)
 
@@ -156,8 +156,8 @@ def draft(run: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import kb
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.findings import kb_command as kb
     from winml.modelkit.render.kb_page import page
 
     file = ResultFile(output, overwrite=overwrite, as_json=as_json)

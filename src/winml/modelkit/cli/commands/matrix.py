@@ -62,7 +62,7 @@ plan_options = stacked(
 @plan_options
 @json_option
 def plan(as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import matrix
+    from winml.modelkit.build_matrix import command as matrix
     from winml.modelkit.cli.matrix_request import plan_request
 
     _show(matrix.plan(plan_request(given)), as_json)
@@ -95,7 +95,7 @@ def plan(as_json: bool, **given: Any) -> None:
 @cluster_options
 @json_option
 def run(as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import matrix
+    from winml.modelkit.build_matrix import command as matrix
     from winml.modelkit.cli.matrix_request import run_request
     from winml.modelkit.cli.progress import MatrixProgress
     from winml.modelkit.core.errors import ModelkitError
@@ -122,7 +122,7 @@ def run(as_json: bool, **given: Any) -> None:
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
 @json_option
 def status(output: str, as_json: bool) -> None:
-    from winml.modelkit.app import matrix
+    from winml.modelkit.build_matrix import command as matrix
 
     _show(matrix.status(output), as_json)
 

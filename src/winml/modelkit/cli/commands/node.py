@@ -39,8 +39,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @tls_options
 @json_option
 def command(as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app import node
     from winml.modelkit.cli.progress import NodeProgress
+    from winml.modelkit.dispatch import node_command as node
     from winml.modelkit.render.node import node_text
 
     cluster = chosen_cluster(given)

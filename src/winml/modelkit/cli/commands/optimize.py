@@ -51,7 +51,7 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     if show_list:
         _list(given, as_json=as_json)
         return
-    from winml.modelkit.app.optimize import optimize
+    from winml.modelkit.building.optimize.command import optimize
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.render.optimize import optimize_text
 
@@ -72,7 +72,7 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
 
 
 def _list(given: dict[str, Any], *, as_json: bool) -> None:
-    from winml.modelkit.app.optimize import passes
+    from winml.modelkit.building.optimize.command import passes
     from winml.modelkit.render.optimize import passes_text
 
     result = passes(given["target"], given["ep"], given["device"])
@@ -83,7 +83,7 @@ def _list(given: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _request(model: str, given: dict[str, Any]) -> Any:
-    from winml.modelkit.app.optimize import DEFAULT_TIMEOUT_S, OptimizeRequest
+    from winml.modelkit.building.optimize.command import DEFAULT_TIMEOUT_S, OptimizeRequest
     from winml.modelkit.cli.words import sizes
 
     if given["output"] is None:

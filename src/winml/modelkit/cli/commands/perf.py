@@ -78,10 +78,10 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    from winml.modelkit.app.perf_parts import perf_model
     from winml.modelkit.cli.progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
+    from winml.modelkit.measuring.perf_parts import perf_model
     from winml.modelkit.render.perf import parts_text, perf_text
 
     _trace_defaults(given)
@@ -136,10 +136,10 @@ def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
 
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
-    from winml.modelkit.app.perf import DEFAULT_TIMEOUT_S, PerfRequest
-    from winml.modelkit.bench.sessions import AskedProtocol
     from winml.modelkit.cli.words import input_request
     from winml.modelkit.ep.options import parse_pairs
+    from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
+    from winml.modelkit.measuring.sessions import AskedProtocol
 
     duration = given["duration"]
     timeout = given["timeout"] or DEFAULT_TIMEOUT_S + 2 * (duration or 0.0)

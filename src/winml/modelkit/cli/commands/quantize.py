@@ -86,7 +86,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds it may take.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.quantize import quantize
+    from winml.modelkit.building.quantize.command import quantize
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.render.quantize import quantize_text
 
@@ -106,7 +106,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
 
 
 def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
-    from winml.modelkit.app.quantize import QuantizeRequest
+    from winml.modelkit.building.quantize.command import QuantizeRequest
     from winml.modelkit.cli.words import sizes
 
     if given["output"] is None:

@@ -28,9 +28,9 @@ def command() -> None:
 @click.argument("path", required=False)
 @json_option
 def check(path: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import skill
     from winml.modelkit.cli.command_words import wrong_command, wrong_option
     from winml.modelkit.core.errors import CheckFailed
+    from winml.modelkit.knowledge import skill_command as skill
     from winml.modelkit.render.skill import problems_text, skills_text
 
     try:

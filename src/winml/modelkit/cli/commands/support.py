@@ -86,8 +86,8 @@ _timeout_option = click.option(
 @_timeout_option
 @json_option
 def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
-    from winml.modelkit.app.support_probe import ProbeRequest
-    from winml.modelkit.app.support_probe import probe as run_probe
+    from winml.modelkit.support.probe import ProbeRequest
+    from winml.modelkit.support.probe import probe as run_probe
 
     result = run_probe(ProbeRequest(chosen_model(model, sample), targets, timeout), _tell)
     _show(result, as_json)
@@ -122,9 +122,9 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 @_timeout_option
 @json_option
 def produce(models: tuple[str, ...], precision: str | None, level: str | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.support_batch import produce_all
-    from winml.modelkit.app.support_produce import ProduceRequest
     from winml.modelkit.core.recipe import BuildPart
+    from winml.modelkit.support.batch import produce_all
+    from winml.modelkit.support.produce import ProduceRequest
 
     given["timeout_s"] = given.pop("timeout")
     request = ProduceRequest(model=models[0], build=BuildPart(precision=precision, level=level), **given)
@@ -154,10 +154,10 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 @_timeout_option
 @json_option
 def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.support_review import ReviewRequest
-    from winml.modelkit.app.support_review import review as run_review
     from winml.modelkit.core.errors import ModelkitError
     from winml.modelkit.render.support import review_text
+    from winml.modelkit.support.review.command import ReviewRequest
+    from winml.modelkit.support.review.command import review as run_review
 
     if given["unsandboxed"]:
         console.say("warning", "commands are run again without a sandbox, with your rights (`--unsandboxed`)")
@@ -190,9 +190,9 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 @output_option("FILE.npz", "The file.", required=True)
 @json_option
 def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    from winml.modelkit.app.support_inputs import InputsRequest
-    from winml.modelkit.app.support_inputs import inputs as make_inputs
     from winml.modelkit.cli import words
+    from winml.modelkit.support.inputs import InputsRequest
+    from winml.modelkit.support.inputs import inputs as make_inputs
 
     request = InputsRequest(
         model=chosen_model(model, sample),
@@ -216,7 +216,7 @@ def knowledge() -> None:
 @knowledge_option
 @json_option
 def listing(family: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import model_knowledge
+    from winml.modelkit.findings import model_knowledge
 
     _show(model_knowledge.listing(knowledge, family=family, status=status), as_json)
 
@@ -226,7 +226,7 @@ def listing(family: str | None, status: str | None, knowledge: str | None, as_js
 @knowledge_option
 @json_option
 def show(finding: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import model_knowledge
+    from winml.modelkit.findings import model_knowledge
 
     _show(model_knowledge.show(knowledge, finding), as_json)
 
@@ -241,7 +241,7 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def add(file: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import model_knowledge
+    from winml.modelkit.findings import model_knowledge
 
     _show(model_knowledge.add(knowledge, file), as_json)
 
@@ -250,6 +250,6 @@ def add(file: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def check(knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.app import model_knowledge
+    from winml.modelkit.findings import model_knowledge
 
     _show(model_knowledge.check(knowledge), as_json)

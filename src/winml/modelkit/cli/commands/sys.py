@@ -18,7 +18,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option("--list-device", is_flag=True, help="Only the devices that providers found.")
 @json_option
 def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
-    from winml.modelkit.app.sys import system
+    from winml.modelkit.ep.sys_command import system
     from winml.modelkit.render import sys as text
 
     result = system()

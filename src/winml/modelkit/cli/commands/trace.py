@@ -33,8 +33,8 @@ def command() -> None:
 @output_options
 @json_option
 def diff(before: str, after: str, top_k: int, output: str | None, overwrite: bool, as_json: bool) -> None:
-    from winml.modelkit.app.trace import trace_diff
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.measuring.trace import trace_diff
     from winml.modelkit.render.trace import diff_text
 
     result_file = ResultFile(output, overwrite=overwrite)

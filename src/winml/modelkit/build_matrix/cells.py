@@ -1,0 +1,163 @@
+"""Builds the cells of a matrix: the command of a job, and what its result becomes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.build_matrix.plan import Cell
+from winml.modelkit.build_matrix.run_folder import MatrixFolder, content_of, manifest_of, now
+from winml.modelkit.build_matrix.state import COMPLETE, Build, BuildStatus
+from winml.modelkit.building.pipeline.table import COMPILE, QUANTIZE
+from winml.modelkit.core.errors import DiskFull
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.store import atomic, digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.objects import files_may_be_shared
+from winml.modelkit.worker import exit_reason
+
+LOAD = "load"
+_OF_ONE_TARGET = (QUANTIZE.name, COMPILE.name)
+_LOG_LINES = 3
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How cells are built, besides what the plan says."""
+
+    data: str | None = None
+    """Calibration data for models that bring none; `random` makes some up."""
+    words: tuple[str, ...] = ()
+    """More options of `winml build`."""
+    timeout_s: float = 3600.0
+    retries: int = 1
+
+
+@dataclass
+class Builder:
+    """Makes jobs and takes over their results."""
+
+    folder: MatrixFolder
+    cache: Cache
+    options: BuildOptions
+    _staged: dict[str, Path] = field(default_factory=dict)
+    _copies: dict[str, Path] = field(default_factory=dict)
+    """Files that had to be copied, by digest."""
+
+    def job(self, cell: Cell) -> Job:
+        staged = self.folder.staged(cell)
+        staged.parent.mkdir()
+        self._staged[cell.version] = staged
+        argv = (sys.executable, "-m", "winml.modelkit", *self.words(cell), "-o", str(staged), "--json")
+        return replace(self.described(cell), argv=argv)
+
+    def described(self, cell: Cell) -> Job:
+        """What the job of a cell takes; nothing is made ready for it."""
+        return Job(
+            cell.version,
+            (),
+            # A device that compiles is used by one process at a time.
+            needs={str(cell.target): 1} if cell.compile else {},
+            timeout_s=self.options.timeout_s,
+            retries=self.options.retries,
+        )
+
+    def words(self, cell: Cell) -> list[str]:
+        return build_words(cell, self.options)
+
+    def staged(self, cell: Cell) -> Path:
+        """Where the job of a cell builds it."""
+        return self._staged[cell.version]
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        """Move what a job built to its place; of a job that failed only the log stays."""
+        staged = self._staged.pop(cell.version)
+        self.cache.remove_work(result.pids)
+        answer = _answer(result)
+        if result.status == "ok" and answer.get("ok") is True:
+            return self._built(cell, self.folder.place(staged, cell), result, answer)
+        self.folder.discard(staged)
+        self.folder.log(cell, result.log + result.output)
+        error = answer.get("error") or {}
+        if error.get("code") == DiskFull.code:
+            raise DiskFull(error["message"], hint=error.get("hint"))
+        status: BuildStatus = "timeout" if result.status == "timeout" else "failed"
+        stage = str(answer.get("stage") or LOAD)
+        return Build(
+            status, stage, result.seconds, now(), error=error.get("message") or _last_words(result, self.options)
+        )
+
+    def _built(self, cell: Cell, folder: Path, result: Result, answer: Mapping[str, Any]) -> Build:
+        manifest = manifest_of(folder)
+        content = content_of(folder, manifest)
+        if manifest["files_by"] == "copy" and files_may_be_shared():
+            self._link_copies(folder, manifest["objects"])
+        shared = [run["files"].values() for run in manifest["stages"] if run["stage"] not in _OF_ONE_TARGET]
+        return Build(
+            status="ok",
+            stage=COMPLETE,
+            seconds=result.seconds,
+            at=now(),
+            digest=content.digest,
+            bytes=sum(entry.bytes for _, entry in content.blobs().values()),
+            objects=tuple(sorted(set(manifest["objects"].values()))),
+            shared=tuple(sorted({name for files in shared for name in files})),
+            files_by=manifest["files_by"],
+            computed=tuple(run["stage"] for run in answer["stages"] if run["cache"] == "miss"),
+        )
+
+    def _link_copies(self, folder: Path, objects: Mapping[str, str]) -> None:
+        """On another volume than the store's, files that cells have in common stand there once as well."""
+        for file, name in objects.items():
+            first = self._copies.get(name)
+            # It lies where users can write, so that only its content tells whether it still is what it was.
+            if first is not None and first.is_file() and digest.of_file(first) == name:
+                _replace_by_link(folder / file, first)
+            else:
+                self._copies[name] = folder / file
+
+
+def _replace_by_link(path: Path, by: Path) -> None:
+    temporary = atomic.temporary_name(path.parent)
+    try:
+        os.link(by, temporary)
+        atomic.replace(temporary, path)
+    except OSError:
+        return  # a volume without links keeps its copies
+    finally:
+        atomic.discard(temporary)
+
+
+def build_words(cell: Cell, options: BuildOptions) -> list[str]:
+    """The `winml build` of a cell, without the folder it goes to."""
+    words = ["build", "-m", cell.model.source, "--target", str(cell.target), "-p", cell.precision]
+    if cell.model.task is not None and cell.model.is_exported:
+        words += ["--task", cell.model.task]
+    data = cell.model.data or options.data
+    if cell.calibrated and data is not None:
+        words += ["--calibration", data] if data == "random" else ["--data", data]
+    if cell.compile:
+        words.append("--compile")
+    return [*words, *options.words]
+
+
+def _answer(result: Result) -> dict[str, Any]:
+    """The JSON object a job wrote; empty when it came to no such thing."""
+    try:
+        value = parse_json(result.output)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _last_words(result: Result, options: BuildOptions) -> str:
+    if result.status == "timeout":
+        return f"the build took longer than {options.timeout_s:g} s and was ended"
+    lines = [line for line in result.log.splitlines() if line.strip()][-_LOG_LINES:]
+    how = "was ended" if result.returncode is None else exit_reason.describe(result.returncode)
+    return "; ".join([f"the build {how}", *lines])

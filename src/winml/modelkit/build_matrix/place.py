@@ -1,0 +1,160 @@
+"""Where the cells of a matrix are built: on this machine, or on the nodes of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from winml.modelkit.build_matrix.cells import LOAD, Builder
+from winml.modelkit.build_matrix.plan import Cell
+from winml.modelkit.build_matrix.run_folder import now
+from winml.modelkit.build_matrix.state import Build
+from winml.modelkit.core.errors import DiskFull, RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.target import Target
+from winml.modelkit.dispatch import cluster as clusters
+from winml.modelkit.dispatch.base import Executor, Job, Result
+from winml.modelkit.dispatch.cluster import Cluster
+from winml.modelkit.dispatch.dask_cluster import DaskCluster
+from winml.modelkit.dispatch.local import LocalPool
+from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.ep import probing as machine
+from winml.modelkit.feed.base import Feed
+
+
+class Place(Protocol):
+    """A place where cells are built."""
+
+    @property
+    def executor(self) -> Executor:
+        """What runs the jobs."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the place."""
+
+    def job(self, cell: Cell) -> Job | Build:
+        """The job that builds a cell, or how it failed before there was one."""
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        """Take over what a job built, or clean up after it."""
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        """Why some targets of cells cannot be compiled for here."""
+
+    def finished(self) -> None:
+        """Nothing of the run is left to do."""
+
+
+# This machine
+
+
+@dataclass(frozen=True)
+class LocalPlace:
+    """Builds on this machine."""
+
+    builder: Builder
+    executor: LocalPool
+
+    @property
+    def notes(self) -> list[str]:
+        return []
+
+    def job(self, cell: Cell) -> Job:
+        return self.builder.job(cell)
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        return self.builder.accept(cell, result)
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        found = {}
+        for target in dict.fromkeys(cell.target for cell in cells if cell.compile):
+            absent = machine.plan(str(target), None, None).absent
+            if absent is not None:
+                found[target] = absent.message
+        return found
+
+    def finished(self) -> None:
+        """What jobs have left is gone already."""
+
+
+@contextmanager
+def local_place(builder: Builder, jobs: int, cells: Iterable[Cell]) -> Iterator[LocalPlace]:
+    """This machine; what a run that was killed has left behind is ended first."""
+    devices = {str(cell.target): 1 for cell in cells}
+    with LocalPool(jobs, has=devices, notes=builder.folder.notes) as pool:
+        builder.cache.remove_work(pool.ended)
+        yield LocalPlace(builder, pool)
+
+
+# A cluster
+
+
+@dataclass(frozen=True)
+class Remote:
+    """An open cluster, and the way of files there and back."""
+
+    executor: DaskCluster
+    staging: Staging
+
+
+@contextmanager
+def opened(cluster: Cluster, feed: Feed, folder: Path) -> Iterator[Remote]:
+    """Join a cluster as one that gives work; raises when it has no nodes that can be used, or files cannot travel."""
+    staging = Staging(feed, stamp_of(folder))
+    staging.check()
+    with DaskCluster(cluster) as executor:
+        yield Remote(executor, staging)
+
+
+class ClusterPlace:
+    """Builds on nodes: inputs and build folders travel by digest, and only this machine publishes."""
+
+    def __init__(self, builder: Builder, remote: Remote) -> None:
+        self.executor = remote.executor
+        self._builder = builder
+        self._staging = remote.staging
+        self._inputs = Inputs(remote.staging)
+        self._left: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        gone = [f"node {name} went away; what it was at was started again" for name in self.executor.gone]
+        return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
+
+    def job(self, cell: Cell) -> Job | Build:
+        try:
+            words = self._inputs.words(self._builder.words(cell))
+        except (RunFailedError, RequestError) as error:
+            return Build("failed", LOAD, 0.0, now(), error=error.message)  # files of one model that cannot travel
+        return replace(self._builder.job(cell), argv=staged_argv(self._staging, words))
+
+    def accept(self, cell: Cell, result: Result) -> Build:
+        answer = answer_of(result)
+        # The processes and the store it names are those of the node.
+        there = replace(result, output=answer.get("output", ""), pids=())
+        if result.status == "ok":
+            try:
+                self._staging.get(answer["digest"], self._builder.staged(cell))
+            except (RunFailedError, RequestError) as error:
+                there = replace(there, status="failed", log=f"{result.log}\n{error.message}", output="")
+        try:
+            build = self._builder.accept(cell, there)
+        except DiskFull as error:
+            raise DiskFull(f"node {result.node}: {error.message}", hint=error.hint) from error
+        files_by = "feed" if build.status == "ok" else build.files_by
+        return replace(build, objects=(), shared=(), files_by=files_by, node=result.node)
+
+    def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
+        found = {}
+        for target, cell in {cell.target: cell for cell in cells if cell.compile}.items():
+            try:
+                self.executor.check(self._builder.described(cell))
+            except UnavailableError as error:
+                found[target] = error.message
+        return found
+
+    def finished(self) -> None:
+        self._left = self._staging.clear()

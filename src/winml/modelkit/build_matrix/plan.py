@@ -1,0 +1,112 @@
+"""Which cells a matrix has: models times targets, from the table of EPs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, precision
+from winml.modelkit.feed import names
+
+COMBOS: tuple[Target, ...] = (
+    Target("qnn", "npu"),
+    Target("qnn", "gpu"),
+    Target("openvino", "cpu"),
+    Target("openvino", "npu"),
+    Target("openvino", "gpu"),
+    Target("cpu", "cpu"),
+    Target("dml", "gpu"),
+    Target("vitisai", "npu"),
+)
+"""What is built for when nobody says for what."""
+
+_WORDS = {"openvino": "ov", "cpu": "mlas"}
+"""EPs that are called otherwise in folders and versions."""
+
+
+def ep_word(target: Target) -> str:
+    return _WORDS.get(target.ep, target.ep)
+
+
+def label(target: Target) -> str:
+    """The folder of a target below its model's: `qnn_npu`, `ov_cpu`, `mlas_cpu`."""
+    return f"{ep_word(target)}_{target.device}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model for one target; its version tells it apart from every other cell of every run."""
+
+    model: Model
+    target: Target
+    precision: str
+    calibrated: bool
+    """Whether its precision needs calibration data."""
+    compile: bool
+    package: str
+    version: str
+    run_stamp: str
+    folder: str
+    """Where it goes, below the output folder."""
+
+    @property
+    def label(self) -> str:
+        return label(self.target)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "package": self.package,
+            "run_stamp": self.run_stamp,
+            "hf_id": self.model.name,
+            "source": self.model.source,
+            "task": self.model.task,
+            "priority": self.model.priority,
+            "ep": ep_word(self.target),
+            "device": self.target.device,
+            "combo": self.label,
+            "target": str(self.target),
+            "precision": self.precision,
+            "compile": self.compile,
+            "folder": self.folder,
+        }
+
+
+def plan(
+    models: Iterable[Model],
+    targets: tuple[Target, ...],
+    *,
+    run_stamp: str,
+    package_name: str | None = None,
+    compiled: bool = False,
+) -> tuple[Cell, ...]:
+    """The cells in the order in which they are built: all targets of a model before the next model."""
+    if len({label(target) for target in targets}) < len(targets):
+        raise RequestError("a target was named twice")
+    shared = None if package_name is None else names.checked_package(package_name)
+    pinned = len(targets) == 1
+    return tuple(
+        _cell(model, target, names.checked_stamp(run_stamp), shared, compiled=compiled, pinned=pinned)
+        for model in models
+        for target in targets
+    )
+
+
+def _cell(model: Model, target: Target, stamp: str, package: str | None, *, compiled: bool, pinned: bool) -> Cell:
+    word = precision.resolve(target, precision.AUTO)
+    section = precision.quantize_section(target, word)
+    return Cell(
+        model=model,
+        target=target,
+        precision=word,
+        calibrated=section is not None and section.mode == "static",
+        compile=compiled and catalog.BY_NAME[target.ep].can_compile,
+        package=package or model.folder,
+        version=names.version(stamp, model.slug, ep=ep_word(target), device=target.device),
+        run_stamp=stamp,
+        folder=model.folder if pinned else f"{model.folder}/{label(target)}",
+    )

@@ -1,0 +1,88 @@
+"""How far a matrix is, and how long the rest probably takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from winml.modelkit.build_matrix.state import CellState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Counts of cells; every cell is done, failed or pending."""
+
+    total: int
+    done: int
+    failed: int
+    pending: int
+    seconds_left: float | None
+    """None when nothing was built yet that tells."""
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self).copy()
+
+
+@dataclass
+class Tally:
+    """Counts that follow the cells one by one, so that a change costs the same however many there are."""
+
+    feed: str | None
+    total: int = 0
+    done: int = 0
+    failed: int = 0
+    built: int = 0
+    seconds: float = 0.0
+
+    def add(self, state: CellState, times: int = 1) -> None:
+        """Count a cell; with -1 no longer."""
+        self.total += times
+        self.done += times * state.is_done(self.feed)
+        self.failed += times * state.has_failed
+        if state.build is not None:
+            self.built += times
+            self.seconds += times * state.build.seconds
+
+    def change(self, before: CellState, after: CellState) -> None:
+        self.add(before, -1)
+        self.add(after)
+
+    def progress(self, jobs: int) -> Progress:
+        """What is left takes as long per cell as the builds so far, so many at once."""
+        pending = self.total - self.done - self.failed
+        left = 0.0 if not pending else max(0.0, self.seconds) / self.built * pending / jobs if self.built else None
+        return Progress(self.total, self.done, self.failed, pending, left)
+
+
+def tally(versions: Iterable[str], states: Mapping[str, CellState], *, feed: str | None) -> Tally:
+    """The counts of some cells."""
+    counted = Tally(feed)
+    for version in versions:
+        counted.add(states.get(version, CellState()))
+    return counted
+
+
+class Paced(Generic[T]):
+    """Something that costs more the larger a run is: done again only when its share of the time allows it."""
+
+    def __init__(self, work: Callable[[], T], *, share: float = 0.1) -> None:
+        self._work = work
+        self._share = share
+        self._due = -math.inf
+        self._last: T
+
+    def __call__(self) -> T:
+        """What it comes to, now or the last time."""
+        return self.now() if time.monotonic() >= self._due else self._last
+
+    def now(self) -> T:
+        started = time.monotonic()
+        self._last = self._work()
+        ended = time.monotonic()
+        self._due = ended + (ended - started) / self._share
+        return self._last

@@ -1,0 +1,90 @@
+"""The feed of a matrix: what it has of a run, and publishing a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from winml.modelkit.build_matrix.plan import Cell
+from winml.modelkit.build_matrix.resume import There
+from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
+from winml.modelkit.build_matrix.state import CellState, Upload
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.feed.base import (
+    AlreadyThere,
+    Conflict,
+    Feed,
+    OnEvent,
+    Outcome,
+    Published,
+    Rejected,
+    Unavailable,
+    is_proven,
+)
+from winml.modelkit.feed.content import FeedDamaged, scan
+
+ABSENT = There("absent")
+NOT_ASKED = There("not-asked")
+
+
+def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> dict[str, There]:
+    """What the feed says of every cell; raises when it cannot be asked.
+
+    A version is looked at where that can tell more than that it is there: when it is not known here, or may have moved.
+    """
+    listed: dict[str, dict[str, str]] = {}
+    found: dict[str, There] = {}
+    for cell in cells:
+        if cell.package not in listed:
+            listed[cell.package] = {item.version: item.state for item in feed.versions(cell.package) or ()}
+        state = listed[cell.package].get(cell.version)
+        if state is None:
+            found[cell.version] = ABSENT
+        elif state == "reserved":
+            found[cell.version] = There("reserved")
+        else:
+            found[cell.version] = _live(feed, cell, states.get(cell.version, CellState()))
+    return found
+
+
+def _live(feed: Feed, cell: Cell, state: CellState) -> There:
+    if state.is_published(feed.address) and not feed.versions_move:
+        return There("live")
+    try:
+        stored = feed.find(cell.package, cell.version)
+    except FeedDamaged as error:  # the feed answers, so it is this cell's trouble and no other's
+        return There("damaged", problem=error.message)
+    return ABSENT if stored is None else There("live", stored.content.digest, stored.reference)
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """Publishes the folders of cells."""
+
+    feed: Feed
+    folder: MatrixFolder
+    skip_existing: bool
+    on_event: OnEvent
+
+    def publish(self, cell: Cell) -> Upload:
+        """How publishing went; a feed that cannot be used now raises, for no other cell would fare better."""
+        tree = scan(self.folder.of(cell))
+        outcome = self.feed.publish(cell.package, cell.version, tree, self.on_event)
+        if isinstance(outcome, Unavailable):
+            raise UnavailableError(outcome.reason, hint=outcome.hint)
+        return self._upload(outcome, tree.content.digest)
+
+    def _upload(self, outcome: Outcome, digest: str) -> Upload:
+        address = self.feed.address
+        if isinstance(outcome, Published | AlreadyThere) and is_proven(outcome, digest):
+            return Upload("uploaded", address, now(), None, outcome.digest, outcome.reference, outcome.sent_bytes)
+        if isinstance(outcome, Conflict):
+            return self._conflict(outcome)
+        if isinstance(outcome, Rejected):
+            return Upload("timeout" if outcome.timed_out else "failed", address, now(), outcome.reason)
+        return Upload("failed", address, now(), "the feed answered with another digest than that of the folder")
+
+    def _conflict(self, outcome: Conflict) -> Upload:
+        if self.skip_existing:
+            return Upload("exists-skipped", self.feed.address, now(), outcome.reason, outcome.digest)
+        return Upload("failed", self.feed.address, now(), outcome.reason, outcome.digest)

@@ -1,0 +1,1 @@
+"""Builds a model for a target: config, the stages, the pipeline that runs them, and the proof of what they made."""

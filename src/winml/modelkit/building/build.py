@@ -1,0 +1,458 @@
+"""`winml build`: from a model to the artifact for a target, stage by stage through the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.building import build_analysis, build_compile
+from winml.modelkit.building import config as configs
+from winml.modelkit.building.compile.stage import Settings
+from winml.modelkit.building.config import ConfigRequest, MadeConfig
+from winml.modelkit.building.export import resolve as export
+from winml.modelkit.building.exported import Exporting, processor_objects
+from winml.modelkit.building.pipeline import folder as folders
+from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
+from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA, identity_of
+from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
+from winml.modelkit.building.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
+from winml.modelkit.building.proof import prove as build_proof
+from winml.modelkit.building.quantize import advice
+from winml.modelkit.core import sections
+from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
+from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
+from winml.modelkit.ep import precision
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.store import atomic, digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/build/1"
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """Everything the user decided."""
+
+    config: ConfigRequest | BuildConfig | str
+    """Words to make a config from, a config, or the path of one."""
+    model: str | None = None
+    """The model for a config that was given as a file; None takes the one it names."""
+    output: str | None = None
+    """The build folder; None puts it into the cache."""
+    overwrite: bool = False
+    rebuild: bool = False
+    analyze: bool = True
+    timeout_s: float | None = None
+    prove: bool = True
+    """Whether the artifact is opened on its target, run there and held against its source."""
+    unproven: str = build_proof.SWITCHED_OFF
+    """Why it is not, where it is not."""
+    proof: dict[str, Any] | None = None
+    """A proof that somebody made already of the same artifact."""
+    prove_timeout_s: float = build_proof.SECONDS
+    fallback_precision: bool = False
+    """Whether a build whose artifact is no good on its target goes on with the next precision."""
+    trust_remote_code: bool = False
+    """Whether code that comes with the model of a config file may run; a config never says so itself."""
+    trust: Trust = NOTHING
+    """What a config file may set though it names a library or a file."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is built, from what, for where."""
+
+    made: MadeConfig
+    source: Source
+    identity: str
+    folder: Path
+    doubts: tuple[str, ...]
+    """What speaks against the quantize section on the target."""
+
+    @property
+    def config(self) -> BuildConfig:
+        return self.made.config
+
+
+def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Build and return the JSON object of the contract."""
+
+    def run(attempt: Attempt) -> dict[str, Any]:
+        # One process reads the model at the beginning and runs the proof at the end.
+        with Worker(preload=configs.PRELOAD) as worker:
+            ready = make_ready(attempt.request, on_event, worker)
+            attempt.plan = ready.plan
+            proof = ready.given_proof
+            with ready.blaming():
+                return deliver(ready, proof or build_proof.prove(ready.subject, ready.place(worker)), attempt)
+
+    return with_fallbacks(request, on_event, run)
+
+
+def with_fallbacks(
+    request: BuildRequest, on_event: OnEvent, run: Callable[[Attempt], dict[str, Any]]
+) -> dict[str, Any]:
+    """The result of the first attempt whose artifact is good; others follow only where that was allowed."""
+    attempt = Attempt(request)
+    while True:
+        try:
+            return run(attempt)
+        except (CheckFailed, RunFailedError) as error:
+            after = attempt.next(error)
+            if after is None:
+                raise
+            attempt = after
+            on_event({"event": "fallback", **attempt.fallbacks[-1]})
+
+
+@dataclass
+class Attempt:
+    """A build at one precision, and those that were no good before it."""
+
+    request: BuildRequest
+    fallbacks: tuple[dict[str, Any], ...] = ()
+    plan: _Plan | None = None
+    """What it builds, once that is known."""
+
+    def next(self, error: ModelkitError) -> Attempt | None:
+        """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
+        error.details |= {"fallbacks": list(self.fallbacks)} if self.fallbacks else {}
+        plan = self.plan
+        if plan is None or "proof" not in error.details or not self.request.fallback_precision:
+            return None
+        data = _calibration_data(self.request, plan)
+        tried = [entry["precision"] for entry in self.fallbacks]
+        word = plan.config.precision
+        after = precision.next_precision(plan.made.planned.target, word, data=data is not None, tried=tried)
+        if after is None:
+            return None
+        entry = {"precision": word, "then": after, "reason": error.message, "identity": plan.identity}
+        return Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, entry))
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"precision {f['precision']} was given up for {f['then']}: {f['reason']}" for f in self.fallbacks]
+
+
+def _calibration_data(request: BuildRequest, plan: _Plan) -> DataSection | None:
+    """What there is to calibrate on, whether or not the precision so far needs it."""
+    if isinstance(request.config, ConfigRequest):
+        return request.config.data or request.config.sample_data
+    return None if plan.config.quantize is None else plan.config.quantize.calibration
+
+
+def _at_precision(request: BuildRequest, plan: _Plan, word: str, data: DataSection | None) -> BuildRequest:
+    if isinstance(request.config, ConfigRequest):
+        return replace(request, config=replace(request.config, precision=word))
+    section = precision.quantize_section(plan.made.planned.target, word)
+    if section is not None and section.mode == "static":
+        section = replace(section, calibration=data)
+    return replace(request, config=replace(plan.config, precision=word, quantize=section))
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An artifact that is made, neither proven nor delivered."""
+
+    request: BuildRequest
+    plan: _Plan
+    pipeline: Pipeline
+    cache: Cache
+    uncompiled: Artifact
+    analysis: dict[str, Any] | None
+    started: float
+
+    @property
+    def given_proof(self) -> dict[str, Any] | None:
+        """A proof that somebody made already, or that nobody wants; None when one is to be made."""
+        if self.request.proof is None and not self.request.prove:
+            return build_proof.unproven(self.request.unproven)
+        return self.request.proof
+
+    @property
+    def subject(self) -> build_proof.Subject:
+        """What is to be proven."""
+        plan, request, exported = self.plan, self.request, self.plan.made.exported
+        return build_proof.Subject(
+            config=plan.config,
+            planned=plan.made.planned,
+            reference=plan.source.path if exported is None else exported.path,
+            reference_digest=plan.source.artifact.digest if exported is None else exported.run.artifact.digest,
+            data=_inputs(plan),
+            model_folder=plan.source.path.parent,
+            uncompiled=self.uncompiled,
+            unloadable=build_compile.unloadable(self.pipeline.runs),
+            seconds=min(request.prove_timeout_s, request.timeout_s or request.prove_timeout_s),
+        )
+
+    def place(self, worker: Worker) -> build_proof.Place:
+        return build_proof.Place(self.pipeline, self.cache, worker)
+
+    @contextlib.contextmanager
+    def blaming(self) -> Iterator[None]:
+        """Errors say which stages there were, and which of them it was."""
+        with _blaming(self.pipeline):
+            yield
+
+
+@contextlib.contextmanager
+def _blaming(pipeline: Pipeline) -> Iterator[None]:
+    try:
+        yield
+    except ModelkitError as error:
+        error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
+        error.details.setdefault("stage", pipeline.stage)
+        raise
+
+
+def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Ready:
+    """Run the stages of a build."""
+    started = time.monotonic()
+    cache = Cache()
+    made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+    source = source_of(made.config, worker) if made.exported is None else made.exported.source
+    plan = _plan(request, made, source, cache)
+    settings = _compile_settings(request, made)
+    on_event({"event": "target", "target": made.planned.target})
+    pipeline = Pipeline(
+        source,
+        cache=cache,
+        start=Worker,
+        on_event=on_event,
+        rebuild=request.rebuild,
+        timeout_s=request.timeout_s,
+    )
+    if made.exported is not None:
+        pipeline.adopt(made.exported.run)
+    with _blaming(pipeline):
+        analysis = _run_stages(pipeline, request, plan, cache)
+        uncompiled = pipeline.artifact
+        if settings is not None:
+            build_compile.compiled(pipeline, settings, cache)
+    return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
+
+
+def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
+    if isinstance(request.config, ConfigRequest):
+        return configs.make(request.config, worker, exporting)
+    config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config, request.trust)
+    config = replace(config, model=request.model or config.model)
+    return configs.given(config, worker, exporting, trust_remote_code=request.trust_remote_code)
+
+
+def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
+    section = made.config.compile
+    if section is None:
+        return None
+    return build_compile.settings_for(section, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s)
+
+
+def source_of(config: BuildConfig, worker: Worker) -> Source:
+    """The model of a config, hashed with all its files."""
+    assert config.model is not None
+    path = Path(config.model)
+    answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
+    return read_source(path, tuple(Path(file) for file in answer["files"]))
+
+
+def _identity(config: BuildConfig, source: Source) -> str:
+    """What a build's result depends on: the model's content and the sections, not where anything lies."""
+    return identity_of(config.to_json(), source.artifact.digest)
+
+
+def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
+    identity = _identity(made.config, source)
+    if request.output is None:
+        name = f"{_stem(made)}-{identity.removeprefix(digest.PREFIX)[:16]}"
+        folder = cache.builds / name
+        atomic.make_folder(folder.parent)
+    else:
+        folder = folders.place(request.output)
+    folders.check(folder, identity, overwrite=request.overwrite)
+    return _Plan(made, source, identity, folder, _doubts(made))
+
+
+def _stem(made: MadeConfig) -> str:
+    return Path(made.config.model or "").stem if made.exported is None else made.exported.located.name
+
+
+def _doubts(made: MadeConfig) -> tuple[str, ...]:
+    section = made.config.quantize
+    return () if section is None else tuple(advice.check(section, made.planned.target))
+
+
+def _calibration(section: QuantizeSection | None) -> str | None:
+    return None if section is None or section.calibration is None else section.calibration.digest
+
+
+def _libraries(stage: StageInfo) -> dict[str, str]:
+    return {name: version(name) for name in stage.libraries}
+
+
+def _data_libraries(data: DataSection | None) -> dict[str, str]:
+    """Versions of what may make inputs of calibration data; what is not installed made none."""
+    found = {}
+    for name in () if data is None else libraries_of_data(data.source):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def steps(config: BuildConfig, source: Source) -> list[Step]:
+    """The stages of a config, in their order."""
+    found: list[Step] = []
+    if config.optimize is not None:
+        found.append(Step(OPTIMIZE, sections.plain(config.optimize), _libraries(OPTIMIZE)))
+    if config.quantize is not None:
+        whole = sections.plain(config.quantize)
+        # Where the data lies is not what the result depends on; its digest is.
+        section = {name: value for name, value in whole.items() if name != "calibration"}
+        arguments = {"section": whole, "model_folder": str(source.path.parent)}
+        libraries = {**_libraries(QUANTIZE), **_data_libraries(config.quantize.calibration)}
+        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=_calibration(config.quantize)))
+    return found
+
+
+def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> dict[str, Any] | None:
+    """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
+    analysis: dict[str, Any] | None = None
+    for step in steps(plan.config, plan.source):
+        if step.stage is not OPTIMIZE and analysis is None and request.analyze:
+            analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+        pipeline.run(step)
+    if analysis is None and request.analyze:
+        analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+    return analysis
+
+
+def _inputs(plan: _Plan) -> DataSection:
+    """What a proof runs on: samples of the calibration data, or what an export was traced with."""
+    section, exported = plan.config.quantize, plan.made.exported
+    if section is not None and section.calibration is not None:
+        return section.calibration
+    if exported is None:
+        return build_proof.made_up(plan.source.path)
+    return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
+
+
+def deliver(ready: Ready, proof: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
+    """Fill the build folder and return what the build has to say."""
+    plan, pipeline, analysis, cache = ready.plan, ready.pipeline, ready.analysis, ready.cache
+    seconds = time.monotonic() - ready.started
+    warnings = [*_warnings(plan, pipeline, analysis), *build_proof.warnings(proof)]
+    with folders.writing(plan.folder) as staged:
+        how = _link(plan, pipeline, cache, staged)
+        if analysis is not None:
+            folders.write_json(staged / ANALYSIS, analysis)
+        if plan.made.exported is not None:
+            folders.write_json(staged / EXPORT, plan.made.exported.run.report)
+        folders.write_json(staged / CONFIG, plan.config.to_json())
+        names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
+        manifest = _manifest(plan, pipeline, analysis, seconds) | {
+            "files_by": how,
+            "folder": names,
+            "objects": {**_objects(pipeline), **_processor(plan, cache)},
+            "proof": proof,
+            "fallbacks": list(attempt.fallbacks),
+            "warnings": warnings,
+        }
+        folders.write_json(staged / MANIFEST, manifest)
+    model = plan.folder / MODEL
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": plan.config.model,
+        **plan.made.planned.target.to_json(),
+        "precision": plan.config.precision,
+        "folder": str(plan.folder),
+        "artifact": {"path": str(model), "digest": pipeline.artifact.digest, "bytes": model.stat().st_size},
+        "stages": [_short(run) for run in pipeline.runs],
+        "analysis": None if analysis is None else build_analysis.counts(analysis),
+        "proof": proof,
+        "fallbacks": list(attempt.fallbacks),
+        "files_by": how,
+        "seconds": seconds,
+        "notes": [*attempt.notes, *plan.made.notes, *_told(pipeline, "notes")],
+        "warnings": warnings,
+    }
+
+
+def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> str:
+    """Fill the folder: every stage's files, and the last model once more as `model.onnx`."""
+    if not pipeline.runs:
+        for name, file in plan.source.files.items():
+            cache.objects.link_out(cache.objects.put_file(file), staged / name)
+        plan.source.check_unchanged()
+    ways = [folders.link_files(cache.objects, run.artifact.files, staged) for run in pipeline.runs]
+    ways.append(folders.link_files(cache.objects, _processor(plan, cache), staged))
+    last = pipeline.artifact
+    ways.append(folders.link_files(cache.objects, {MODEL: last.files[last.main]}, staged))
+    return "copy" if "copy" in ways else "link"
+
+
+def _processor(plan: _Plan, cache: Cache) -> dict[str, str]:
+    """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
+    return {} if plan.made.exported is None else processor_objects(plan.made.exported.located.folder, cache)
+
+
+def _objects(pipeline: Pipeline) -> dict[str, str]:
+    """The files of the folder that are objects of the store."""
+    last = pipeline.artifact
+    named = {name: value for run in pipeline.runs for name, value in run.artifact.files.items()}
+    return {**last.files, **named, MODEL: last.files[last.main]}
+
+
+def _short(run: StageRun) -> dict[str, Any]:
+    value = run.to_json()
+    return {name: value[name] for name in ("stage", "cache", "reason", "file", "digest", "seconds")} | {
+        "changes": [{"part": c.part, "before": c.before, "now": c.now} for c in run.explanation.changes]
+    }
+
+
+def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
+    section = plan.config.quantize
+    data = None if section is None else section.calibration
+    return {
+        "schema": MANIFEST_SCHEMA,
+        "winml": __version__,
+        "identity": plan.identity,
+        **plan.made.planned.target.to_json(),
+        "precision": plan.config.precision,
+        "source": {"path": _source_name(plan), **plan.source.artifact.to_json()},
+        "artifact": {"file": MODEL, "digest": pipeline.artifact.digest},
+        "stages": [run.to_json() for run in pipeline.runs],
+        "skipped": [name for name in ("export", "optimize", "quantize", "compile") if _skipped(plan.config, name)],
+        "calibration": None if data is None else sections.plain(data),
+        "placement": build_analysis.placement(analysis),
+        "seconds": seconds,
+    }
+
+
+def _source_name(plan: _Plan) -> str:
+    return str(plan.source.path) if plan.made.exported is None else plan.made.exported.located.word
+
+
+def _skipped(config: BuildConfig, stage: str) -> bool:
+    return getattr(config, stage) is None
+
+
+def _told(pipeline: Pipeline, kind: str) -> list[str]:
+    """The `notes` or `warnings` of every stage."""
+    return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
+
+
+def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
+    found = [*plan.doubts, *_told(pipeline, "warnings")]
+    section = plan.config.quantize
+    if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
+        found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")
+    return found + build_analysis.warnings(analysis)

@@ -1,0 +1,189 @@
+"""`winml build` and `winml export` of composite models: every part in a build folder of its own, and a manifest."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building import config as configs
+from winml.modelkit.building import exported
+from winml.modelkit.building.build import Attempt, BuildRequest, Ready, build, deliver, make_ready, with_fallbacks
+from winml.modelkit.building.config import PRELOAD, ConfigRequest
+from winml.modelkit.building.export import resolve
+from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.pipeline import folder as folders
+from winml.modelkit.building.proof.links import linked_inputs
+from winml.modelkit.building.proof.prove import prove_parts
+from winml.modelkit.core import model_ref, sections
+from winml.modelkit.core.build_folder import CONFIG, PARTS
+from winml.modelkit.core.config import RANDOM, OptimizeSection
+from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/build-parts/1"
+MANIFEST_SCHEMA = "winml/parts/1"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+def build_model(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Build a model; a composite one part by part."""
+    parts = parts_of(request)
+    if parts == (WHOLE,):
+        return build(request, on_event)
+    return _build_parts(request, parts, on_event)
+
+
+def parts_of(request: BuildRequest) -> tuple[str, ...]:
+    """The parts that a request asks for; a config is for one."""
+    if not isinstance(request.config, ConfigRequest):
+        return (WHOLE,)
+    ref = model_ref.parse(request.config.model)
+    if not ref.is_exported or request.config.export.part is not None:
+        return (WHOLE,)
+    located = exported.locate(ref, weights=False)
+    return resolve.parts_of(located.folder, request.config.export)
+
+
+def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> dict[str, Any]:
+    """Build every part, prove them together, and only then leave anything."""
+    if request.output is None:
+        raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
+    folder = folders.place(request.output)
+    _check(folder, parts, overwrite=request.overwrite)
+
+    def run(attempt: Attempt) -> dict[str, Any]:
+        with Worker(preload=PRELOAD) as worker:
+            ready: dict[str, Ready] = {}
+            ranges: dict[str, tuple[float, float]] = {}
+            for part in parts:
+                ready[part] = _make_ready(_in_ranges(attempt.request, ranges), part, folder, on_event, worker)
+                ranges |= _given_ranges(part, ready[part], worker)
+            attempt.plan = ready[parts[0]].plan
+            proofs = _proofs(ready, worker)
+        built = {part: deliver(one, proofs[part], attempt) for part, one in ready.items()}
+        return _result(folder, built)
+
+    try:
+        return with_fallbacks(request, on_event, run)
+    finally:
+        with contextlib.suppress(OSError):  # it holds what was built
+            folder.rmdir()
+
+
+def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEvent, worker: Worker) -> Ready:
+    assert isinstance(request.config, ConfigRequest)
+    config = replace(request.config, export=replace(request.config.export, part=part))
+    try:
+        folder.mkdir(exist_ok=True)
+        return make_ready(replace(request, config=config, output=str(folder / part)), on_event, worker)
+    except RunFailedError as error:
+        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+
+
+def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
+    """What a part hands to later ones lies between: made-up inputs of those must have such values.
+
+    A cache of numbers from -1 to 1 would be cut off there once the next part is quantized for it.
+    """
+    section = ready.plan.config.quantize
+    if section is None or section.calibration is None or section.calibration.source != RANDOM:
+        return {}
+    subject = ready.subject
+    args = {
+        "source": str(subject.reference),
+        "data": sections.plain(subject.data),
+        "model_folder": str(subject.model_folder),
+    }
+    found = worker.call("evaluate.ranges", args, timeout_s=subject.seconds, what=f"running part `{part}`")
+    return {name: tuple(found[output]) for output, name in linked_inputs(part, found).items()}
+
+
+def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) -> BuildRequest:
+    config = request.config
+    if not isinstance(config, ConfigRequest) or config.data is None or not ranges:
+        return request
+    return replace(request, config=replace(config, data=replace(config.data, ranges=ranges)))
+
+
+def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, dict[str, Any]]:
+    first = next(iter(ready.values()))
+    if first.given_proof is not None:
+        return dict.fromkeys(ready, first.given_proof)
+    with first.blaming():
+        return prove_parts({part: (one.subject, one.place(worker)) for part, one in ready.items()})
+
+
+def _result(folder: Path, built: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    first = next(iter(built.values()))
+    value = _manifest(first, built)
+    folders.write_json(folder / PARTS, value)
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": first["model"],
+        "target": first["target"],
+        "simulated": first["simulated"],
+        "precision": first["precision"],
+        "folder": str(folder),
+        "parts": [{"part": part, **result} for part, result in built.items()],
+        "notes": _told(built, "notes"),
+        "warnings": _told(built, "warnings"),
+    }
+
+
+def _check(folder: Path, parts: tuple[str, ...], *, overwrite: bool) -> None:
+    """Refuse a folder that holds anything but an earlier build of the same parts."""
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"output `{folder}` is a file", hint="name a folder")
+    if not folder.exists():
+        if not folder.parent.is_dir():
+            raise RequestError(f"output folder's parent not found: `{folder.parent}`")
+        return
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in (*parts, PARTS))
+    if foreign:
+        raise RequestError(
+            f"output folder `{folder}` holds files that are not of a build: `{foreign[0]}`", hint="name a new folder"
+        )
+    if (folder / PARTS).exists() and not overwrite:
+        raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
+
+
+def _manifest(first: dict[str, Any], built: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What the parts are, for whoever runs them together."""
+    return {
+        "schema": MANIFEST_SCHEMA,
+        "model": first["model"],
+        "target": first["target"],
+        "parts": {
+            part: {
+                "folder": part,
+                "file": Path(result["artifact"]["path"]).name,
+                "digest": result["artifact"]["digest"],
+                **_made_for(result),
+            }
+            for part, result in built.items()
+        },
+    }
+
+
+def _made_for(result: dict[str, Any]) -> dict[str, Any]:
+    """The sizes of open dimensions that a part is used with, those that are written into it, and its whole numbers."""
+    path = Path(result["artifact"]["path"])
+    metadata = read_signature(path).metadata
+    fixed = (configs.load(str(path.parent / CONFIG)).optimize or OptimizeSection()).fixed_dims
+    ranges = {name: list(ends) for name, ends in metadata_ranges(metadata).items()}
+    return {"sizes": {**metadata_sizes(metadata), **fixed}, "ranges": ranges}
+
+
+def _told(built: dict[str, dict[str, Any]], kind: str) -> list[str]:
+    """What every part was told; what all of them were told once."""
+    lines = [result[kind] for result in built.values()]
+    common = [line for line in lines[0] if all(line in others for others in lines)]
+    rest = [f"{part}: {line}" for part, result in built.items() for line in result[kind] if line not in common]
+    return [*common, *rest]

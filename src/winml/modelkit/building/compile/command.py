@@ -1,0 +1,450 @@
+"""`winml compile`: models into EP contexts, several of them into one that they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.compile import proof as compile_proof
+from winml.modelkit.building.compile import table
+from winml.modelkit.building.compile.base import Compiler, Tools
+from winml.modelkit.building.compile.delivery import check_free, deliver, output_names
+from winml.modelkit.building.compile.qairt import VARIABLE
+from winml.modelkit.building.compile.refusals import ep_refusal, sharing_refusal
+from winml.modelkit.building.compile.report import sharing
+from winml.modelkit.building.compile.stage import CompileStage, Made, Model, Outcome, Settings
+from winml.modelkit.building.model_argument import model_path
+from winml.modelkit.building.proof import prove as build_proof
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import CompileSection, check_compile
+from winml.modelkit.core.errors import (
+    EPUnavailableError,
+    ModelkitError,
+    PartlyDone,
+    RequestError,
+    RunFailedError,
+    UnavailableError,
+    from_json,
+)
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.location import expanded
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, options
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep.catalog import EPInfo
+from winml.modelkit.ep.discovery import Installed, Rejected, candidates, distribution_version, this_host
+from winml.modelkit.ep.probing import Planned
+from winml.modelkit.ep.targets import TargetRequest, unavailable
+from winml.modelkit.ep.targets import request as target_request
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.session.notes import simulator_options
+from winml.modelkit.store import atomic
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/compile/1"
+DEFAULT_TIMEOUT_S = 1800.0
+MIN_SAVED_PCT = 5.0
+"""Sharing that saves less is mentioned: it costs a process that holds all models."""
+CONFIG_KEYS = (
+    "schema", "model", "target", "precision", "export", "optimize", "quantize", "compile", "session", "eval",
+)  # fmt: skip
+"""What a build config may hold; `target` and `compile` count here."""
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """Everything the user decided; None where they left it open."""
+
+    models: tuple[str, ...] = ()
+    output: str | None = None
+    """The file a single model becomes."""
+    output_dir: str | None = None
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """A build config; its `target` and `compile` count where nothing else was said."""
+    config_source: str = "config"
+    """Where it comes from, for errors."""
+    trust: Trust = NOTHING
+    compiler: str | None = None
+    embed: bool | None = None
+    ep_options: Mapping[str, str] = field(default_factory=dict)
+    qnn_sdk_root: str | None = None
+    validate: bool = True
+    reuse: bool = True
+    overwrite: bool = False
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The folder results go to, and what each model is called there."""
+
+    folder: Path
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """A build config file with a compile section."""
+    try:
+        value = read_json(Path(path))
+    except FileNotFoundError as error:
+        raise RequestError(f"config not found: `{path}`") from error
+    except (OSError, ValueError) as error:
+        raise RequestError(f"`{path}` is not a config: {error}") from error
+    if not isinstance(value, dict):
+        raise RequestError(f"`{path}` is not a config: it must be an object but is {type(value).__name__}")
+    _check_keys(value)
+    if value.get("compile") is None:
+        raise RequestError(f"`{path}` has no `compile` section", hint="`--ep-options` and `--compiler` need no config")
+    return value
+
+
+def _check_keys(config: Mapping[str, Any]) -> None:
+    for key in config:
+        if key not in CONFIG_KEYS:
+            raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, CONFIG_KEYS))
+
+
+def _stored(request: CompileRequest) -> CompileSection:
+    """The compile section of the config, without what the command line says otherwise."""
+    section = sections.read(CompileSection, request.config.get("compile") or {}, "compile")
+    section = replace(
+        section, provider_options=request.trust.typing(request.ep_options).untyped(section.provider_options)
+    )
+    try:
+        check_compile(section, request.trust.gate(request.config_source))
+    except RequestError as error:
+        raise RequestError(f"`{request.config_source}`: {error.message}", hint=error.hint) from error
+    return section
+
+
+def _section(request: CompileRequest) -> CompileSection:
+    """The compile section: what was said on the command line wins over the config."""
+    stored = _stored(request)
+    return replace(
+        stored,
+        compiler=table.find(request.compiler or stored.compiler).name,
+        embed=stored.embed if request.embed is None else request.embed,
+        provider_options={**stored.provider_options, **request.ep_options},
+    )
+
+
+def _asked(request: CompileRequest) -> TargetRequest:
+    named = request.target is not None or request.ep is not None or request.device is not None
+    wanted = request.config.get("target") if not named else request.target
+    if wanted is not None and not isinstance(wanted, str):
+        raise RequestError(f"`target` must be text but got {wanted!r}")
+    return target_request(wanted, request.ep, request.device)
+
+
+def sdk_tools(root: str | None = None) -> Tools:
+    """Where the SDK is, from the command line or from the environment."""
+    root = root or os.environ.get(VARIABLE)
+    return Tools(expanded(root) if root else None)
+
+
+def _place(request: CompileRequest) -> _Place:
+    """Where the compiled models go, by the rules: one model may name its file, several need a folder."""
+    several = len(request.models) > 1
+    if several and request.output is not None:
+        raise RequestError(
+            "`-o` names one file, and there are several models", hint="use `--output-dir`; each keeps its name"
+        )
+    if (request.output is None) == (request.output_dir is None):
+        ways = "`--output-dir DIR`" if several else "`-o FILE` or `--output-dir DIR`"
+        raise RequestError(f"name where the result goes, once: {ways}")
+    if request.output is not None:
+        return _file_place(Path(request.output))
+    assert request.output_dir is not None
+    folder = Path(request.output_dir)
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"output folder `{folder}` is a file", hint="name a folder")
+    names, warnings = output_names([Path(model).absolute() for model in request.models])
+    return _Place(folder.absolute(), tuple(names), tuple(warnings))
+
+
+def _file_place(file: Path) -> _Place:
+    if file.suffix != ".onnx":
+        raise RequestError(f"output `{file}` must end in .onnx", hint="`--output-dir` takes a folder")
+    if not file.absolute().parent.is_dir():
+        raise RequestError(f"output folder not found: `{file.parent}`")
+    return _Place(file.absolute().parent, (file.name,))
+
+
+def _resolved(asked: TargetRequest, compiler: Compiler) -> Planned:
+    """The target, whose EP a compiler that brings its own tools can do without."""
+    if asked.ep is not None and (refused := ep_refusal(asked.ep)) is not None:
+        raise refused
+    try:
+        found = targets.resolve_request(asked)
+    except EPUnavailableError as error:
+        if compiler.needs_ep or asked.ep is None:
+            raise
+        return Planned(Target(asked.ep.name, asked.device or asked.ep.devices[0]), None, error)
+    refused = ep_refusal(catalog.BY_NAME[found.target.ep])
+    if refused is not None:
+        raise refused
+    return Planned(found.target, found, None)
+
+
+def _libraries(installed: Installed | None, compiler: Compiler, tools: Tools) -> dict[str, str] | None:
+    """Versions of what a compiled model depends on; None when one of them cannot be told."""
+    versions: dict[str, str | None] = {}
+    if installed is not None:
+        private = installed.environment
+        versions[installed.package.distribution] = (
+            private.version if private else distribution_version(installed.package)
+        )
+        if private is None:
+            versions["onnxruntime"] = distribution_version(catalog.BY_NAME["cpu"].packages[0])
+    if not compiler.needs_ep:
+        versions[compiler.name] = compiler.version(tools)
+    known = {name: version for name, version in versions.items() if version is not None}
+    return known if len(known) == len(versions) else None
+
+
+def compile_settings(section: CompileSection, target: Target, installed: Installed | None, tools: Tools) -> Settings:
+    """How models are compiled for a target with what is here; raises when the compiler is not."""
+    compiler = table.find(section.compiler)
+    missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
+    if missing is not None:
+        raise UnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
+    return Settings(
+        target=target,
+        section=replace(section, provider_options=options.checked(target, section.provider_options)),
+        libraries=_libraries(installed, compiler, tools),
+        python=None if installed is None else installed.python,
+        distribution=None if installed is None else installed.package.distribution,
+        tools=tools,
+        validate=installed is not None,
+    )
+
+
+def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) -> dict[str, Any]:
+    """Compile, deliver what succeeded, and return the JSON object of the contract; see `raise_for`."""
+    if not request.models:
+        raise RequestError("name a model", hint="`-m FILE`, once per model")
+    place = _place(request)
+    paths = [model_path(model, on_event) for model in request.models]
+    section, asked, tools = _section(request), _asked(request), sdk_tools(request.qnn_sdk_root)
+    compiler = table.find(section.compiler)
+    if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:
+        raise refused
+    planned = _resolved(asked, compiler)
+    target, installed = planned.target, None if planned.here is None else planned.here.installed
+    settings = replace(
+        compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
+    )
+    settings = replace(settings, validate=request.validate and settings.validate)
+    check_free(place.folder, place.names, overwrite=request.overwrite)
+    on_event({"event": "target", "target": target})
+    models = [Model(path, name) for path, name in zip(paths, place.names, strict=True)]
+    cache = Cache()
+    outcome = _run(settings, planned, cache, on_event, models)
+    _deliver(cache, outcome, place.folder, overwrite=request.overwrite)
+    rows = [_row(word, model, outcome, request) for word, model in zip(request.models, models, strict=True)]
+    return _result(settings, place, rows, outcome)
+
+
+def _run(settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, models: list[Model]) -> Outcome:
+    """Compile, and prove every model where its target is here and nobody said otherwise."""
+    if not settings.validate:
+        return CompileStage(settings, cache=cache, on_event=on_event).run(models)
+    seconds = min(build_proof.SECONDS, settings.timeout_s or build_proof.SECONDS)
+    with Worker() as worker:
+        prover = compile_proof.Prover(planned, settings, cache, worker, on_event, seconds)
+        return CompileStage(settings, cache=cache, on_event=on_event, prove=prover).run(models)
+
+
+def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -> None:
+    if not outcome.files:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, folder) from error
+    wrappers = {model.output for model in outcome.made}
+    deliver(cache.objects, outcome.files, wrappers=wrappers, folder=folder, overwrite=overwrite)
+
+
+def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> dict[str, Any]:
+    """What became of one model."""
+    error = outcome.errors.get(model)
+    if error is not None:
+        return {"model": word, "status": "failed", "error": error.to_json(), "log": error.details.get("log", []),
+                "validation": error.details.get("validation"), "proof": error.details.get("proof")}  # fmt: skip
+    made = outcome.made[model]
+    report = dict(made.report)
+    skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed here"
+    validation = report["validation"] or {"status": "not-validated", "reason": skipped, "comparisons": {}}
+    return {
+        "model": word,
+        "status": "compiled",
+        "error": None,
+        "output": model.output,
+        "cached": made.cached,
+        **report,
+        "cpu_ops": dict(sorted(report["cpu_ops"].items(), key=lambda item: (-item[1], item[0]))),
+        "cpu_nodes": sum(report["cpu_ops"].values()),
+        "validation": validation,
+        "proof": _proof(outcome, model, validation),
+        "alone": _alone(outcome.alone.get(model)),
+    }
+
+
+def _proof(outcome: Outcome, model: Model, validation: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a model on its target; the reason of its validation where nothing is."""
+    proof = outcome.proofs.get(model)
+    if proof is None:
+        return build_proof.unproven(validation["reason"])
+    return compile_proof.of_shared(proof, validation) if model in outcome.alone else proof
+
+
+def _alone(made: Made | None) -> dict[str, Any] | None:
+    """The same model compiled on its own, for one that shares a context."""
+    if made is None:
+        return None
+    kept = ("binaries", "seconds", "peak_bytes", "validation")
+    return {**{key: made.report[key] for key in kept}, "cached": made.cached}
+
+
+def _result(settings: Settings, place: _Place, rows: list[dict[str, Any]], outcome: Outcome) -> dict[str, Any]:
+    section, target = settings.section, settings.target
+    complete, added = options.complete(target, section.provider_options)
+    together = [outcome.made[model].report for model in outcome.alone]
+    shared = sharing(together, [made.report for made in outcome.alone.values()]) if together else None
+    chosen = simulator_options({"added_options": added}) if target.simulated else []
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "action": "compile",
+        **target.to_json(),
+        "compiler": section.compiler,
+        "embed": section.embed,
+        "provider_options": complete,
+        "added_options": added,
+        "libraries": dict(settings.libraries or {}),
+        "folder": str(place.folder),
+        "models": rows,
+        "sharing": shared,
+        "warnings": [*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, shared)],
+    }
+
+
+def _row_warnings(rows: list[dict[str, Any]]) -> list[str]:
+    found = []
+    for row in (row for row in rows if row["status"] == "compiled"):
+        found += [f"{row['output']}: {warning}" for warning in row["warnings"]]
+        if row["cpu_nodes"]:
+            ops = ", ".join(f"{op} x{n}" for op, n in row["cpu_ops"].items())
+            found.append(f"{row['output']}: {row['cpu_nodes']} nodes stay on the CPU: {ops}")
+        found += [f"{row['output']}: {warning}" for warning in _proof_warnings(row)]
+    return found
+
+
+def _proof_warnings(row: dict[str, Any]) -> list[str]:
+    proof, validation = row["proof"], row["validation"]
+    if proof["limit"] is None:
+        return [f"not validated: {validation['reason']}"]
+    # The reason is the same where the compiled form does not open.
+    compared = validation["status"] == "passed" or proof["compiled"] is not None
+    return [*build_proof.warnings(proof), *([] if compared else [f"not validated: {validation['reason']}"])]
+
+
+def _sharing_warnings(rows: list[dict[str, Any]], shared: dict[str, Any] | None) -> list[str]:
+    compiled = [row["output"] for row in rows if row["status"] == "compiled"]
+    if len(rows) > 1 and len(compiled) == 1:
+        return [f"{compiled[0]}: compiled alone: no other model is left to share a context with"]
+    if shared is not None and not shared["shared"]:
+        return ["a shared context was asked for, and the models do not point to one binary"]
+    if shared is not None and shared["saved_pct"] < MIN_SAVED_PCT:
+        return [f"sharing saves {shared['saved_pct']:.1f} %: the models have hardly any weights in common"]
+    return []
+
+
+def raise_for(result: dict[str, Any]) -> None:
+    """Raise when a model failed: its own error when there is only one model, partly done, or done with nothing."""
+    failed = [row for row in result["models"] if row["status"] == "failed"]
+    if not failed:
+        return
+    first = failed[0]["error"]
+    details = {**result, "log": failed[0]["log"]}
+    if len(result["models"]) == 1:
+        raise from_json(first, details)
+    names = "; ".join(f"{row['model']}: {row['error']['message']}" for row in failed)
+    if len(failed) < len(result["models"]):
+        message = f"{len(failed)} of {len(result['models'])} models were not compiled: {names}"
+        raise PartlyDone(message, hint=first["hint"], details=details)
+    # When all failed for the same kind of reason, that is the reason.
+    codes = {row["error"]["code"] for row in failed}
+    code = first["code"] if len(codes) == 1 else RunFailedError.code
+    raise from_json({**first, "code": code, "message": f"none of {len(failed)} models was compiled: {names}"}, details)
+
+
+def list_compilers(request: CompileRequest) -> dict[str, Any]:
+    """Which compilers can be used for the selected EP here, and why the others cannot."""
+    asked, tools = _asked(request), sdk_tools(request.qnn_sdk_root)
+    info = asked.ep if asked.ep is not None else catalog.BY_NAME[targets.resolve_request(asked).target.ep]
+    refused = ep_refusal(info)
+    found = candidates(info, this_host())
+    absent = unavailable(info, found) if isinstance(found, Rejected) else None
+    rows = [_compiler_row(compiler, info, tools, refused or absent) for compiler in table.COMPILERS.values()]
+    return {"schema": SCHEMA, "ok": True, "action": "list", "ep": info.name, "compilers": rows}
+
+
+def _compiler_row(compiler: Compiler, info: EPInfo, tools: Tools, problem: ModelkitError | None) -> dict[str, Any]:
+    missing = compiler.missing(info, tools)
+    reason, hint = (missing.reason, missing.hint) if missing else (None, None)
+    if problem is not None and reason is None and (compiler.needs_ep or not info.can_compile):
+        reason, hint = problem.message, problem.hint
+    return {
+        "compiler": compiler.name,
+        "summary": compiler.summary,
+        "available": reason is None,
+        "reason": reason,
+        "hint": hint,
+        "shares": compiler.shares,
+        "default": compiler.name == CompileSection().compiler,
+    }
+
+
+def compile_multiple_onnx(
+    model_paths: Sequence[str | os.PathLike[str]],
+    output_path: str | os.PathLike[str],
+    config: Mapping[str, Any],
+    *,
+    validate: bool = True,
+    overwrite: bool = False,
+    trust: Trust = NOTHING,
+) -> dict[str, Any]:
+    """Compile models as `config` says: a build config with `target` and, unless the defaults do, `compile`.
+
+    `trust` names options that `config` may hold though they name libraries or files (`ep.trust`).
+
+    `output_path` is a folder, or for a single model a file that ends in .onnx. The result has an entry per model; a
+    model that failed is there with its error, and the others are delivered. Only a wrong request raises.
+    """
+    _check_keys(config)
+    words = tuple(os.fspath(path) for path in model_paths)
+    output = os.fspath(output_path)
+    is_file = len(words) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()
+    return compile_models(
+        CompileRequest(
+            models=words,
+            output=output if is_file else None,
+            output_dir=None if is_file else output,
+            config=config,
+            validate=validate,
+            overwrite=overwrite,
+            trust=trust,
+        )
+    )

@@ -1,0 +1,37 @@
+"""ONNX Runtime's ModelCompiler, the default."""
+
+from __future__ import annotations
+
+from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.shared_context import share_entries
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.ep.catalog import EPInfo
+
+
+class ORTCompiler:
+    """Compiles without opening a session; fails when the EP took nothing."""
+
+    name = "ort"
+    summary = "ONNX Runtime's ModelCompiler"
+    needs_ep = True
+    shares = True
+
+    def missing(self, info: EPInfo, tools: Tools) -> Missing | None:
+        return None
+
+    def version(self, tools: Tools) -> str | None:
+        return None
+
+    def compile(self, job: CompileJob) -> dict[str, str]:
+        from winml.modelkit.session.compiling import compile_to_file
+
+        section = SessionSection(config_entries=share_entries(job.share), ep_options=job.section.provider_options)
+        chosen = compile_to_file(
+            job.model,
+            job.output,
+            target=job.target,
+            section=section,
+            embed=job.section.embed,
+            distribution=job.distribution,
+        )
+        return chosen.provider_options

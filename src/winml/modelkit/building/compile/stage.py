@@ -1,0 +1,354 @@
+"""Compiles models in processes of their own, with the cache in front: each alone first, then together.
+
+Compiled alone, a model shows whether it can be compiled at all without taking others down with it, whether it computes
+what its source computes, and how large its binary is without sharing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from winml.modelkit.building.compile import parity, table
+from winml.modelkit.building.compile.base import CompileJob, Tools, file_state
+from winml.modelkit.building.compile.refusals import model_refusal
+from winml.modelkit.building.compile.report import model_report
+from winml.modelkit.building.compile.shared_context import SharedContext
+from winml.modelkit.core.config import CompileSection
+from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
+from winml.modelkit.core.target import Target
+from winml.modelkit.ep import catalog, options
+from winml.modelkit.store import atomic, digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import StageEntry, StageKey
+from winml.modelkit.worker.client import Worker
+
+OnEvent = Callable[[dict[str, Any]], None]
+Prove = Callable[["Model", Mapping[str, Any], StageEntry], dict[str, Any]]
+"""Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
+SEED = 0
+"""Seed of the inputs that a model is validated on."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How models are compiled."""
+
+    target: Target
+    section: CompileSection
+    """With provider options that were checked."""
+    libraries: Mapping[str, str] | None = None
+    """Versions the result depends on; None when one of them is unknown, and nothing can be taken from the cache."""
+    python: str | None = None
+    """Interpreter of the environment that has the EP; None for this one."""
+    distribution: str | None = None
+    tools: Tools = field(default_factory=Tools)
+    validate: bool = True
+    reuse: bool = True
+    """Whether what the cache has is taken from there."""
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and the name of the file it becomes."""
+
+    path: Path
+    output: str
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A model whose file was read."""
+
+    model: Model
+    facts: Mapping[str, Any]
+
+    def check_unchanged(self) -> None:
+        """Raise when a file was written to since it was hashed: what was compiled may not be what the key says."""
+        for name, state in self.facts["states"].items():
+            if file_state(Path(name)) != state:
+                error = DataError(f"`{name}` changed while it was being compiled", hint="run the command again")
+                raise _ModelFailed(self, error)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A compiled model: what is known of it, and whether that came from the cache."""
+
+    report: Mapping[str, Any]
+    cached: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of every model, in the order they were given."""
+
+    made: Mapping[Model, Made]
+    errors: Mapping[Model, ModelkitError]
+    alone: Mapping[Model, Made]
+    """What models that share a context are when each is compiled on its own."""
+    files: Mapping[str, str]
+    """Digests of all files of the compiled models, by name."""
+    proofs: Mapping[Model, dict[str, Any]] = field(default_factory=dict)
+    """What was proven of each model compiled alone, where that was asked for."""
+
+
+class _ModelFailed(Exception):
+    """One model of a group cannot be compiled."""
+
+    def __init__(self, source: _Source, error: ModelkitError) -> None:
+        super().__init__(error.message)
+        self.source = source
+        self.error = error
+
+
+class _Reader:
+    """Reads model files in a process, started again when a file took it down."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._timeout_s = timeout_s
+        self._worker: Worker | None = None
+
+    def ask(self, operation: str, path: Path) -> dict[str, Any]:
+        if self._worker is None or not self._worker.alive:
+            self.close()
+            self._worker = Worker(preload=("winml.modelkit.building.compile.reading",))
+        answer: dict[str, Any] = self._worker.call(
+            operation, {"model": str(path)}, timeout_s=self._timeout_s, what=f"reading `{path.name}`"
+        )
+        return answer
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class CompileStage:
+    """Compiles models with one set of settings."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        cache: Cache,
+        start: Callable[[], Worker] | None = None,
+        on_event: OnEvent = lambda _: None,
+        prove: Prove | None = None,
+    ) -> None:
+        """`start` gives a process that has the EP; by default one of the settings' environment."""
+        self._prove = prove
+        self._settings = settings
+        self._start = start or self._new_worker
+        self._cache = cache
+        self._on_event = on_event
+        self._info = catalog.BY_NAME[settings.target.ep]
+
+    def run(self, models: Sequence[Model]) -> Outcome:
+        """Compile every model; several of them into one context."""
+        errors: dict[Model, ModelkitError] = {}
+        proofs: dict[Model, dict[str, Any]] = {}
+        with _Reader(self._settings.timeout_s) as reader:
+            sources = [s for model in models if (s := self._source(model, reader, errors)) is not None]
+            alone: dict[Model, tuple[StageEntry, bool]] = {}
+            for source in sources:
+                try:
+                    alone[source.model] = self._group([source], reader)
+                    if self._prove is not None:
+                        proofs[source.model] = self._prove(source.model, source.facts, alone[source.model][0])
+                except _ModelFailed as failed:
+                    errors[source.model] = failed.error
+                except ModelkitError as error:
+                    errors[source.model] = error
+            good = [s for s in sources if s.model not in errors]
+            together = self._together(good, reader, errors) if len(models) > 1 else None
+        if together is None:
+            left = [s.model for s in good if s.model not in errors]
+            made = {model: Made(alone[model][0].info["models"][0], alone[model][1]) for model in left}
+            files = {name: d for model in left for name, d in alone[model][0].files.items()}
+            return Outcome(made, errors, {}, files, proofs)
+        group, entry, cached = together
+        reports = zip(group, entry.info["models"], strict=True)
+        return Outcome(
+            made={s.model: Made(report, cached) for s, report in reports},
+            errors=errors,
+            alone={s.model: Made(alone[s.model][0].info["models"][0], alone[s.model][1]) for s in group},
+            files=entry.files,
+            proofs=proofs,
+        )
+
+    def _source(self, model: Model, reader: _Reader, errors: dict[Model, ModelkitError]) -> _Source | None:
+        """The model as its file shows it; None when it is refused, with the reason in `errors`."""
+        try:
+            facts = reader.ask("compile.source", model.path)
+        except ModelkitError as error:
+            errors[model] = error
+            return None
+        refused = model_refusal(model.path.name, facts, self._info, self._settings.target.device)
+        if refused is not None:
+            errors[model] = refused
+            return None
+        return _Source(model, facts)
+
+    def _together(
+        self, good: list[_Source], reader: _Reader, errors: dict[Model, ModelkitError]
+    ) -> tuple[list[_Source], StageEntry, bool] | None:
+        """The models that can share a context, compiled into one; None when fewer than two are left.
+
+        A model that fails here although it compiles alone is left out, and the others are compiled again from the
+        start: only the last model writes the binary, and only the model that is last may end the sharing.
+        """
+        left = list(good)
+        while len(left) > 1:
+            try:
+                entry, cached = self._group(left, reader)
+            except _ModelFailed as failed:
+                errors[failed.source.model] = failed.error
+                left.remove(failed.source)
+            else:
+                return left, entry, cached
+        return None
+
+    def _group(self, group: list[_Source], reader: _Reader) -> tuple[StageEntry, bool]:
+        """Models compiled in one process, and whether they came from the cache."""
+        key = self._key(group)
+        found = self._cache.stages.find(key) if self._settings.reuse and self._settings.libraries else None
+        if found is not None and (not self._settings.validate or all(r["validation"] for r in found.info["models"])):
+            return found, True
+        with self._folder() as folder:
+            if found is None:
+                reports = self._compiled(group, folder, reader)
+            else:
+                reports = found.info["models"]
+                for name, stored in found.files.items():
+                    self._cache.objects.link_out(stored, folder / name)
+            if self._settings.validate:
+                shared = len(group) > 1
+                reports = [
+                    self._validated(s, folder, report, shared=shared) for s, report in zip(group, reports, strict=True)
+                ]
+            files = {path.name: path for path in sorted(folder.iterdir())}
+            return self._cache.stages.store(key, files, {"models": reports}), found is not None
+
+    def _key(self, group: list[_Source]) -> StageKey:
+        digests = [s.facts["digest"] for s in group]
+        section = self._settings.section
+        complete, _ = options.complete(self._settings.target, section.provider_options)
+        return StageKey(
+            stage="compile",
+            stage_version=table.STAGE_VERSION,
+            section={
+                "ep": self._info.name,
+                "compiler": section.compiler,
+                "embed": section.embed,
+                "provider_options": complete,
+                # An EP names the binary after the model's file, and writes that name into it.
+                "outputs": [s.model.output for s in group],
+            },
+            parent=digests[0] if len(digests) == 1 else digest.of_json(digests),
+            libraries=self._settings.libraries or {},
+        )
+
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A folder on the cache's volume, where nobody looks for results."""
+        root = self._cache.root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            folder = tempfile.TemporaryDirectory(prefix=atomic.TEMPORARY, dir=root, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise atomic.refused(error, root) from error
+        with folder as path:
+            yield Path(path)
+
+    def _new_worker(self) -> Worker:
+        return Worker(preload=("winml.modelkit.building.compile.running",), python=self._settings.python)
+
+    def _side_files(self) -> dict[str, str]:
+        """Files the EP was asked to write besides, with the option for their folder where the user left that open."""
+        given = self._settings.section.provider_options
+        wanted = {name: folder for option, (folder, name) in self._info.side_files.items() if given.get(option) == "1"}
+        return {name: folder for name, folder in wanted.items() if folder not in given}
+
+    def _job(self, source: _Source, folder: Path, *, alone: bool = False) -> CompileJob:
+        used = self._settings
+        # Models that share a context would overwrite each other's.
+        folders = dict.fromkeys(self._side_files().values(), str(folder)) if alone else {}
+        return CompileJob(
+            model=source.model.path,
+            output=folder / source.model.output,
+            target=used.target,
+            section=replace(used.section, provider_options={**used.section.provider_options, **folders}),
+            distribution=used.distribution,
+            tools=used.tools,
+        )
+
+    def _compiled(self, group: list[_Source], folder: Path, reader: _Reader) -> list[dict[str, Any]]:
+        """Compile models into `folder` in one process; what is known of each, read from the files."""
+        answers = []
+        with SharedContext(self._start, models=len(group), timeout_s=self._settings.timeout_s) as context:
+            for source in group:
+                self._on_event({"event": "compiling", "model": source.model.path.name, "of": len(group)})
+                try:
+                    answers.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
+                except ModelkitError as error:
+                    raise _ModelFailed(source, error) from error
+                source.check_unchanged()
+        return [self._read(s, folder, answer, reader) for s, answer in zip(group, answers, strict=True)]
+
+    def _read(self, source: _Source, folder: Path, answer: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+        try:
+            found = reader.ask("compile.compiled", folder / source.model.output)
+            report = model_report(source.model.path.name, source.facts, found, answer, self._settings.section)
+        except ModelkitError as error:
+            raise _ModelFailed(source, error) from error
+        lacking = [f"{name} was asked for and not kept" for name in self._side_files() if not (folder / name).is_file()]
+        return {**report, "warnings": [*report["warnings"], *lacking]}
+
+    def _validated(self, source: _Source, folder: Path, report: dict[str, Any], *, shared: bool) -> dict[str, Any]:
+        """The report with the answer to "does it compute the same?"; a no is a model that failed."""
+        name = source.model.path.name
+        self._on_event({"event": "validating", "model": name})
+        used = self._settings
+        elsewhere = parity.elsewhere(used.target, used.section, shared=shared)
+        answer = self._ran(source, folder, elsewhere=elsewhere is not None)
+        try:
+            validation = parity.checked(name, answer, on=str(used.target), elsewhere=elsewhere)
+        except ModelkitError as error:
+            raise _ModelFailed(source, error) from error
+        return {**report, "validation": validation}
+
+    def _ran(self, source: _Source, folder: Path, *, elsewhere: bool) -> dict[str, Any]:
+        """How far the compiled model is from its source, or why that cannot be told here."""
+        args = {**self._job(source, folder).to_json(), "seed": SEED}
+        steps: list[str] = []
+        try:
+            with self._start() as worker:
+                answer: dict[str, Any] = worker.call(
+                    "compile.validate",
+                    args,
+                    timeout_s=self._settings.timeout_s,
+                    on_event=lambda event: steps.append(event["step"]),
+                    what=f"validating `{source.model.path.name}`",
+                )
+        except RunFailedError as error:
+            if not parity.excused(steps, elsewhere=elsewhere):
+                raise _ModelFailed(source, error) from error
+            return {"opened": False, "reason": f"{error.message} while {parity.STEPS[steps[-1]]}"}
+        # The folder is gone by the time anybody reads the reason.
+        return {**answer, "reason": (answer["reason"] or "").replace(f"{folder}{os.sep}", "") or None}

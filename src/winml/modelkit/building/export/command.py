@@ -1,0 +1,93 @@
+"""`winml export`: a Hugging Face model as ONNX, compared with PyTorch; a build whose only stage is the export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.build import BuildRequest
+from winml.modelkit.building.build_parts import build_model
+from winml.modelkit.building.config import ConfigRequest
+from winml.modelkit.building.export.resolve import ExportOptions
+from winml.modelkit.core import model_ref
+from winml.modelkit.core.build_folder import EXPORT
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.ep.precision import UNQUANTIZED
+
+SCHEMA = "winml/export/1"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """Everything the user decided."""
+
+    model: str
+    output: str
+    options: ExportOptions = field(default_factory=ExportOptions)
+    opset: int | None = None
+    overwrite: bool = False
+    rebuild: bool = False
+    timeout_s: float | None = None
+
+
+def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Export and return the JSON object of the contract."""
+    ref = model_ref.parse(request.model)
+    if not ref.is_exported:
+        if ref.kind == "file":
+            require_model_file(ref.source)
+        raise RequestError(
+            f"`{ref}` is ONNX already", hint=f"`winml build -m {shell_word(str(ref))}` takes it as it is"
+        )
+    config = ConfigRequest(
+        model=request.model,
+        target="cpu",
+        precision=UNQUANTIZED,
+        optimize=False,
+        opset=request.opset,
+        export=request.options,
+    )
+    built = build_model(
+        BuildRequest(
+            config=config,
+            output=request.output,
+            overwrite=request.overwrite,
+            rebuild=request.rebuild,
+            analyze=False,
+            timeout_s=request.timeout_s,
+            prove=False,
+            unproven="an export is compared with PyTorch instead",
+        ),
+        lambda event: None if event["event"] == "target" else on_event(event),
+    )
+    parts = [_part(result) for result in built.get("parts", [built])]
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": built["model"],
+        "folder": built["folder"],
+        "task": parts[0]["metadata"]["task"],
+        "parts": parts,
+        "notes": built["notes"],
+        "warnings": built["warnings"],
+    }
+
+
+def _part(result: dict[str, Any]) -> dict[str, Any]:
+    """One exported part with its metadata."""
+    metadata = read_object(Path(result["folder"]) / EXPORT)
+    stage = result["stages"][0]
+    return {
+        "part": metadata["part"],
+        **result["artifact"],
+        "cache": stage["cache"],
+        "seconds": stage["seconds"],
+        "metadata": metadata,
+    }

@@ -1,0 +1,97 @@
+"""The PyTorch model in a folder, as it is traced and as it is compared with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.export import families
+from winml.modelkit.building.export.folder import PLAIN_ATTENTION, PROVES_A_PROBE, ModelFolder
+from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
+
+_HINT = "`pip install 'winml-modelkit[hf]'`"
+
+
+def block_kernels() -> None:
+    """Make sure that no kernel of the hub is loaded: a config may name one as its attention, and it is native code."""
+    os.environ["USE_HUB_KERNELS"] = "OFF"
+    sys.modules["kernels"] = None  # type: ignore[assignment]  # the documented way to make an import fail
+
+
+def library() -> Any:
+    """transformers, with its talk and its network off."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # what a folder does not hold is an error, never a download
+    block_kernels()
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    try:
+        import torch  # noqa: F401 - transformers imports without it, and then has no models
+        import transformers
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"exporting a Hugging Face model needs the Python package `{error.name}`",
+            hint=f"install torch==2.13.0 by that pin, then {_HINT}",
+        ) from error
+    return transformers
+
+
+def load(folder: Path, section: ExportSection, *, attention: str | None, trust: bool) -> Any:
+    """The model for the section's task, ready to run; None for `attention` leaves the library's choice.
+
+    The choice of the config counts only where it is code of the library: others are kernels, which are native code.
+    """
+    transformers = library()
+    described = ModelFolder(folder)
+    described.require_weights()
+    cls = _class(transformers, described, section)
+    attention = attention or (None if described.foreign_attention is None else PLAIN_ATTENTION)
+    how: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
+    if described.remote_code:
+        how["trust_remote_code"] = trust
+    try:
+        model, report = cls.from_pretrained(folder, dtype="float32", output_loading_info=True, **how)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _refused(error, described, section) from error
+    if report["missing_keys"]:
+        raise ModelFileError(
+            f"`{folder}` has no weights for {section.task}: {len(report['missing_keys'])} tensors are missing, such as "
+            f"`{min(report['missing_keys'])}`",
+            hint=f"it was saved for {described.architecture}; drop `--task`, or train the head first",
+        )
+    return model.eval()
+
+
+def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> Any:
+    """The class that saved the model when that is for the task, otherwise the library's for the task."""
+    named = folder.architecture
+    fits = named is not None and families.task_of(named, folder.family) == section.task
+    if fits and named is not None and hasattr(transformers, named):
+        return getattr(transformers, named)
+    if section.task == "automatic-speech-recognition" and folder.family and folder.family.shape == "encoder-decoder":
+        return transformers.AutoModelForSpeechSeq2Seq
+    try:
+        return getattr(transformers, families.AUTO_CLASSES[section.task])
+    except AttributeError as error:  # transformers has no PyTorch models without torch
+        raise UnavailableError("transformers has no models here", hint=f"install torch, then {_HINT}") from error
+
+
+def _refused(error: Exception, folder: ModelFolder, section: ExportSection) -> Exception:
+    text = str(error).strip().splitlines()
+    reason = text[0][:300] if text else type(error).__name__
+    if "trust_remote_code" in str(error):
+        return RequestError(
+            "the model needs code that comes with it", hint="read it, then allow it with `--trust-remote-code`"
+        )
+    if "Unrecognized configuration class" in str(error) or "does not recognize this architecture" in str(error):
+        return RequestError(
+            f"`{folder.model_type}` models do not do {section.task}",
+            hint=f"the model was saved as {folder.architecture}; {PROVES_A_PROBE}",
+        )
+    return ModelFileError(
+        f"`{folder.path}` cannot be loaded: {reason}", hint="fetch the model again; it may be damaged"
+    )

@@ -1,0 +1,90 @@
+"""Compares an exported model with PyTorch: named outputs, two shapes, padding in the mask, a model loaded anew.
+
+The model that was traced is not used: tracing may change it, and then both would be wrong alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.building.export import samples
+from winml.modelkit.building.export.parts import Part, evaluated
+from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.session.session import WinMLSession
+
+TOLERANCE = 1e-3
+"""Largest difference relative to the largest number of an output: what reordered float32 sums come to in practice."""
+SEEDS = (1, 2)
+_NOT_A_NUMBER = 1e9
+"""The difference where one side is not a number; JSON has no infinity."""
+
+
+def checked(model: Path, reference: Part, section: ExportSection) -> dict[str, Any]:
+    """How every output compares at two shapes; raises when one does not."""
+    found = list(_compared(model, reference, section))
+    worst = max(found, key=lambda row: row["difference"])
+    answer = {"status": "passed", "tolerance": TOLERANCE, "difference": worst["difference"], "outputs": found}
+    if worst["difference"] <= TOLERANCE:
+        return answer
+    raise CheckFailed(
+        f"output `{worst['output']}` differs from PyTorch by {worst['difference']:.2g} of its largest number "
+        f"at {_words(worst['sizes'])}; {TOLERANCE:g} is allowed",
+        hint="try `--exporter legacy` or another `--opset`; `--no-verify` exports without comparing",
+        details={"parity": {**answer, "status": "failed"}},
+    )
+
+
+def _compared(model: Path, reference: Part, section: ExportSection) -> Iterator[dict[str, Any]]:
+    shapes = [section.sizes] if not section.sizes else [section.sizes, samples.other_sizes(section)]
+    with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
+        for seed, sizes in zip(SEEDS, shapes, strict=False):
+            inputs = samples.made(section, sizes, seed=section.seed + seed)
+            wanted, made = _answer(reference, inputs), session.run(_taken(inputs, session))
+            for name, value in wanted.items():
+                yield {"output": name, "sizes": dict(sizes), **_difference(name, value, made)}
+
+
+def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
+    """What PyTorch says; a model may want more of its inputs than shapes and ranges, as one end token in every text."""
+    try:
+        return evaluated(reference, inputs)
+    except Exception as error:  # whatever the code of a model raises
+        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+        raise RunFailedError(
+            f"the model refuses its sample inputs: {reason[0][:300]}",
+            hint="say which values it takes with `--input-specs FILE`; `winml support probe` looks for them",
+        ) from error
+
+
+def _taken(inputs: samples.Arrays, session: WinMLSession) -> samples.Arrays:
+    """The inputs that the graph has; one that changes nothing is not among them."""
+    names = {spec.name for spec in session.inputs}
+    return {name: array for name, array in inputs.items() if name in names}
+
+
+def _difference(name: str, wanted: npt.NDArray[Any], made: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+    if name not in made:
+        raise CheckFailed(f"the exported model has no output `{name}`", hint="try `--exporter legacy`")
+    value = made[name]
+    if value.shape != wanted.shape:
+        raise CheckFailed(
+            f"output `{name}` has shape {list(value.shape)} but PyTorch gives {list(wanted.shape)}",
+            hint="leave fewer axes open with `--dynamic-axes`",
+        )
+    largest = float(np.abs(wanted).max(initial=0.0))
+    absolute = float(np.abs(wanted.astype(np.float64) - value).max(initial=0.0))
+    if not np.isfinite(absolute):
+        return {"difference": _NOT_A_NUMBER, "largest": largest if np.isfinite(largest) else 0.0}
+    return {"difference": absolute / max(largest, 1e-6), "largest": largest}
+
+
+def _words(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{axis} {size}" for axis, size in sizes.items()) or "its fixed shape"

@@ -1,0 +1,184 @@
+"""Parts of composite models as modules with tensors in and out, so that each becomes a graph of its own.
+
+Caches of keys and values go in as `past_LAYER[_KIND]_key` and come out as `present_LAYER[_KIND]_key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
+
+from winml.modelkit.building.export.families import WHOLE, Shape
+
+Tensors = dict[str, Tensor]
+
+
+class Part(nn.Module):
+    """A module whose forward takes and gives tensors by name."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.config = model.config
+
+
+class Encoder(Part):
+    """What a decoder reads."""
+
+    def forward(self, **inputs: Tensor) -> Tensors:
+        return {"last_hidden_state": self.model.get_encoder()(**inputs, return_dict=True).last_hidden_state}
+
+
+class PairPrefill(Part):
+    """The decoder of a pair on the first words."""
+
+    def forward(self, input_ids: Tensor, encoder_hidden_states: Tensor, **masks: Tensor) -> Tensors:
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+        return _decoded(self.model, input_ids, encoder_hidden_states, masks, cache, kinds=("decoder", "encoder"))
+
+
+class PairDecode(Part):
+    """The decoder of a pair on the next words; what it read of the encoder is in the cache."""
+
+    def forward(self, input_ids: Tensor, **others: Tensor) -> Tensors:
+        masks = {name: others.pop(name) for name in list(others) if name.endswith("_mask")}
+        cache = EncoderDecoderCache(_cache(others, "decoder"), _cache(others, "encoder"))
+        # Only its length matters: keys and values of the encoder come from the cache.
+        length = others["past_0_encoder_key"]
+        width = _width(self.model)
+        state = length.new_zeros(1).expand(length.shape[0], length.shape[2], width)
+        return _decoded(self.model, input_ids, state, masks, cache, kinds=("decoder",))
+
+
+class Prefill(Part):
+    """A decoder on the first words."""
+
+    def forward(self, **inputs: Tensor) -> Tensors:
+        cache = DynamicCache()
+        output = self.model(**inputs, past_key_values=cache, use_cache=True, return_dict=True)
+        return {"logits": output.logits, **dict(_present(cache, ""))}
+
+
+class Decode(Part):
+    """A decoder on the next words."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, position_ids: Tensor, **past: Tensor) -> Tensors:
+        cache = _cache(past, "")
+        output = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=cache,
+            use_cache=True,
+            return_dict=True,
+        )
+        return {"logits": output.logits, **dict(_present(cache, ""))}
+
+
+class ImageEncoder(Part):
+    """The image half of a dual encoder, in the space that both share."""
+
+    def forward(self, pixel_values: Tensor) -> Tensors:
+        return {"image_embeds": _embeddings(self.model.get_image_features(pixel_values=pixel_values))}
+
+
+class TextEncoder(Part):
+    """The text half of a dual encoder."""
+
+    def forward(self, **inputs: Tensor) -> Tensors:
+        return {"text_embeds": _embeddings(self.model.get_text_features(**inputs))}
+
+
+class Whole(Part):
+    """The model as its class runs it, without caches."""
+
+    def forward(self, **inputs: Tensor) -> Tensors:
+        return tensors_of(self.model(**inputs, return_dict=True))
+
+
+TABLE: dict[Shape, dict[str, Callable[[Any], Part]]] = {
+    "single": {},
+    "encoder-decoder": {"encoder": Encoder, "prefill": PairPrefill, "decode": PairDecode},
+    "decoder": {"prefill": Prefill, "decode": Decode},
+    "dual": {"image": ImageEncoder, "text": TextEncoder},
+}
+"""The module of every part, as `signature` names its inputs."""
+
+
+def part_of(model: Any, shape: Shape, part: str) -> Part:
+    """The module of a part."""
+    return Whole(model) if part == WHOLE else TABLE[shape][part](model)
+
+
+def tensors_of(output: Any, prefix: str = "") -> Tensors:
+    """The tensors of an output by name; one that is a list has its items numbered, caches are left out."""
+    found: Tensors = {}
+    for name, value in output.items():
+        if isinstance(value, Tensor):
+            found[prefix + name] = value
+        elif isinstance(value, dict):
+            found |= tensors_of(value, f"{prefix}{name}.")
+        elif isinstance(value, list | tuple):
+            found |= {f"{prefix}{name}.{n}": item for n, item in enumerate(value) if isinstance(item, Tensor)}
+    return found
+
+
+def _embeddings(output: Any) -> Tensor:
+    """The vectors, which newer models wrap into an output."""
+    return output if isinstance(output, Tensor) else output.pooler_output
+
+
+def _width(model: Any) -> int:
+    encoder = getattr(model.config, "encoder", model.config)
+    return int(getattr(encoder, "d_model", None) or encoder.hidden_size)
+
+
+def _decoded(
+    model: Any, words: Tensor, state: Tensor, masks: Tensors, cache: EncoderDecoderCache, *, kinds: tuple[str, ...]
+) -> Tensors:
+    from transformers.modeling_outputs import BaseModelOutput
+
+    output = model(
+        encoder_outputs=BaseModelOutput(last_hidden_state=state),
+        attention_mask=masks.get("encoder_attention_mask"),
+        decoder_input_ids=words,
+        past_key_values=cache,
+        use_cache=True,
+        return_dict=True,
+    )
+    caches = {"decoder": cache.self_attention_cache, "encoder": cache.cross_attention_cache}
+    present = {name: value for kind in kinds for name, value in _present(caches[kind], kind)}
+    return {"logits": output.logits, **present}
+
+
+def _names(layer: int, kind: str, word: str) -> tuple[str, str]:
+    start = "_".join(filter(None, (word, str(layer), kind)))
+    return f"{start}_key", f"{start}_value"
+
+
+def _cache(past: Tensors, kind: str) -> DynamicCache:
+    """A cache that holds what was given for every layer."""
+    cache = DynamicCache()
+    layer = 0
+    while (names := _names(layer, kind, "past"))[0] in past:
+        cache.update(past[names[0]], past[names[1]], layer)
+        layer += 1
+    return cache
+
+
+def _present(cache: Cache, kind: str) -> Iterator[tuple[str, Tensor]]:
+    for layer, entry in enumerate(cache.layers):
+        key, value = _names(layer, kind, "present")
+        yield key, entry.keys
+        yield value, entry.values
+
+
+def evaluated(part: Part, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The outputs of a part for arrays, as arrays."""
+    with torch.inference_mode():
+        output = part(**{name: torch.from_numpy(array) for name, array in inputs.items()})
+    return {name: value.numpy() for name, value in output.items()}

@@ -1,0 +1,203 @@
+"""From what a user wrote to a section that leaves nothing open; a function of the model's config alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from winml.modelkit.building.export import families, signature
+from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.folder import ModelFolder
+from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
+from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What a user may say about an export; None and empty leave it to the model."""
+
+    task: str | None = None
+    part: str | None = None
+    exporter: str = "transformers"
+    opset: int | None = None
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Sizes by the name of an axis, or whole shapes by the name of an input."""
+    dynamic_axes: tuple[str, ...] | None = None
+    """The axes that stay open; None leaves all open that the task has."""
+    input_specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keys of input sections by the name of the input; a name that is not known adds an input."""
+    seed: int = 0
+    verify: bool = True
+    trust_remote_code: bool = False
+
+
+def task_of(folder: ModelFolder, wanted: str | None) -> str:
+    """The task to export for: the one named, or what the model was saved for."""
+    if wanted is not None:
+        if wanted not in families.AUTO_CLASSES:
+            raise RequestError(f"unknown task `{wanted}`", hint=did_you_mean(wanted, families.AUTO_CLASSES))
+        return wanted
+    if folder.architecture is None:
+        raise ModelFileError(
+            f"the config of `{folder.path}` names no architecture, so that its task is not known",
+            hint="name it with `--task`",
+        )
+    return families.task_of(folder.architecture, folder.family)
+
+
+def parts_of(folder: ModelFolder, options: ExportOptions) -> tuple[str, ...]:
+    """The parts that a model is exported as; only the one that was named, when one was."""
+    if options.part is not None:
+        return (options.part,)
+    if folder.family is None:
+        return (WHOLE,)
+    return families.parts_of(folder.family, task_of(folder, options.task))
+
+
+def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> ExportSection:
+    """The section for one part."""
+    refuse_remote_code(folder, trust_remote_code=options.trust_remote_code)
+    task = task_of(folder, options.task)
+    opset = options.opset or DEFAULT_OPSET
+    if not OPSETS[0] <= opset <= OPSETS[1]:
+        raise RequestError(
+            f"opset {opset} cannot be exported; known are {OPSETS[0]} to {OPSETS[1]}",
+            hint=f"export with {DEFAULT_OPSET} and convert with `winml optimize --opset {opset}`",
+        )
+    known = options.input_specs and folder.family is None
+    usual = () if known else signature.inputs_of(folder, folder.require_family(), task, part)
+    inputs = _shaped(_specified(usual, options.input_specs), options)
+    return ExportSection(
+        task=task,
+        part=part,
+        exporter=options.exporter,
+        opset=opset,
+        inputs=inputs,
+        sizes=_sizes(folder, inputs, usual),
+        seed=options.seed,
+        verify=options.verify,
+    )
+
+
+def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
+    """Raise when a model comes with code and nobody said that it may run."""
+    if folder.remote_code and not trust_remote_code:
+        named = next(iter(folder.remote_code.values()))
+        raise RequestError(
+            f"the model needs code that comes with it (`{named}`)",
+            hint="read the code, then allow it to run with `--trust-remote-code`",
+        )
+
+
+def _specified(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str, Any]]) -> tuple[InputSection, ...]:
+    """The inputs with what a file of specs says of them."""
+    by_name = {entry.name: sections.plain(entry) for entry in inputs}
+    for name, spec in specs.items():
+        if not isinstance(spec, Mapping):
+            raise RequestError(f"the spec of input `{name}` must be an object but got {spec!r:.80}")
+        by_name[name] = {**by_name.get(name, {"name": name}), **spec}
+    return tuple(sections.read(InputSection, value, f"inputs.{name}") for name, value in by_name.items())
+
+
+def _shaped(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[InputSection, ...]:
+    """The inputs with the sizes that were given in place of open axes."""
+    shapes = dict(options.shapes)
+    axes = {axis for entry in inputs for axis in entry.shape if isinstance(axis, str)}
+    named = {entry.name: entry for entry in inputs}
+    for name, shape in shapes.items():
+        if name not in axes and name not in named:
+            raise RequestError(f"the model has no axis or input `{name}`", hint=did_you_mean(name, {*axes, *named}))
+        if name in axes and len(shape) != 1:
+            raise RequestError(f"axis `{name}` has one size but got {', '.join(map(str, shape))}")
+        if name in named and len(shape) != len(named[name].shape):
+            raise RequestError(f"input `{name}` has {len(named[name].shape)} axes but got {len(shape)} sizes")
+    for name in options.dynamic_axes or ():
+        if name not in axes:
+            raise RequestError(f"the model has no open axis `{name}`", hint=did_you_mean(name, axes))
+    return tuple(replace(entry, shape=_fixed(entry, shapes, options.dynamic_axes)) for entry in inputs)
+
+
+def _fixed(
+    entry: InputSection, shapes: Mapping[str, tuple[int, ...]], open_axes: tuple[str, ...] | None
+) -> tuple[int | str, ...]:
+    if entry.name in shapes:
+        return shapes[entry.name]
+    found: list[int | str] = []
+    for axis in entry.shape:
+        if isinstance(axis, int):
+            found.append(axis)
+        elif axis in shapes:
+            found.append(shapes[axis][0])
+        elif open_axes is not None and axis not in open_axes:
+            found.append(signature.NPU_SIZES.get(axis, 1))
+        else:
+            found.append(axis)
+    return tuple(found)
+
+
+def _sizes(folder: ModelFolder, inputs: tuple[InputSection, ...], usual: tuple[InputSection, ...]) -> dict[str, int]:
+    """Sizes of open axes in the sample, within what the model can take; one that is usually fixed keeps its size."""
+    shapes = {entry.name: entry.shape for entry in usual}
+    found: dict[str, int] = {}
+    for entry in inputs:
+        before = shapes.get(entry.name, entry.shape)
+        for axis, size in zip(entry.shape, before if len(before) == len(entry.shape) else entry.shape, strict=True):
+            if isinstance(axis, str):
+                found.setdefault(axis, size if isinstance(size, int) else signature.SIZES.get(axis, 2))
+    longest = signature.longest(folder)
+    if longest is not None and "sequence" in found:
+        found["sequence"] = max(2, min(found["sequence"], longest))
+    return found
+
+
+def value_ranges(
+    section: ExportSection, fixed: Mapping[str, int] = MappingProxyType({})
+) -> dict[str, tuple[float, float]]:
+    """Least and greatest value of every input: those of the sample that is traced, with axes `fixed` at other sizes.
+
+    Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off. Positions
+    go on after the words that are remembered: those beyond the calibrated ones would be taken for the last of them.
+    """
+    sizes = {**section.sizes, **fixed}
+    caches = [e.shape[2] for e in section.inputs if e.name.startswith("past_") and "_encoder_" not in e.name]
+    past = _size(caches[0], sizes) if caches else 0
+    return {entry.name: _values(entry, sizes, past) for entry in section.inputs}
+
+
+def _size(axis: int | str, sizes: Mapping[str, int]) -> int:
+    return sizes[axis] if isinstance(axis, str) else axis
+
+
+def _values(entry: InputSection, sizes: Mapping[str, int], past: int) -> tuple[float, float]:
+    if entry.values == "positions":
+        return (0.0, float(past + _size(entry.shape[-1], sizes)) - 1)
+    return (float(entry.low), float(entry.high))
+
+
+def sample_sizes(section: ExportSection) -> dict[str, int]:
+    """Sizes of open axes in one sample of the data: those of the sample that is traced, which is a batch."""
+    leading = {entry.shape[0] for entry in section.inputs if entry.shape}
+    return {axis: 1 if axis in leading else size for axis, size in section.sizes.items()}
+
+
+def random_inputs(section: ExportSection) -> DataSection:
+    """Made-up data of the values and sizes that the export was traced with."""
+    return DataSection(RANDOM, ranges=value_ranges(section), dims=sample_sizes(section))
+
+
+def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
+    """Sizes for the open axes where a device needs fixed shapes, by what such models are used with."""
+    longest = signature.longest(folder)
+    found = {axis: signature.NPU_SIZES.get(axis, 1) for axis in section.sizes}
+    if longest is not None:
+        for axis in ("sequence", "total"):
+            if axis in found:
+                found[axis] = min(found[axis], longest)
+        if "past" in found:  # with the new words it is the total, which not every part has an axis for
+            found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
+    return found

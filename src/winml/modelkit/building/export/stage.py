@@ -1,0 +1,142 @@
+"""Worker operation `stages.export`: loads a Hugging Face model, traces a part of it, compares it with PyTorch."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.export import resolve, samples
+from winml.modelkit.building.export.families import WHOLE
+from winml.modelkit.building.export.folder import ModelFolder
+from winml.modelkit.building.export.loading import library, load
+from winml.modelkit.building.export.table import LIBRARIES
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.graph import files, opset
+
+SCHEMA = "winml/export-metadata/1"
+
+
+def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Export the folder of `args["model"]`, its config, into `args["output"]` by `args["section"]`.
+
+    Besides: `trust_remote_code`. The report is what `export_metadata.json` holds.
+    """
+    folder, output = Path(args["model"]).parent, Path(args["output"])
+    section = sections.read(ExportSection, args["section"], "export")
+    library()
+    return _Export(folder, section, bool(args.get("trust_remote_code")), context).into(output)
+
+
+class _Export:
+    """One export, step by step."""
+
+    def __init__(self, folder: Path, section: ExportSection, trust: bool, context: Any) -> None:
+        self.folder = folder
+        self.section = section
+        self.trust = trust
+        self.context = context
+
+    def into(self, output: Path) -> dict[str, Any]:
+        import torch
+
+        from winml.modelkit.building.export import finalize, tracing
+
+        started = time.monotonic()
+        self._tell("load")
+        part = self._part(self.section.attention)
+        section = self._fitting(part)
+        arrays = samples.made(section, section.sizes, seed=section.seed)
+        self._tell("trace")
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        traced = tracing.traced(part, tensors, section)
+        architecture = type(part.model).__name__
+        parameters = sum(p.numel() for p in part.model.parameters())
+        del part  # what is traced may be changed by it, and two of a large model are too many
+        finished = finalize.finalized(traced, section)
+        finalize.note_sizes(finished, self._sizes(section), resolve.value_ranges(section))
+        written = files.save(finished, output)
+        exported = time.monotonic() - started
+        parity = self._parity(output, section)
+        return {
+            "schema": SCHEMA,
+            "architecture": architecture,
+            "parameters": parameters,
+            "task": section.task,
+            "part": section.part,
+            "exporter": section.exporter,
+            "opset": _opset_of(output, section),
+            "libraries": {name: version(name) for name in LIBRARIES},
+            "inputs": sections.plain(section.inputs),
+            "sizes": section.sizes,
+            "left_out": self._left_out(section),
+            "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
+            "seconds": {"export": exported, "verify": time.monotonic() - started - exported},
+            "parity": parity,
+            "notes": [
+                *self._attention_note(),
+                *(f"{architecture} takes no `{name}`" for name in self._left_out(section)),
+            ],
+            "warnings": [] if section.verify else ["outputs were not compared with PyTorch: `--no-verify`"],
+        }
+
+    def _sizes(self, section: ExportSection) -> dict[str, int]:
+        """Sizes of open axes that the model is used with, by what such models are used with."""
+        return resolve.npu_sizes(ModelFolder(self.folder), section)
+
+    def _attention_note(self) -> list[str]:
+        named = ModelFolder(self.folder).foreign_attention
+        if named is None:
+            return []
+        return [f"config.json asks for the attention `{named:.80}`, which is no code of transformers: not loaded"]
+
+    def _tell(self, step: str) -> None:
+        self.context.event("export", step=step, part=self.section.part)
+
+    def _part(self, attention: str | None) -> Any:
+        from winml.modelkit.building.export.parts import part_of
+
+        family = ModelFolder(self.folder).family
+        model = load(self.folder, self.section, attention=attention, trust=self.trust)
+        if self.section.part == WHOLE and hasattr(model.config, "use_cache"):
+            model.config.use_cache = False
+        return part_of(model, "single" if family is None else family.shape, self.section.part)
+
+    def _fitting(self, part: Any) -> ExportSection:
+        """The section without inputs that the model's forward does not have; a family may leave one out."""
+        if self.section.part != WHOLE:
+            return self.section
+        known = inspect.signature(part.model.forward).parameters
+        inputs = tuple(entry for entry in self.section.inputs if entry.name in known)
+        if not inputs:
+            raise RequestError(
+                f"{type(part.model).__name__} takes none of these inputs: {', '.join(self._left_out(None))}",
+                hint=f"it takes {', '.join(list(known)[:8])}; name them with `--input-specs`",
+            )
+        return replace(self.section, inputs=inputs)
+
+    def _left_out(self, section: ExportSection | None) -> list[str]:
+        """The inputs of the request that an export does not have."""
+        kept = {entry.name for entry in section.inputs} if section else set()
+        return [entry.name for entry in self.section.inputs if entry.name not in kept]
+
+    def _parity(self, output: Path, section: ExportSection) -> dict[str, Any]:
+        from winml.modelkit.building.export import parity
+
+        if not section.verify:
+            return {"status": "not run", "reason": "`--no-verify`"}
+        self._tell("compare")
+        return parity.checked(output, self._part(None), section)
+
+
+def _opset_of(output: Path, section: ExportSection) -> int:
+    """The opset that was written, read back."""
+    found = opset.opset(files.load(output, weights=False))
+    if found != section.opset:
+        raise RunFailedError(f"opset {section.opset} was asked for, and the exporter wrote {found}")
+    return found

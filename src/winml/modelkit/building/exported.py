@@ -1,0 +1,176 @@
+"""Hugging Face models on their way to ONNX: where a reference lies, and its export from the cache."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.building.export.folder import ModelFolder, Weights
+from winml.modelkit.building.export.resolve import ExportOptions, resolve
+from winml.modelkit.building.pipeline import folder as folders
+from winml.modelkit.building.pipeline.artifact import Source, named_source
+from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA
+from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
+from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
+from winml.modelkit.core import sections
+from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
+from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.model_ref import CONFIG, ModelRef
+from winml.modelkit.store import atomic, digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.worker.client import Worker
+
+OnEvent = Callable[[dict[str, Any]], None]
+INSTALL = "install torch==2.13.0 by that pin, then `pip install 'winml-modelkit[hf]'`"
+
+
+@dataclass(frozen=True)
+class Located:
+    """A model folder on this machine, and the word that finds the same one again."""
+
+    folder: ModelFolder
+    word: str
+
+    @property
+    def name(self) -> str:
+        """What its files may be called after."""
+        return self.word.partition("@")[0].rstrip("/\\").replace("\\", "/").rpartition("/")[2] or "model"
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """How exports run."""
+
+    cache: Cache = field(default_factory=Cache)
+    on_event: OnEvent = lambda event: None
+    rebuild: bool = False
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model that was exported, and a folder that holds it with the files of its processor."""
+
+    located: Located
+    section: ExportSection
+    source: Source
+    run: StageRun
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        return self.folder / MODEL
+
+
+def locate(ref: ModelRef, *, weights: bool = True, code: bool = False) -> Located:
+    """The folder of a model; one of the hub is fetched, and its revision pinned to a commit."""
+    if ref.kind == "folder":
+        folder = Path(ref.source).absolute()
+        return Located(ModelFolder(folder), str(folder))
+    with Worker() as worker:
+        args = {"repo": ref.repo, "revision": ref.revision, "weights": weights, "code": code}
+        answer = worker.call("data.hub_model", args, what=f"fetching `{ref}`")
+    return Located(ModelFolder(Path(answer["folder"])), f"{ref.repo}@{answer['revision']}")
+
+
+def hub_weights(ref: ModelRef) -> Weights:
+    """What the hub says of a model's weights, which are not fetched for it."""
+    with Worker() as worker:
+        args = {"repo": ref.repo, "revision": ref.revision}
+        types = worker.call("data.hub_weights", args, what=f"asking about `{ref}`")
+    return Weights(None if types is None else sum(types.values()), types or {}, None)
+
+
+def fetched_file(ref: ModelRef) -> Path:
+    """An ONNX file of the hub, on this machine."""
+    with Worker() as worker:
+        args = {"repo": ref.repo, "revision": ref.revision, "file": ref.file}
+        return Path(worker.call("data.hub_file", args, what=f"fetching `{ref}`")["path"])
+
+
+def export(
+    located: Located, section: ExportSection, exporting: Exporting, *, trust_remote_code: bool = False
+) -> Exported:
+    """The export of a model by a section, from the cache or from a worker of its own."""
+    files = located.folder.content_files(code=bool(located.folder.remote_code))
+    source = named_source(files, main=CONFIG)
+    pipeline = Pipeline(
+        source,
+        cache=exporting.cache,
+        start=Worker,
+        on_event=exporting.on_event,
+        rebuild=exporting.rebuild,
+        timeout_s=exporting.timeout_s,
+    )
+    run = pipeline.run(_step(section, trust_remote_code))
+    return Exported(located, section, source, run, _folder(located, source, run, exporting.cache))
+
+
+def exported_model(ref: ModelRef, exporting: Exporting) -> Exported:
+    """The whole of a model that a command wants to run, exported for the task that it was saved for."""
+    located = locate(ref)
+    options = ExportOptions(task=ref.task)
+    return export(located, resolve(located.folder, options), exporting)
+
+
+def _step(section: ExportSection, trust_remote_code: bool) -> Step:
+    return Step(EXPORT_STAGE, sections.plain(section), _libraries(), {"trust_remote_code": trust_remote_code})
+
+
+def _libraries() -> dict[str, str]:
+    """Versions of what an export depends on; an error says how to get what is missing."""
+    try:
+        return {name: version(name) for name in EXPORT_STAGE.libraries}
+    except PackageNotFoundError as error:
+        raise UnavailableError(
+            f"exporting a Hugging Face model needs the Python package `{error.name}`", hint=INSTALL
+        ) from error
+
+
+def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Path:
+    """A folder of the cache that any command can open as a build: the model, and what makes its inputs."""
+    processor = processor_objects(located.folder, cache)
+    identity = digest.of_json({"key": run.key.digest, "processor": processor})
+    folder = cache.builds / f"{located.name}-{identity.removeprefix(digest.PREFIX)[:16]}"
+    if (folder / MANIFEST).is_file():
+        os.utime(folder / MANIFEST)  # a collection takes what was not used for longest
+        return folder
+    atomic.make_folder(folder.parent)
+    objects = {**run.artifact.files, **processor, MODEL: run.artifact.files[run.artifact.main]}
+    with folders.writing(folder) as staged:
+        how = folders.link_files(cache.objects, objects, staged)
+        folders.write_json(staged / EXPORT, run.report)
+        manifest = {
+            "schema": MANIFEST_SCHEMA,
+            "winml": __version__,
+            "identity": identity,
+            "target": "cpu",
+            "simulated": False,
+            "precision": "fp32",
+            "source": {"path": located.word, **source.artifact.to_json()},
+            "artifact": {"file": MODEL, "digest": run.artifact.digest},
+            "stages": [run.to_json()],
+            "skipped": ["optimize", "quantize", "compile"],
+            "calibration": None,
+            "placement": None,
+            "proof": None,
+            "fallbacks": [],
+            "seconds": run.seconds,
+            "files_by": how,
+            "folder": sorted({*objects, EXPORT}),
+            "objects": objects,
+            "warnings": list(run.report["warnings"]),
+        }
+        folders.write_json(staged / MANIFEST, manifest)
+    return folder
+
+
+def processor_objects(folder: ModelFolder, cache: Cache) -> dict[str, str]:
+    """The files of a model's processor, in the store."""
+    return {name: cache.objects.put_file(path) for name, path in folder.processor_files().items()}

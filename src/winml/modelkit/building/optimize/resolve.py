@@ -1,0 +1,63 @@
+"""From what a user wrote to the passes that run, in order; a pure function that imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from winml.modelkit.building.optimize import table
+from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.table import Pass
+from winml.modelkit.core.config import OptimizeSection
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.target import Target
+
+LOWEST_OPSET = 7
+"""ONNX Runtime reads nothing older."""
+
+
+def resolve(
+    *,
+    level: str | None = None,
+    enable: Iterable[str] = (),
+    disable: Iterable[str] = (),
+    target: Target | None = None,
+    opset: int | None = None,
+    allow_unsupported: bool = False,
+) -> OptimizeSection:
+    """The section behind the options; without a target it is good for every one.
+
+    A level leaves out passes that may make operators the target does not take; one that was asked for by name is an
+    error.
+    """
+    wanted = {table.find(name).name for name in enable}
+    unwanted = {table.find(name).name for name in disable}
+    both = wanted & unwanted
+    if both:
+        raise RequestError(f"pass `{min(both)}` is both enabled and disabled")
+    if opset is not None and opset < LOWEST_OPSET:
+        raise RequestError(f"opset must be at least {LOWEST_OPSET} but got {opset}")
+    checked = None if allow_unsupported else target
+    chosen = {row.name for row in _of_level(level, target) if not refused(checked, row.produces)}
+    for name in sorted(wanted):
+        _require_supported(table.BY_NAME[name], checked)
+    names = (chosen | wanted) - unwanted
+    return OptimizeSection(passes=tuple(row.name for row in table.PASSES if row.name in names), opset=opset)
+
+
+def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:
+    word = table.DEFAULT_LEVEL if level is None else level
+    if word not in table.LEVELS:
+        raise RequestError(f"unknown level `{word}`", hint=did_you_mean(word, table.LEVELS))
+    levels = table.LEVELS[word]
+    extra = table.TARGET_PASSES.get(str(target), ()) if levels else ()
+    return tuple(row for row in table.PASSES if row.level in levels or row.name in extra)
+
+
+def _require_supported(row: Pass, target: Target | None) -> None:
+    never = refused(target, row.produces)
+    if never:
+        raise RequestError(
+            f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to take",
+            hint="leave the pass out, or insist with `--allow-unsupported`",
+        )

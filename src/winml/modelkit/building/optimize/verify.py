@@ -1,0 +1,172 @@
+"""Compares the outputs of two versions of a model on seeded inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.building.optimize.workspace import nameless
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, synthetic
+from winml.modelkit.graph.trial import trial_sizes, whole_ranges
+from winml.modelkit.session.session import WinMLSession
+
+ROUNDING = 1e-3
+"""Largest difference, relative to the largest number of an output, that reordered arithmetic may cause."""
+APPROXIMATION = 5e-2
+"""The same for passes that are approximations by nature."""
+_ABSOLUTE = 1e-5
+_SIZES = (2, 3, 4, 8, 16, 32, 64, 128, 1)
+"""Sizes of symbolic dimensions that are tried until two of them run."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Inputs, and what the model made of them."""
+
+    what: dict[str, Any]
+    """Sizes of symbolic dimensions and range of the numbers."""
+    inputs: Arrays = field(repr=False)
+    outputs: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Samples of the model before the passes, or the reason why there are none."""
+
+    samples: tuple[Sample, ...]
+    reason: str | None = None
+
+
+def reference(model: Path, *, seed: int, dims: Mapping[str, int]) -> Reference:
+    """Run the model on seeded inputs: positive and mixed numbers, two sizes of every symbolic dimension."""
+    try:
+        with _session(model) as session:
+            samples = tuple(_samples(session, model, seed, dims))
+            if any(not _equal(sample.outputs, session.run(sample.inputs)) for sample in samples):
+                return Reference((), "the outputs of the model change from run to run")
+    except ModelkitError as error:
+        return Reference((), nameless(error, model))
+    return Reference(samples)
+
+
+def _session(model: Path) -> WinMLSession:
+    # Without optimizations of its own the runtime runs what the file says.
+    return WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection(optimization_level="disable"))
+
+
+def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, int]) -> Iterator[Sample]:
+    """The first samples that run; the error of the last attempt when none does."""
+    specs = session.inputs
+    ranges = whole_ranges(model, specs)
+    failure: ModelkitError | None = None
+    sizes_done = 0
+    for sizes in trial_sizes(model, specs, dims, _SIZES, small_first=True):
+        try:
+            made = list(_sized(session, specs, InputRequest(sizes, seed=seed, int_ranges=ranges)))
+        except ModelkitError as error:
+            failure = error
+            continue
+        yield from made
+        sizes_done += 1
+        if sizes_done == 2:
+            break
+    if sizes_done == 0 and failure is not None:
+        raise failure
+
+
+def _sized(session: WinMLSession, specs: Sequence[InputSpec], asked: InputRequest) -> Iterator[Sample]:
+    positive, sizes = synthetic(specs, asked), asked.dims
+    yield Sample({"dims": sizes, "numbers": "0 to 1"}, positive, session.run(positive))
+    if any(array.dtype.kind == "f" for array in positive.values()):
+        mixed = {name: _mixed(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
+        yield Sample({"dims": sizes, "numbers": "-1 to 1"}, mixed, session.run(mixed))
+
+
+def _mixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.asarray(array * 2 - 1, array.dtype)  # arithmetic makes a number of an array without dimensions
+
+
+def compare(before: Reference, model: Path, *, tolerance: float) -> dict[str, Any]:
+    """How far the model's outputs are from the reference; an error when the runtime refuses the model."""
+    if before.reason is not None:
+        return _answer("not run", tolerance, before, reason=before.reason)
+    worst_abs = worst_rel = 0.0
+    with _session(model) as session:
+        for sample in before.samples:
+            for name, after in session.run(sample.inputs).items():
+                absolute, relative = _distance(sample.outputs.get(name), after)
+                worst_abs, worst_rel = max(worst_abs, absolute), max(worst_rel, relative)
+    status = "passed" if worst_rel <= tolerance else "failed"
+    return _answer(status, tolerance, before, max_abs=_finite(worst_abs), max_rel=_finite(worst_rel))
+
+
+def refusal(before: Reference, reason: str, *, tolerance: float) -> dict[str, Any]:
+    """The answer for a model that the runtime refuses although it took the one before."""
+    return _answer("failed", tolerance, before, reason=f"the runtime refuses the result: {reason}")
+
+
+def _answer(
+    status: str,
+    tolerance: float | None,
+    before: Reference,
+    *,
+    reason: str | None = None,
+    max_abs: float | None = None,
+    max_rel: float | None = None,
+) -> dict[str, Any]:
+    runs = [sample.what for sample in before.samples]
+    return {
+        "status": status, "reason": reason, "max_abs": max_abs, "max_rel": max_rel, "tolerance": tolerance,
+        "runs": runs,
+    }  # fmt: skip
+
+
+NOT_ASKED = _answer("not asked for", None, Reference(()))
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: what has no distance has null."""
+    return value if np.isfinite(value) else None
+
+
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(_distance(value, other[name])[0] == 0 for name, value in one.items())
+
+
+def _distance(before: Any, after: Any) -> tuple[float, float]:
+    """The largest difference, absolute and relative to the largest number before; infinite where none exists."""
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [_distance(one, other) for one, other in zip(before, after, strict=True)]
+        return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
+    if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
+        return (0.0, 0.0) if _same(before, after) else (np.inf, np.inf)
+    if before.shape != after.shape or before.dtype != after.dtype:
+        return np.inf, np.inf
+    return _array_distance(before, after)
+
+
+def _same(before: Any, after: Any) -> bool:
+    return type(before) is type(after) and bool(before == after)
+
+
+def _array_distance(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> tuple[float, float]:
+    if before.dtype.kind not in "fc":
+        return (0.0, 0.0) if np.array_equal(before, after) else (np.inf, np.inf)
+    wide = np.complex128 if before.dtype.kind == "c" else np.float64
+    one, other = before.astype(wide), after.astype(wide)
+    finite = np.isfinite(one)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(other[finite]).all():
+        return np.inf, np.inf
+    if not finite.any():
+        return 0.0, 0.0
+    absolute = float(np.abs(one[finite] - other[finite]).max())
+    scale = float(np.abs(one[finite]).max())
+    return absolute, max(0.0, absolute - _ABSOLUTE) / max(scale, _ABSOLUTE)

@@ -1,0 +1,141 @@
+"""The build folder: made beside its place and renamed into it, so that it is whole or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA
+from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.forms import misfit
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.store import atomic
+from winml.modelkit.store.objects import Objects
+
+
+@dataclass(frozen=True)
+class Existing:
+    """A build that lies where another one is to go."""
+
+    identity: str | None
+    """What it was built from, as its manifest says."""
+    given_up: tuple[str, ...] = ()
+    """The same of what was asked for, where another precision took its place."""
+
+
+class _Manifest(TypedDict):
+    """What is read of a manifest here."""
+
+    folder: NotRequired[list[str]]
+    identity: NotRequired[str | None]
+    fallbacks: NotRequired[list[dict[str, Any]]]
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a build folder; None when there is none that we wrote."""
+    try:
+        value = read_json(folder / MANIFEST)
+    except (OSError, ValueError):
+        return None
+    ours = isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA
+    return value if ours and misfit(value, _Manifest, "manifest") is None else None
+
+
+def place(output: str) -> Path:
+    """Where a folder that a user named lies: behind a link, which a folder renamed into place would replace."""
+    path = Path(output)
+    return path.resolve() if path.is_symlink() or ".." in path.parts else path.absolute()
+
+
+def _present(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def look(folder: Path) -> Existing | None:
+    """The build in a folder, None when the folder is free; raises when it holds anything that is not of a build."""
+    if not folder.exists():
+        if not folder.parent.is_dir():
+            raise RequestError(f"output folder's parent not found: `{folder.parent}`")
+        return None
+    if not folder.is_dir():
+        raise RequestError(f"output `{folder}` is a file", hint="name a folder")
+    _refuse_mount_point(folder)
+    present = _present(folder)
+    if not present:
+        return None
+    manifest = _manifest(folder)
+    known = {MANIFEST, *(manifest or {}).get("folder", ())}
+    foreign = sorted(present - known) if manifest is not None else sorted(present)
+    if foreign:
+        listed = ", ".join(f"`{name}`" for name in foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        raise RequestError(
+            f"output folder `{folder}` holds files that are not of a build: {listed}",
+            hint="name a new folder, or move them away",
+        )
+    given_up = tuple(str(entry.get("identity")) for entry in (manifest or {}).get("fallbacks", ()))
+    return Existing((manifest or {}).get("identity"), given_up)
+
+
+def _refuse_mount_point(folder: Path) -> None:
+    """A mount point cannot be renamed, so that a build could not take its place as a whole."""
+    if os.path.ismount(folder):  # Path.is_mount came to Windows with Python 3.12
+        raise RequestError(
+            f"output folder `{folder}` is a mount point", hint=f"name a folder inside it: `{folder / 'build'}`"
+        )
+
+
+def check(folder: Path, identity: str, *, overwrite: bool) -> None:
+    """Raise when a build may not go into `folder`: something else is there, and nobody said that it may go."""
+    there = look(folder)
+    same = there is None or identity in (there.identity, *there.given_up)
+    if not same and not overwrite:
+        raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of `folder` when the block ends well, and goes when it does not."""
+    staged = atomic.temporary_name(folder.parent)
+    try:
+        try:
+            staged.mkdir(parents=True)
+            yield staged
+            _swap(staged, folder)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise RunFailedError(f"another process filled `{folder}` meanwhile", hint="run it again") from error
+            raise atomic.refused(error, folder) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _swap(staged: Path, folder: Path) -> None:
+    look(folder)  # somebody may have put files there since the work began
+    old = atomic.temporary_name(folder.parent)
+    try:
+        if folder.exists():
+            atomic.move(folder, old)
+        atomic.move(staged, folder)
+    finally:  # also after Ctrl-C between the two
+        if old.exists() and not folder.exists():
+            atomic.move(old, folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def link_files(objects: Objects, files: Mapping[str, str], folder: Path) -> str:
+    """Make objects appear in a folder; `link`, or `copy` when any of them had to be copied."""
+    ways = {objects.link_out(digest, folder / name) for name, digest in files.items()}
+    return "copy" if "copy" in ways else "link"
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    atomic.write_bytes(path, text.encode())

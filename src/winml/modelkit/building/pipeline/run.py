@@ -1,0 +1,223 @@
+"""Runs the stages of a build one after another; what the cache has is not run again.
+
+A stage that ends well is stored at once, so that an interrupted build goes on after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.optimize import crashes
+from winml.modelkit.building.pipeline.artifact import Artifact, Source
+from winml.modelkit.building.pipeline.table import StageInfo
+from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.location import work_owner
+from winml.modelkit.store import atomic
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
+from winml.modelkit.worker.client import Worker
+
+OnEvent = Callable[[dict[str, Any]], None]
+REBUILD = Explanation(False, (), "asked to run it again")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage with what its result depends on, and what it needs besides."""
+
+    stage: StageInfo
+    section: Mapping[str, Any]
+    """The resolved section; part of the key."""
+    libraries: Mapping[str, str]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Where things are and how much to tell; changes nothing in the result."""
+    calibration: str | None = None
+    """Digest of the calibration data."""
+
+    def key(self, parent: str) -> StageKey:
+        return StageKey(
+            stage=self.stage.name,
+            stage_version=self.stage.version,
+            section=self.section,
+            parent=parent,
+            libraries=self.libraries,
+            calibration=self.calibration,
+        )
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """What became of a step."""
+
+    step: Step
+    key: StageKey
+    artifact: Artifact
+    report: Mapping[str, Any]
+    explanation: Explanation
+    seconds: float
+    """How long the stage took when it ran, which may have been in an earlier build."""
+
+    @property
+    def hit(self) -> bool:
+        return self.explanation.hit
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.step.stage.name,
+            "cache": "hit" if self.hit else "miss",
+            "reason": self.explanation.reason,
+            "key": self.key.digest,
+            "parent": self.key.parent,
+            **self.artifact.to_json(),
+            "seconds": self.seconds,
+            "version": self.step.stage.version,
+            "libraries": dict(self.step.libraries),
+            "calibration": self.step.calibration,
+            "report": dict(self.report),
+        }
+
+
+class Pipeline:
+    """Runs steps; the result of each is the parent of the next."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        cache: Cache,
+        start: Callable[[], Worker],
+        on_event: OnEvent,
+        rebuild: bool = False,
+        timeout_s: float | None = None,
+    ) -> None:
+        self._source = source
+        self._cache = cache
+        self._start = start
+        self.tell = on_event
+        self.rebuild = rebuild
+        self._timeout_s = timeout_s
+        self.artifact = source.artifact
+        """The result so far."""
+        self.stage: str | None = None
+        """The stage that runs or ran last."""
+        self.runs: list[StageRun] = []
+
+    def run(self, step: Step) -> StageRun:
+        """The result of a stage on what there is so far, from the cache or from a worker of its own."""
+        key = step.key(self.artifact.digest)
+        self.stage = step.stage.name
+        entry = self._find(key)
+        explanation = self._explain(key, entry)
+        self.tell({"event": "stage", "stage": step.stage.name, "hit": explanation.hit})
+        if entry is None:
+            entry, explanation = self._made(step, key, explanation)
+        done = StageRun(
+            step=step,
+            key=key,
+            artifact=Artifact(step.stage.file, entry.files),
+            report=entry.info["report"],
+            explanation=explanation,
+            seconds=entry.info["seconds"],
+        )
+        self.adopt(done)
+        return done
+
+    def adopt(self, done: StageRun) -> None:
+        """Go on from a stage that has run."""
+        self.artifact = done.artifact
+        self.runs.append(done)
+        name = done.step.stage.name
+        self.tell({"event": "stage-done", "stage": name, "hit": done.hit, "seconds": done.seconds})
+
+    def _find(self, key: StageKey) -> StageEntry | None:
+        return None if self.rebuild else self._cache.stages.find(key)
+
+    def _made(self, step: Step, key: StageKey, explanation: Explanation) -> tuple[StageEntry, Explanation]:
+        """The result of a stage that is not in the cache: from us, or from a process that was at it already."""
+        with self._cache.stages.computing(key):
+            entry = self._find(key)
+            if entry is not None:
+                return entry, Explanation(True, (), "another process stored it just now")
+            return self._execute(step, key), explanation
+
+    def _explain(self, key: StageKey, entry: StageEntry | None) -> Explanation:
+        if entry is not None:
+            return Explanation(True, (), "the same key was stored before")
+        return REBUILD if self.rebuild else self._cache.stages.explain(key)
+
+    def _execute(self, step: Step, key: StageKey) -> StageEntry:
+        with self.work_folder() as folder:
+            output = folder / "out" / step.stage.file
+            output.parent.mkdir()
+            model = self.materialize(folder / "in")
+            args = {"model": str(model), "output": str(output), "section": dict(step.section), **step.arguments}
+            started = time.monotonic()
+            report = self._report(step, args)
+            seconds = time.monotonic() - started
+            self._source.check_unchanged()
+            files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
+            return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
+
+    def _report(self, step: Step, args: Mapping[str, Any]) -> Any:
+        """What the stage says of its work; when it takes the worker down for good, what it was at is named."""
+        last: dict[str, Any] = {}
+
+        def listen(event: dict[str, Any]) -> None:
+            last.clear()
+            last.update(event)
+            self.tell(event)
+
+        try:
+            return crashes.call(
+                self._start,
+                step.stage.operation,
+                args,
+                timeout_s=self._timeout_s,
+                on_event=listen,
+                what=f"stage `{step.stage.name}`",
+            )
+        except (WorkerCrashed, WorkerTimeout) as error:
+            raise _blamed(error, last) from None
+
+    @contextlib.contextmanager
+    def work_folder(self) -> Iterator[Path]:
+        """A folder on the cache's own volume, where objects can be linked; a collection removes what a kill left."""
+        root = self._cache.root
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            prefix = self._cache.work_prefix(work_owner())
+            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise atomic.refused(error, root) from error
+        with folder as path:
+            yield Path(path)
+
+    def materialize(self, folder: Path, artifact: Artifact | None = None) -> Path:
+        """The path of an artifact, or of what there is so far; objects are linked into `folder`, a source stays."""
+        artifact = artifact or self.artifact
+        if artifact is self._source.artifact:
+            return self._source.path
+        for name, digest in artifact.files.items():
+            self._cache.objects.link_out(digest, folder / name)
+        return folder / artifact.main
+
+
+def _blamed(error: WorkerCrashed | WorkerTimeout, last: Mapping[str, Any]) -> WorkerCrashed | WorkerTimeout:
+    """The death of a worker with what the optimizer was at, where it told."""
+    if last.get("event") == "pass":
+        what, hint = f"pass `{last['pass']}`", f"leave it out with `--disable {last['pass']}`"
+    elif last.get("event") == "compare":
+        what, hint = "comparing outputs", "`--no-optimize` leaves the stage out"
+    else:
+        return error
+    return type(error)(f"{what}: {error.message}", hint=hint, details=error.details)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,1 @@
+"""Whether an artifact computes on its target what its source computes."""

@@ -1,0 +1,394 @@
+"""The last step of a build: the artifact is opened on its target, run there and held against its source."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.build_analysis import target_libraries
+from winml.modelkit.building.pipeline.artifact import Artifact
+from winml.modelkit.building.pipeline.folder import write_json
+from winml.modelkit.building.pipeline.run import Pipeline
+from winml.modelkit.building.proof.agreement import Agreement, judge
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
+from winml.modelkit.core.errors import (
+    CheckFailed,
+    ModelkitError,
+    RequestError,
+    RunFailedError,
+    WorkerCrashed,
+    WorkerTimeout,
+)
+from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import options, precision
+from winml.modelkit.ep.probing import Planned
+from winml.modelkit.session.notes import saturated_weights
+from winml.modelkit.store import digest
+from winml.modelkit.store.cache import Cache
+from winml.modelkit.store.stage_cache import StageEntry, StageKey
+from winml.modelkit.worker.client import Worker
+
+STAGE = "prove"
+VERSION = 2
+"""Raised when the same artifact on the same inputs gives other numbers."""
+ON_TARGET = "proven on target"
+ON_CPU = "proven on cpu only (target not here)"
+NOT = "not proven"
+SAMPLES = 4
+"""How many inputs are made up where there is no data."""
+SECONDS = 300.0
+"""How long a proof may take: a simulator runs a large model for hours."""
+SWITCHED_OFF = "switched off"
+CPU = Target("cpu", "cpu")
+FILE = "proof.json"
+SAMPLE_FOLDER = "samples"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is proven, and against what."""
+
+    config: BuildConfig
+    planned: Planned
+    reference: Path
+    reference_digest: str
+    data: DataSection
+    """Where inputs come from."""
+    model_folder: Path
+    uncompiled: Artifact
+    """What the compiler was given; the artifact itself where nothing is compiled."""
+    unloadable: str | None = None
+    """Why the compiled form does not open on this machine though it may on another."""
+    seconds: float = SECONDS
+    advice: str | None = None
+    """What to do about an artifact that is no good; None where another precision may help."""
+
+    @property
+    def session(self) -> SessionSection:
+        """How the artifact is opened; a simulator is told which device it was compiled for."""
+        section, compiler = self.config.session, self.config.compile
+        given = options.for_session(self.planned.target, section.ep_options)
+        if compiler is not None and self.planned.target.simulated:
+            given = {**options.device_choice(self.planned.target, compiler.provider_options), **given}
+        return replace(section, ep_options=given)
+
+    @property
+    def here(self) -> bool:
+        return self.planned.here is not None
+
+    @property
+    def target(self) -> Target:
+        """Where it runs."""
+        return self.planned.target if self.here else CPU
+
+    @property
+    def limit(self) -> float:
+        return precision.agreement(self.planned.target, self.config.precision)
+
+
+def unproven(reason: str, limit: float | None = None) -> dict[str, Any]:
+    """A proof that says nothing, and why."""
+    return {
+        "status": NOT, "reason": reason, "on": None, "compiled": None, "agreement": None, "limit": limit,
+        "outputs": [], "samples": 0, "data": None, "placement": None, "weights_at_risk": None, "cache": None,
+        "seconds": 0.0,
+    }  # fmt: skip
+
+
+def handed_over(target: str, facts: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """The proof of a search, which ran the artifact on its target and held it against the given model.
+
+    `facts` are those of its trial.
+    """
+    accuracy = facts.get("accuracy") or {}
+    return unproven("") | {
+        "status": ON_TARGET,
+        "reason": None,
+        "on": target,
+        "agreement": {"output": None, "cosine": accuracy.get("agreement")},
+        "samples": accuracy.get("samples", 0),
+        "data": data,
+        "placement": facts.get("placement"),
+    }
+
+
+def warnings(proof: Mapping[str, Any]) -> list[str]:
+    """What speaks against relying on the artifact; nothing where nobody wanted a proof."""
+    if proof["limit"] is None:
+        return []
+    if proof["status"] == NOT:
+        return [f"the artifact is not proven: {proof['reason']}"]
+    compiled = [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
+    return [*compiled, *saturated_weights(proof)]
+
+
+def unloadable(validation: Mapping[str, Any] | None) -> str | None:
+    """Why a compiled form does not open on this machine, which need not be the one it is for; None where it does."""
+    if validation is None or validation["status"] != "not-validated" or validation["comparisons"]:
+        return None
+    return str(validation["reason"])
+
+
+def made_up(model: Path) -> DataSection:
+    """Made-up inputs of the sizes that are known of a model; without sizes a proof says that there are none."""
+    data = DataSection(RANDOM, limit=SAMPLES)
+    try:
+        return sizes.random_data(data, model)
+    except RequestError:
+        return data
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a proof runs."""
+
+    pipeline: Pipeline
+    cache: Cache
+    worker: Worker
+    part: str | None = None
+    """The part of a composite model that is proven; None for a model on its own."""
+    earlier: Mapping[str, Path] = field(default_factory=dict)
+    """Where the parts before it left what they took and gave."""
+
+
+def prove(subject: Subject, place: Place) -> dict[str, Any]:
+    """What the artifact computes where it is to run; raises when it is refused there, or computes something else."""
+    key = _key(subject, place.pipeline)
+    with _step(place) as step:
+        entry = None if place.pipeline.rebuild else place.cache.stages.find(key)
+        step.hit = entry is not None
+        if entry is not None:
+            step.found = _stored(place.cache, entry)
+        else:
+            with place.pipeline.work_folder() as folder:
+                step.found = _measure(subject, place, folder)
+                _keep(place.cache, key, step.found, folder)
+        return step.judged(subject)
+
+
+def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, dict[str, Any]]:
+    """The proof of every part of a composite model, each run on what the parts before it give."""
+    keys: dict[str, StageKey] = {}
+    for part, (subject, place) in subjects.items():
+        keys[part] = _key(subject, place.pipeline, before=[key.digest for key in keys.values()])
+    _, (_, first) = next(iter(subjects.items()))
+    entries = {} if first.pipeline.rebuild else {part: first.cache.stages.find(key) for part, key in keys.items()}
+    known = {part: entry for part, entry in entries.items() if entry is not None}
+    proofs: dict[str, dict[str, Any]] = {}
+    # A part is run on what those before it gave, so that all of them run when one has to.
+    with first.pipeline.work_folder() as folder:
+        earlier: dict[str, Path] = {}
+        for part, (subject, place) in subjects.items():
+            here = replace(place, part=part, earlier=dict(earlier))
+            with _naming(part), _step(here) as step:
+                step.hit = len(known) == len(keys)
+                if step.hit:
+                    step.found = _stored(here.cache, known[part])
+                else:
+                    (folder / part).mkdir()
+                    step.found = _measure(subject, here, folder / part)
+                    _keep(here.cache, keys[part], step.found, folder / part)
+                    earlier[part] = folder / part / SAMPLE_FOLDER
+                proofs[part] = step.judged(subject)
+    return proofs
+
+
+@contextlib.contextmanager
+def _naming(part: str) -> Iterator[None]:
+    """Errors say which part it was."""
+    try:
+        yield
+    except (CheckFailed, RunFailedError) as error:
+        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+
+
+@dataclass
+class _Step:
+    """A proof as a step of a build."""
+
+    started: float
+    hit: bool = False
+    found: dict[str, Any] = field(default_factory=dict)
+
+    def judged(self, subject: Subject) -> dict[str, Any]:
+        return _judged(subject, self.found, hit=self.hit, seconds=time.monotonic() - self.started)
+
+
+@contextlib.contextmanager
+def _step(place: Place) -> Iterator[_Step]:
+    """Tell of a proof when it begins and ends."""
+    pipeline = place.pipeline
+    pipeline.stage = STAGE
+    step = _Step(time.monotonic())
+    pipeline.tell({"event": "stage", "stage": STAGE, "hit": False})
+    yield step
+    seconds = time.monotonic() - step.started
+    pipeline.tell({"event": "stage-done", "stage": STAGE, "hit": step.hit, "seconds": seconds})
+
+
+def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
+    return read_object(cache.objects.open_path(entry.files[FILE]))
+
+
+def _keep(cache: Cache, key: StageKey, found: dict[str, Any], folder: Path) -> None:
+    """Keep what was measured; a reason why nothing was may be over the next time."""
+    if found["reason"] is None:
+        write_json(folder / FILE, found)
+        cache.stages.store(key, {FILE: folder / FILE}, {})
+
+
+def _key(subject: Subject, pipeline: Pipeline, before: Sequence[str] = ()) -> StageKey:
+    """What a proof depends on; `before` are the keys of the parts that it is run on."""
+    artifact = subject.uncompiled if subject.unloadable else pipeline.artifact
+    return StageKey(
+        stage=STAGE,
+        stage_version=VERSION,
+        section={
+            **subject.target.to_json(),
+            "session": subject.session.to_json(),
+            "source": subject.reference_digest,
+            "inputs": digest.of_json(sections.plain(subject.data)),
+            **({"before": list(before)} if before else {}),
+        },
+        parent=artifact.digest,
+        libraries=target_libraries(subject.planned),
+    )
+
+
+def _measure(subject: Subject, place: Place, folder: Path) -> dict[str, Any]:
+    """Distances of outputs, or the reason why there are none."""
+    plain = place.pipeline.materialize(folder / "plain", subject.uncompiled)
+    artifact = plain if subject.unloadable else place.pipeline.materialize(folder / "artifact")
+    samples = folder / SAMPLE_FOLDER
+    samples.mkdir()
+    try:
+        return _run(subject, place, artifact, plain, samples)
+    except WorkerTimeout:
+        return {"reason": f"it took longer than {subject.seconds:g} s", "samples": 0}
+
+
+def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: Path) -> dict[str, Any]:
+    deadline = time.monotonic() + subject.seconds
+    linked = {"part": place.part, "earlier": {part: str(folder) for part, folder in place.earlier.items()}}
+    expected = _reference(subject, place.worker, plain, {**linked, "folder": str(samples)})
+    here = subject.planned.here
+    args = {
+        **linked,
+        "model": str(artifact),
+        "ep": subject.target.ep,
+        "device": subject.target.device,
+        "simulated": subject.target.simulated,
+        "session": _session(subject, expected["dims"]).to_json(),
+        "distribution": None if here is None else here.installed.package.distribution,
+        "folder": str(samples),
+        "samples": expected["samples"],
+        "seconds": subject.seconds,
+    }
+    left = max(1.0, deadline - time.monotonic())
+    with _alive(place.worker, None if here is None else here.installed.python) as runner:
+        try:
+            found = runner.call("evaluate.prove", args, timeout_s=left, what="running the artifact")
+        except WorkerTimeout:
+            raise
+        except RunFailedError as error:
+            raise _refused(subject, error) from error
+    return {**found, "reason": expected["reason"], "data": subject.data.source}
+
+
+def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the source computes; one that takes its process down says nothing of the artifact yet."""
+    args = {
+        **linked,
+        "source": str(subject.reference),
+        "artifact": str(plain),
+        "data": sections.plain(subject.data),
+        "model_folder": str(subject.model_folder),
+        "seconds": subject.seconds,
+    }
+    try:
+        with _alive(worker) as runner:
+            answer: dict[str, Any] = runner.call(
+                "evaluate.reference", args, timeout_s=subject.seconds, what="running the source on the CPU"
+            )
+    except WorkerCrashed as error:
+        return {"samples": 0, "dims": {}, "reason": error.message}
+    return answer
+
+
+def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
+    """How the result is opened; NPUs need sizes for what is still open."""
+    section = subject.session
+    if not subject.here:
+        # Options of an EP that is not here mean nothing to the CPU.
+        return SessionSection(threads=section.threads, optimization_level=section.optimization_level)
+    given = options.with_threads(subject.target, section.ep_options, section.threads)
+    fixed = {**section.fixed_dims, **dims} if subject.target.device == "npu" else section.fixed_dims
+    return replace(section, ep_options=options.checked(subject.target, given), fixed_dims=fixed)
+
+
+@contextlib.contextmanager
+def _alive(worker: Worker, python: str | None = None) -> Iterator[Worker]:
+    """The warm process; a new one where it has ended, or where another environment is needed."""
+    if python is None and worker.alive:
+        yield worker
+        return
+    with Worker(python=python) as other:
+        yield other
+
+
+def advise(subject: Subject) -> str:
+    """What to do about an artifact that is no good."""
+    if subject.advice is not None:
+        return subject.advice
+    section = subject.config.quantize
+    data = section is not None and section.calibration is not None
+    after = precision.next_precision(subject.planned.target, subject.config.precision, data=data)
+    way = "`--no-prove` delivers it all the same"
+    return way if after is None else f"try `-p {after}`, or let `--fallback-precision` do that; {way}"
+
+
+def _refused(subject: Subject, error: ModelkitError) -> ModelkitError:
+    details = {**error.details, "proof": unproven(error.message, subject.limit)}
+    message = f"the artifact does not run on `{subject.target}`: {error.message}"
+    return type(error)(message, hint=advise(subject), details=details)
+
+
+def _judged(subject: Subject, found: Mapping[str, Any], *, hit: bool, seconds: float) -> dict[str, Any]:
+    if found["reason"] is not None:
+        return unproven(found["reason"], subject.limit) | {"seconds": seconds, "placement": found.get("placement")}
+    agreement = judge(found["outputs"], subject.limit)
+    proof = {
+        "status": (ON_TARGET if subject.here else ON_CPU) if agreement.answer == "reached" else NOT,
+        "reason": agreement.reason,
+        "on": str(subject.target),
+        "compiled": subject.unloadable,
+        "agreement": {"output": agreement.output, "cosine": agreement.cosine},
+        "limit": subject.limit,
+        "outputs": found["outputs"],
+        "samples": found["samples"],
+        "data": found["data"],
+        "placement": found["placement"],
+        "weights_at_risk": found["weights_at_risk"],
+        "cache": "hit" if hit else "miss",
+        "seconds": seconds,
+    }
+    if agreement.answer == "missed":
+        raise _missed(subject, agreement, proof)
+    return proof
+
+
+def _missed(subject: Subject, agreement: Agreement, proof: dict[str, Any]) -> CheckFailed:
+    where = f"`{subject.target}`{' (simulated)' if subject.target.simulated else ''}"
+    return CheckFailed(
+        f"on {where} {agreement.reason}; precision {subject.config.precision} must reach a cosine of {subject.limit:g}",
+        hint=advise(subject),
+        details={"proof": proof},
+    )

@@ -1,0 +1,138 @@
+"""`winml quantize`: a model in smaller numbers, with how far its outputs moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building import output_model
+from winml.modelkit.building.model_argument import model_path
+from winml.modelkit.building.optimize import crashes
+from winml.modelkit.building.quantize import advice, weight_range
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.target import Target
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import precision
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.graph.signature import read_signature
+from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.worker.client import Worker
+
+SCHEMA = "winml/quantize/1"
+PRELOAD = ("winml.modelkit.building.quantize.stage",)
+DEFAULT_PRECISION = "int8"
+"""Where a target prefers no precision of its own."""
+RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+_CHOICE = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
+_WEIGHTS = ("weight_type", "per_channel", "symmetric_weights", "reduce_range")
+MEANINGFUL: dict[str, tuple[str, ...]] = {
+    "fp16": ("keep_io_types", *_CHOICE),
+    "dynamic": (*_WEIGHTS, *_CHOICE),
+    "static": (
+        "activation_type", "symmetric_activations", "rules", "calibration_method", "percentile", *_WEIGHTS, *_CHOICE,
+    ),
+    "weight_only": ("weight_type", "symmetric_weights", "block_size", *_CHOICE),
+}  # fmt: skip
+"""Keys of the section that each mode looks at; another one would reach nobody."""
+
+
+@dataclass(frozen=True)
+class QuantizeRequest:
+    """Everything the user decided."""
+
+    model: str
+    output: str
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    precision: str | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
+    """Keys of the section that are not to be as the target prefers."""
+    dims: dict[str, int] = field(default_factory=dict)
+    """Sizes of open dimensions in random inputs, by name or place."""
+    data: DataSection | None = None
+    sample_data: DataSection | None = None
+    """What the sample brings along, for a precision that needs data."""
+    compare: bool = True
+    overwrite: bool = False
+    timeout_s: float | None = None
+
+
+def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Quantize in a worker and return the JSON object of the contract."""
+    model, output = model_path(request.model, on_event), Path(request.output).absolute()
+    output_model.check(output, model, overwrite=request.overwrite)
+    target = targets.plan(request.target, request.ep, request.device).target
+    on_event({"event": "target", "target": target})
+    word, section = _section(request, target)
+    dims = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
+    if section.calibration is not None:
+        section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
+    if target.ep != "cpu":
+        section, _ = weight_range.resolve(section, lambda: False)
+    doubts = advice.check(section, target)
+    on_event({"event": "stage", "stage": "quantize"})
+    with output_model.staged(output, overwrite=request.overwrite) as staged:
+        report: dict[str, Any] = crashes.call(
+            lambda: Worker(preload=PRELOAD),
+            "stages.quantize",
+            {
+                "model": str(model),
+                "output": str(staged),
+                "section": sections.plain(section),
+                "model_folder": str(model.parent),
+                "compare": request.compare,
+                "dims": dims,
+            },
+            timeout_s=request.timeout_s,
+            on_event=on_event,
+            what="quantizing",
+        )
+    if section.calibration is not None and section.calibration.source == RANDOM:
+        doubts.append(RANDOM_DOUBT)
+    decided = {key: report.pop(key) for key in ("reduce_range", "per_channel")}
+    return {
+        "schema": SCHEMA,
+        "ok": True,
+        "model": request.model,
+        "output": request.output,
+        **target.to_json(),
+        "precision": word,
+        "section": sections.plain(replace(section, **decided)),
+        **report,
+        "warnings": [*doubts, *report["warnings"]],
+    }
+
+
+def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
+    """The precision and the section for it; what the user changed must mean something there."""
+    word = precision.resolve(target, request.precision or precision.AUTO)
+    if word == precision.UNQUANTIZED and request.precision is None:
+        word = DEFAULT_PRECISION
+    section = precision.quantize_section(target, word)
+    if section is None:
+        raise RequestError(
+            f"precision `{word}` leaves the model as it is",
+            hint=f"name another one with `-p`: {', '.join(p for p in precision.PRECISIONS if p != word)}",
+        )
+    for name in request.changes:
+        if name not in MEANINGFUL[section.mode]:
+            raise RequestError(f"`{name}` has no meaning with precision `{word}`", hint="drop the option")
+    if section.mode != "static" and request.data is not None:
+        raise RequestError(f"precision `{word}` needs no calibration data", hint="drop `--data` or `--calibration`")
+    data = (request.data or request.sample_data) if section.mode == "static" else None
+    if section.mode == "static" and data is None:
+        raise RequestError(
+            f"precision `{word}` needs calibration data",
+            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+        )
+    changed = replace(section, **request.changes, calibration=data and data.absolute())
+    # Read back, so that a value from the command line is checked like one from a config.
+    return word, sections.read(QuantizeSection, sections.plain(changed), "quantize")

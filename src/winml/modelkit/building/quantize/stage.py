@@ -1,0 +1,509 @@
+"""Worker operation: a model, quantized as a section says, and the report of what became of it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from onnx import ModelProto
+
+from winml.modelkit.building.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range
+from winml.modelkit.building.quantize.calibrate import Progress, calibrate
+from winml.modelkit.building.quantize.finish import finish, producer_of
+from winml.modelkit.building.quantize.partial import as_many_as_work
+from winml.modelkit.building.quantize.prepare import Prepared, load, prepare
+from winml.modelkit.building.quantize.runnable import Runnable
+from winml.modelkit.building.quantize.select import Selection, operators, summary
+from winml.modelkit.building.quantize.types import Values, ask_types, note_types
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.data.dataset import open_dataset
+from winml.modelkit.data.trials import attempts
+from winml.modelkit.graph import files
+from winml.modelkit.graph.inputs import Arrays, InputSpec
+from winml.modelkit.session import saturation
+
+if TYPE_CHECKING:
+    from winml.modelkit.worker.program import Context
+
+SATURATED_DB = 6.0
+"""Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
+
+
+class Mode(Protocol):
+    """A way to quantize that needs no data; its module is one."""
+
+    OPSET: int
+    """What the model must have at least."""
+
+    def check(self, section: QuantizeSection) -> None: ...
+
+    def choose(self, model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection: ...
+
+    def quantize(
+        self, model: ModelProto, section: QuantizeSection, selection: Selection
+    ) -> tuple[ModelProto, Selection]: ...
+
+
+WITHOUT_DATA: dict[str, str] = {
+    "fp16": "winml.modelkit.building.quantize.float16",
+    "dynamic": "winml.modelkit.building.quantize.dynamic",
+    "weight_only": "winml.modelkit.building.quantize.weight_only",
+}
+"""Modules by mode, imported when needed: that of `weight_only` costs more than all others together."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be done, and where."""
+
+    path: Path
+    output: Path
+    section: QuantizeSection
+    """With all that it leaves open decided, for the first attempt at least."""
+    asked: QuantizeSection
+    model_folder: Path
+    work: Path
+    """A folder that goes with the worker."""
+    progress: Progress
+    compare: bool
+    """Whether the outputs of both models are compared at the end."""
+    dims: dict[str, int]
+    """Sizes of open dimensions for that comparison, where its inputs are random."""
+    crash: str | None = None
+    """How a process ended that ran the models before; they are not run then."""
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A quantized model and how it came about."""
+
+    model: ModelProto
+    selection: Selection
+    inputs: tuple[InputSpec, ...]
+    notes: tuple[str, ...]
+    nodes: dict[str, Any]
+    calibration: dict[str, Any] | None = None
+    granularity: scales.Granularity | None = None
+    """None where weights have no scales, or are not quantized."""
+    failure: str | None = None
+    """Why not all of the nodes that can be quantized are."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.nodes["quantized"])
+
+
+class _Plan:
+    """A model that is ready to be quantized, as often as it takes; a quantizer uses up the one it gets."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        runnable: Runnable,
+        values: Values,
+        *,
+        selection: Selection,
+        notes: tuple[str, ...],
+        section: QuantizeSection,
+        quantize: Callable[[ModelProto, Selection, QuantizeSection], tuple[ModelProto, Selection]],
+        calibration: dict[str, Any] | None = None,
+    ) -> None:
+        self._model: ModelProto | None = prepared.model
+        self._runnable, self._values, self._quantize = runnable, values, quantize
+        self._notes, self._calibration, self._section = notes, calibration, section
+        self._producer = producer_of(prepared.model)
+        self.selection = selection
+        self.inputs = values.inputs
+        self.operators = operators(prepared.model)
+
+    def outcome(self, selection: Selection, section: QuantizeSection | None = None) -> _Outcome:
+        """The model with the nodes of a selection quantized, as another section says where one is given."""
+        model, done = self._fresh(), selection
+        if selection.chosen:
+            model, done = self._quantize(model, selection, section or self._section)
+        finish(model, self._producer)
+        nodes = summary(self.operators, done)
+        return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration)
+
+    def _fresh(self) -> ModelProto:
+        model, self._model = self._model, None
+        if model is None:
+            model = self._runnable.load()
+            note_types(model, self._values.types)
+        return model
+
+
+def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Quantize `model` into `output` as `section` says; nothing is written unless all went well."""
+    asked = sections.read(QuantizeSection, args["section"], "quantize")
+    # A caller that computes a key has decided the range before; one that has not gets the same answer here.
+    section, range_notes = weight_range.resolve(scales.settle(asked), saturation.saturates)
+    path = Path(args["model"])
+    with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd(), ignore_cleanup_errors=True) as folder:
+        job = _Job(
+            path=path,
+            output=Path(args["output"]),
+            section=section,
+            asked=asked,
+            model_folder=Path(args.get("model_folder") or path.parent),
+            work=Path(folder),
+            progress=_progress(context),
+            compare=args.get("compare", True),
+            dims=args.get("dims", {}),
+            crash=args.get("crashes", {}).get("source"),
+        )
+        try:
+            outcome, written, compared = _finished(job, _plan(job), context)
+        except ModelkitError as error:
+            raise _about(error, job) from error
+    return {
+        "changed": outcome.changed,
+        "mode": section.mode,
+        "reduce_range": section.reduce_range,
+        "per_channel": section.per_channel if outcome.granularity is None else outcome.granularity.per_channel,
+        "granularity": None if outcome.granularity is None else outcome.granularity.to_json(),
+        "nodes": outcome.nodes,
+        "calibration": outcome.calibration,
+        "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
+        "fidelity": compared,
+        "notes": [*range_notes, *outcome.notes] if outcome.changed else [],
+        "warnings": _warnings(outcome, compared, saturation.saturates()),
+    }
+
+
+def _size(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)
+
+
+def _progress(context: Context) -> Progress:
+    """Tells the caller of every sample, and stops between two of them when the caller wants that."""
+
+    def tell(done: int, total: int) -> None:
+        if context.stop.is_set():
+            raise Interrupted("calibration was interrupted")
+        context.event("calibrating", done=done, total=total)
+
+    return tell
+
+
+def _about(error: ModelkitError, job: _Job) -> ModelkitError:
+    """The error about the user's model instead of a copy, whose name means nothing to anybody."""
+    message = re.sub(rf"`?{re.escape(str(job.work))}[\w./\\-]*`?", f"`{job.path.name}`", error.message)
+    return type(error)(message, hint=error.hint, details=error.details)
+
+
+def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple[Path, ...], dict[str, Any]]:
+    """The outcome, its files and the comparison; nodes with which the result cannot be had are left."""
+    outcome, failure, sizes = None, None, None
+    try:
+        outcome = plan.outcome(plan.selection)
+    except RunFailedError as error:
+        failure = error.message
+    if outcome is not None:
+        written, compared = _written(job, outcome, context)
+        failure = _refusal(job, outcome, compared)
+        sizes = compared["sizes"] if compared["status"] == "measured" else None
+    if failure is None and outcome is not None:
+        return _best(job, plan, (outcome, written, compared), context)
+    context.event("leaving", reason=failure)
+    feeds = _feeds(job, plan.inputs, sizes)
+    selection = as_many_as_work(plan.selection, plan.operators, lambda chosen: _attempt(job, plan, chosen, feeds))
+    outcome = replace(plan.outcome(selection), failure=failure)
+    written, compared = _written(job, outcome, context)
+    chosen = scales.first_choice(job.asked, job.section, fewer.least_cosine(compared))
+    return replace(outcome, granularity=chosen), written, compared
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One way to quantize, and how its outputs agree on the samples that decide."""
+
+    outcome: _Outcome
+    selection: Selection
+    section: QuantizeSection
+    compared: dict[str, Any]
+
+    @property
+    def cosine(self) -> float | None:
+        return fewer.least_cosine(self.compared)
+
+    def noted(self, note: str, granularity: scales.Granularity | None) -> _Candidate:
+        return replace(self, outcome=replace(self.outcome, notes=(*self.outcome.notes, note), granularity=granularity))
+
+
+_Finished = tuple[_Outcome, tuple[Path, ...], dict[str, Any]]
+
+
+def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
+    """What was done, or the same with fewer operators or other scales where it agrees poorly and that agrees better."""
+    outcome, _, compared = done
+    cosine = fewer.least_cosine(compared)
+    if not outcome.changed:
+        return done
+    outcome = replace(outcome, granularity=scales.first_choice(job.asked, job.section, cosine))
+    if cosine is None or cosine >= fewer.POOR_COSINE:
+        return outcome, *done[1:]
+    first = _Candidate(outcome, plan.selection, job.section, _compared(job, outcome, fidelity.SAMPLES_TO_CHOOSE))
+    best = _with_scales(job, plan, _with_fewer(job, plan, first, context), context)
+    if best is first:
+        return outcome, *done[1:]
+    return best.outcome, files.save(best.outcome.model, job.output, overwrite=True), best.compared
+
+
+def _with_fewer(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+    """The candidate, or the one with fewer operators."""
+    selection, cosine = fewer.products_only(plan.selection, plan.operators), best.cosine
+    open_ = fewer.is_open(job.section) and selection.chosen and selection != plan.selection
+    if not open_ or cosine is None or cosine >= fewer.POOR_COSINE:
+        return best
+    rival = _candidate(job, plan, selection, job.section, context)
+    found = None if rival is None else rival.cosine
+    winner = rival if rival is not None and fewer.is_better(found, cosine) else best
+    return winner.noted(fewer.note(found, cosine), best.outcome.granularity)
+
+
+def _with_scales(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+    """The candidate, or the one with scales per tensor."""
+    cosine = best.cosine
+    if not scales.is_measured(job.asked) or cosine is None:
+        return best
+    if cosine >= fewer.POOR_COSINE:
+        chosen = scales.first_choice(job.asked, job.section, cosine)
+        return replace(best, outcome=replace(best.outcome, granularity=chosen))
+    rival = _candidate(job, plan, best.selection, replace(job.section, per_channel=False), context)
+    chosen = scales.choose(cosine, None if rival is None else rival.cosine)
+    if rival is None or chosen.per_channel:
+        return best.noted(chosen.note, chosen)
+    kept = replace(rival, outcome=replace(rival.outcome, notes=best.outcome.notes))
+    return kept.noted(chosen.note, chosen)
+
+
+def _candidate(
+    job: _Job, plan: _Plan, selection: Selection, section: QuantizeSection, context: Context
+) -> _Candidate | None:
+    """Another way to quantize, written and compared; None where it cannot be had."""
+    try:
+        outcome = plan.outcome(selection, section)
+    except RunFailedError:
+        return None  # the first choice works
+    _, compared = _written(job, outcome, context, fidelity.SAMPLES_TO_CHOOSE)
+    return _Candidate(outcome, selection, section, compared) if _refusal(job, outcome, compared) is None else None
+
+
+def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Arrays]) -> str | None:
+    """Why a selection cannot be had."""
+    try:
+        outcome = plan.outcome(selection)
+    except RunFailedError as error:
+        return error.message
+    files.save(outcome.model, job.output, overwrite=True)
+    may_run = outcome.changed and job.compare and job.crash is None
+    return fidelity.refusal(job.output, feeds, levels=_levels(job)) if may_run else None
+
+
+def _written(
+    job: _Job, outcome: _Outcome, context: Context, samples: int = fidelity.SAMPLES
+) -> tuple[tuple[Path, ...], dict[str, Any]]:
+    context.event("writing")
+    written = files.save(outcome.model if outcome.changed else files.load(job.path), job.output, overwrite=True)
+    context.event("comparing")
+    return written, _compared(job, outcome, samples)
+
+
+def _levels(job: _Job) -> tuple[str, ...]:
+    """Levels of the runtime at which the result has to open; kernels of the CPU are no matter for an NPU."""
+    return ("disable",) if job.section.rules == "qnn" else ("disable", "all")
+
+
+def _refusal(job: _Job, outcome: _Outcome, compared: dict[str, Any]) -> str | None:
+    """Why the runtime refuses the result although it takes the original; None when it does not."""
+    if not outcome.changed or compared["status"] == "skipped" or job.crash is not None:
+        return None
+    measured = compared["status"] == "measured"
+    # What was compared has been opened and run at the highest level.
+    levels = tuple(level for level in _levels(job) if not measured or level != "all")
+    feeds = _feeds(job, outcome.inputs, compared["sizes"] if measured else None)
+    reason = fidelity.refusal(job.output, feeds, levels=levels)
+    if reason is not None and fidelity.refusal(job.path, feeds, levels=levels) is not None:
+        return None
+    return reason
+
+
+def _feeds(job: _Job, inputs: tuple[InputSpec, ...], sizes: dict[str, int] | None) -> list[Arrays]:
+    """One sample of the sizes given, or the first that the original runs on; none when it runs on nothing."""
+    if not job.compare or job.crash is not None:
+        return []
+    for data in attempts(_data(job), job.path, inputs, job.dims):
+        if sizes is not None and data.dims != sizes:
+            continue
+        try:
+            dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
+        except RequestError:
+            continue  # why no inputs can be made is told where outputs are compared
+        feeds = [sample.inputs for sample in itertools.islice(dataset, 1)]
+        if sizes is not None or fidelity.refusal(job.path, feeds, levels=("disable",)) is None:
+            return feeds
+    return []
+
+
+def _data(job: _Job) -> DataSection:
+    return job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
+
+
+def _plan(job: _Job) -> _Plan:
+    if job.section.mode == "static":
+        return _static(job)
+    if job.section.calibration is not None:
+        raise RequestError(f"mode `{job.section.mode}` takes no calibration data")
+    return _without_data(job, cast(Mode, import_module(WITHOUT_DATA[job.section.mode])))
+
+
+def _without_data(job: _Job, mode: Mode) -> _Plan:
+    mode.check(job.section)
+    prepared = prepare(load(job.path), opset=mode.OPSET)
+    runnable = Runnable(prepared.model, job.work)
+    values = ask_types(prepared.model, runnable)
+    return _Plan(
+        prepared,
+        runnable,
+        values,
+        selection=mode.choose(prepared.model, job.section, values.types),
+        notes=prepared.notes,
+        section=job.section,
+        quantize=lambda model, chosen, section: mode.quantize(model, section, chosen),
+    )
+
+
+def _prepared(path: Path, section: QuantizeSection) -> Prepared:
+    model = load(path)
+    opset, contrib_from = static.needs(section, model)
+    prepared = prepare(model, opset=opset, contrib_from=contrib_from)
+    folded = folding.fold(prepared.model, section)
+    return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
+
+
+def _static(job: _Job) -> _Plan:
+    section = job.section
+    static.check(section)
+    if section.calibration is None:
+        raise RequestError(
+            "static quantization needs calibration data",
+            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+        )
+    prepared = _prepared(job.path, section)
+    runnable = Runnable(prepared.model, job.work)
+    values = ask_types(prepared.model, runnable)
+    chosen = static.choose(prepared.model, section)
+    if not chosen.chosen:
+        # Without anything to quantize there is nothing that data could be wrong for.
+        return _Plan(
+            prepared,
+            runnable,
+            values,
+            selection=chosen,
+            notes=prepared.notes,
+            section=section,
+            quantize=lambda model, few, _: (model, few),
+        )
+    dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
+    wanted = static.to_calibrate(prepared.model, chosen, values.types)
+    outputs = [value.name for value in prepared.model.graph.output]
+    calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
+    facts = {
+        "source": dataset.source,
+        "digest": dataset.digest,
+        "samples": len(dataset),
+        "runs": calibration.runs,
+        "seed": section.calibration.seed,
+        "method": section.calibration_method,
+        "tensors": len(calibration.ranges),
+    }
+    return _Plan(
+        prepared,
+        runnable,
+        values,
+        selection=chosen.without(static.without_range(prepared.model, calibration.endless)),
+        notes=(*prepared.notes, *dataset.notes),
+        section=section,
+        quantize=lambda model, few, way: static.quantize(
+            replace(prepared, model=model), way, few, calibration, values.types
+        ),
+        calibration=facts,
+    )
+
+
+def _compared(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> dict[str, Any]:
+    """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
+    data = _data(job)
+    if not outcome.changed or not job.compare:
+        return fidelity.skipped(data.source, "not asked for" if outcome.changed else "nothing changed")
+    if job.crash is not None:
+        return fidelity.unknown(data.source, f"running them: {job.crash}")
+    found = fidelity.unknown(data.source, "no inputs can be made")
+    for attempt in attempts(data, job.path, outcome.inputs, job.dims):
+        found = _measured(job, attempt, outcome.inputs, samples)
+        if found["status"] == "measured":
+            break
+    return found
+
+
+def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...], samples: int) -> dict[str, Any]:
+    try:
+        dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
+    except RequestError as error:
+        return fidelity.unknown(data.source, f"no inputs can be made: {error.message}")
+    exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
+    feeds = (sample.inputs for sample in dataset)
+    found = fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact, samples=samples)
+    return {**found, "sizes": data.dims}
+
+
+def _warnings(outcome: _Outcome, compared: dict[str, Any], saturating: bool) -> list[str]:
+    found = []
+    if not outcome.changed:
+        found.append("no change: nothing in the model could be quantized; the output is the model as it was")
+    fused = [entry for entry in outcome.nodes["left"] if entry["reason"] == static.FUSED]
+    if fused:
+        listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
+        found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
+    if outcome.failure is not None:
+        found.append(f"nodes stay in float because with them the result cannot be had: {outcome.failure}")
+    if compared["status"] == "unknown":
+        found.append(f"the outputs were not compared with the original's: {compared['reason']}")
+    poor = [
+        entry
+        for entry in compared["outputs"]
+        if (entry["cosine"] or 0.0) < fewer.POOR_COSINE and not entry["identical"]
+    ]
+    saturated = [entry for entry in compared["outputs"] if saturating and saturates(entry)]
+    return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
+
+
+def saturates(entry: dict[str, Any]) -> bool:
+    """Whether integer kernels lose more than quantization itself."""
+    real, exact = entry["sqnr_db"], entry["exact_sqnr_db"]
+    return real is not None and exact is not None and exact - real > SATURATED_DB
+
+
+def _saturation(entry: dict[str, Any]) -> str:
+    return (
+        f"the 8-bit kernels of this processor saturate: output `{entry['name']}` has {entry['sqnr_db']:.0f} dB against "
+        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, and "
+        "`winml quantize --reduce-range` (`reduce_range` in a config) avoids it"
+    )
+
+
+def _poor(entry: dict[str, Any]) -> str:
+    cosine = "is all zero" if entry["cosine"] is None else f"keeps a cosine of only {entry['cosine']:.3f}"
+    return (
+        f"output `{entry['name']}` {cosine}; try a wider precision (`-p`), another calibration "
+        "(`winml quantize --method percentile`), or fewer operators"
+    )

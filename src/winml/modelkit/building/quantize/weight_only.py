@@ -1,0 +1,52 @@
+"""Weights alone, in blocks that share a scale: MatMul becomes MatMulNBits of ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import ModelProto
+from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+from winml.modelkit.building.quantize.library import guarded
+from winml.modelkit.building.quantize.select import Selection, inputs_by_node, select, untouched
+from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.errors import RequestError
+
+OPSET = 1
+"""MatMulNBits is in ONNX Runtime's own domain, so that any opset will do."""
+
+BLOCK_SIZE = 32
+_BITS = {"int4": 4, "uint4": 4, "int8": 8, "uint8": 8}
+_ABLE = ("MatMul",)
+
+
+def check(section: QuantizeSection) -> None:
+    """Raise for what has no meaning here."""
+    if section.weight_type not in _BITS:
+        raise RequestError(f"weights in blocks have 4 or 8 bits, not {section.weight_type}")
+    if section.activation_type is not None:
+        raise RequestError("with weights in blocks the activations stay in float")
+    size = section.block_size or BLOCK_SIZE
+    if size & (size - 1):
+        raise RequestError(f"`block_size` must be a power of 2 but got {size}", hint="for example 32")
+
+
+def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection:
+    """The nodes to quantize."""
+    return select(model, section, _ABLE, bodies=True)
+
+
+def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
+    """The model with weights in blocks, and which nodes have them."""
+    before = inputs_by_node(model)
+    with guarded():
+        quantizer = MatMulNBitsQuantizer(
+            model,
+            bits=_BITS[section.weight_type or ""],
+            block_size=section.block_size or BLOCK_SIZE,
+            is_symmetric=section.symmetric_weights,
+            nodes_to_exclude=sorted(before.keys() - selection.chosen),
+        )
+        quantizer.process()
+    result: ModelProto = quantizer.model.model
+    return result, selection.without(untouched(before, result, "it has no constant weight of two dimensions"))

@@ -1,0 +1,66 @@
+"""THE table of tasks: one module each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data import processor
+from winml.modelkit.evaluation import (
+    image_classification,
+    object_detection,
+    outputs,
+    question_answering,
+    segmentation,
+    sentence_similarity,
+    speech_recognition,
+    text_classification,
+    token_classification,
+    zero_shot,
+)
+from winml.modelkit.evaluation.labels import CONFIG
+from winml.modelkit.evaluation.task import Task
+
+TASKS: dict[str, Task] = {
+    "image-classification": image_classification.TASK,
+    "text-classification": text_classification.TASK,
+    "sentence-similarity": sentence_similarity.TASK,
+    "question-answering": question_answering.TASK,
+    "token-classification": token_classification.TASK,
+    "object-detection": object_detection.TASK,
+    "image-segmentation": segmentation.TASK,
+    "automatic-speech-recognition": speech_recognition.TASK,
+    "zero-shot-image-classification": zero_shot.IMAGE_TASK,
+    "zero-shot-classification": zero_shot.TEXT_TASK,
+    "outputs": outputs.TASK,
+}
+
+
+def _architectures(folder: Path | None) -> list[str]:
+    path = processor.find(folder, CONFIG)
+    named = processor.read_object(path).get("architectures") if path else None
+    return [str(name) for name in named] if isinstance(named, list) else []
+
+
+def _guessed(folder: Path | None) -> tuple[Task, str]:
+    """The task of the architecture that the model's config.json names, and why."""
+    names = _architectures(folder)
+    for name in names:
+        for task in TASKS.values():
+            if name.endswith(task.architectures or ("\0",)):
+                return task, f"task `{task.name}`, because {CONFIG} says `{name}`"
+    raise RequestError(
+        f"`{names[0]}` is for none of the tasks that are known here" if names else "what is the model for?",
+        hint=f"name its task with `--task`: {', '.join(TASKS)}",
+    )
+
+
+def chosen_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
+    """The named task, the one of random data, or the one that the model's config.json is for, which is told."""
+    if name is not None:
+        if name not in TASKS:
+            raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))
+        return TASKS[name], None
+    return (TASKS["outputs"], None) if section.source == RANDOM else _guessed(folder)

@@ -1,0 +1,73 @@
+"""Metrics of all samples together, where a sample has no score of its own, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from winml.modelkit.core.statistics import mean, t_quantile
+from winml.modelkit.evaluation.average_precision import OVERLAPS, Ranking
+
+GROUPS = 50
+"""Parts that are left out in turn; each costs the metric once."""
+
+Of = Callable[[Sequence[int]], float | None]
+"""A metric of the samples with these numbers; None where they do not give one."""
+
+
+def ratio(parts: Sequence[float], wholes: Sequence[Sequence[float]]) -> Of:
+    """The sum of the parts over the mean of the sums of the wholes."""
+
+    def of(kept: Sequence[int]) -> float | None:
+        whole = mean([math.fsum(series[i] for i in kept) for series in wholes])
+        return math.fsum(parts[i] for i in kept) / whole if whole else None
+
+    return of
+
+
+def mean_overlap(records: Sequence[Mapping[str, Sequence[float]]]) -> Of:
+    """The mean over classes of shared pixels over all pixels that either side gives the class."""
+
+    def of(kept: Sequence[int]) -> float | None:
+        sums: dict[str, list[float]] = {}
+        for index in kept:
+            for name, (shared, either) in records[index].items():
+                total = sums.setdefault(name, [0.0, 0.0])
+                total[0] += shared
+                total[1] += either
+        shares = [shared / either for shared, either in sums.values() if either]
+        return mean(shares) if shares else None
+
+    return of
+
+
+def precision(records: Sequence[Any], *, loose: bool) -> Of:
+    """COCO's average precision; `loose` for the least overlap alone."""
+    ranking, overlaps = Ranking(records), range(1 if loose else len(OVERLAPS))
+    return lambda kept: ranking.precision(kept, overlaps)
+
+
+def _drawn(count: int) -> list[int]:
+    """Numbers of samples in an order that has nothing to do with the data's, which may repeat itself."""
+    # `random()` is the one method that gives the same numbers in every version of Python.
+    draw = random.Random(0).random  # noqa: S311 - a choice, not a secret
+    return sorted(range(count), key=[draw() for _ in range(count)].__getitem__)
+
+
+def jackknife(of: Of, count: int, *, level: float) -> float | None:
+    """Half the width of the interval of a metric, from what it is without each part of the samples in turn.
+
+    None where some part decides whether there is a metric at all. The unit is the sample: words of a text, or boxes of
+    an image, go wrong together.
+    """
+    groups = min(count, GROUPS)
+    drawn = _drawn(count)
+    found = [of(sorted(i for place, i in enumerate(drawn) if place % groups != group)) for group in range(groups)]
+    known = [value for value in found if value is not None]
+    if len(known) < len(found):
+        return None
+    centre = mean(known)
+    spread = (groups - 1) / groups * math.fsum((value - centre) ** 2 for value in known)
+    return t_quantile(0.5 + level / 2.0, groups - 1) * math.sqrt(spread)

@@ -1,0 +1,92 @@
+"""Worker operation: how far the saved outputs of a model are from those of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from winml.modelkit.core.statistics import median, sqnr_db
+from winml.modelkit.evaluation import saved_outputs
+from winml.modelkit.evaluation.kept_outputs import Keeper
+from winml.modelkit.session.distance import distance_of
+
+_NOT_COMPARABLE: dict[str, Any] = {"equal": False, "max_abs": None, "cosine": None, "relative": None}
+
+
+def _matched(candidate: list[str], reference: list[str]) -> list[tuple[str, int, int]]:
+    """Outputs to hold together: those of one name, or by position when no name is shared."""
+    shared = [(name, candidate.index(name), reference.index(name)) for name in candidate if name in reference]
+    return shared or [(name, i, i) for i, name in enumerate(candidate[: len(reference)])]
+
+
+def _notes(candidate: list[str], reference: list[str]) -> list[str]:
+    if not set(candidate) & set(reference):
+        return ["the two models have no name of an output in common; their outputs are compared by position"]
+    alone = sorted(set(candidate) ^ set(reference))
+    return [f"outputs that only one of the two models has are not compared: {', '.join(alone)}"] if alone else []
+
+
+def _spread(values: list[float], worst: str) -> dict[str, float] | None:
+    if not values:
+        return None
+    return {worst: min(values) if worst == "min" else max(values), "median": median(values)}
+
+
+def _without_numbers(value: np.ndarray) -> bool:
+    """Whether no element of an output is a finite number."""
+    return value.size > 0 and value.dtype.kind in "fc" and not np.isfinite(value).any()
+
+
+class Distances:
+    """How far one output was from the reference's, run by run."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._found: list[dict[str, Any]] = []
+
+    def add(self, reference: Any, candidate: Any) -> None:
+        """A run; None for one that the other model did not have."""
+        known = reference is not None and candidate is not None
+        found = distance_of(reference, candidate) if known else _NOT_COMPARABLE
+        # Two outputs of nothing but NaN are equal, and have no direction in which they could agree.
+        self._found.append({**found, "cosine": None} if known and _without_numbers(reference) else found)
+
+    def summary(self) -> dict[str, Any]:
+        """Worst and median over runs; a noise ratio is that of the runs that differ, equal ones have no noise."""
+        differing = [d["relative"] for d in self._found if d["max_abs"] and d["relative"]]
+        return {
+            "output": self._name,
+            "runs": len(self._found),
+            "equal": sum(d["equal"] for d in self._found),
+            "incomparable": sum(d["cosine"] is None for d in self._found),
+            "cosine": _spread([d["cosine"] for d in self._found if d["cosine"] is not None], "min"),
+            "max_abs": _spread([d["max_abs"] for d in self._found if d["max_abs"] is not None], "max"),
+            "sqnr_db": _spread([sqnr_db(r) for r in differing], "min"),
+        }
+
+
+def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Distances over the first `samples` samples, output by output; `keep` names a file for the outputs, or is null."""
+    mine, theirs = args["candidate"], args["reference"]
+    matched = _matched(mine["outputs"], theirs["outputs"])
+    tallies = [Distances(name) for name, _, _ in matched]
+    keeper = Keeper(None if args["keep"] is None else Path(args["keep"]))
+    for run, (ours, other) in enumerate(_runs(mine, theirs, args["samples"])):
+        for place, (tally, (_, i, j)) in enumerate(zip(tallies, matched, strict=True)):
+            reference, candidate = None if other is None else other[j], None if ours is None else ours[i]
+            tally.add(reference, candidate)
+            keeper.add("candidate", place, run, candidate)
+            keeper.add("reference", place, run, reference)
+    notes = _notes(mine["outputs"], theirs["outputs"])
+    return {"outputs": [t.summary() for t in tallies], "notes": notes, "kept": keeper.write()}
+
+
+def _runs(mine: dict[str, Any], theirs: dict[str, Any], samples: int) -> Iterator[tuple[Any, Any]]:
+    """Every run of both models; None for one that the other did not have."""
+    saved = [saved_outputs.read(Path(one["path"]), len(one["outputs"]), samples) for one in (mine, theirs)]
+    for candidate, reference in zip(*saved, strict=True):
+        yield from zip_longest(candidate, reference)

@@ -1,0 +1,250 @@
+"""`winml eval`: how right a model is on its target, alone or against a reference."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import DataSection, EvalSection
+from winml.modelkit.core.errors import (
+    Interrupted,
+    ModelkitError,
+    PlacementError,
+    RequestError,
+    SessionError,
+    WorkerCrashed,
+)
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import options
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.evaluation.result import Judging, Side, raise_for, result_of
+from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
+
+PRELOAD = ("winml.modelkit.evaluation.run",)
+CPU = "cpu"
+_STOP_WAIT_S = 5.0
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """Everything the user decided."""
+
+    model: str
+    data: DataSection | None = None
+    task: str | None = None
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    reference: str | None = None
+    reference_target: str | None = None
+    judging: Judging = field(default_factory=Judging)
+    output: str | None = None
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    strict_ep: bool = False
+    dims: dict[str, int] = field(default_factory=dict)
+    """Sizes of open dimensions in random inputs, by name or place."""
+    save_outputs: str | None = None
+    """File for the outputs of the model and its reference."""
+    timeout_s: float | None = None
+    trust: Trust = NOTHING
+
+
+def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
+    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    request, data = _completed(request, model.evaluation)
+    data = sizes.random_data(data, model.path, given=request.dims)
+    chosen = targets.choose(model.target, request.target, request.ep, request.device)
+    resolved = chosen.resolved
+    on_event({"event": "target", "target": resolved.target})
+    with ScratchFolder("winml-eval-") as folder:
+        runs = _Runs(request, data, model, folder, on_event)
+        runs.warnings += chosen.notes
+        candidate = runs.candidate(resolved)
+        reference, distance = None, None
+        if runs.compares and not candidate.report["stopped"]:
+            with _keeping(request.judging, candidate, runs):
+                reference = runs.reference(resolved, candidate.report["task"])
+                distance = _distance(candidate, reference, request.save_outputs)
+    return _answer(request.judging, candidate, reference, distance, runs.warnings)
+
+
+@contextlib.contextmanager
+def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
+    """Give an error on the way to the reference what is known of the candidate."""
+    try:
+        yield
+    except (ModelkitError, KeyboardInterrupt) as error:
+        alone = result_of(replace(judging, max_drop=None, min_agreement=None), candidate, None, None, runs.warnings)
+        if isinstance(error, KeyboardInterrupt):
+            raise Interrupted("interrupted; the model without its reference is in the result", details=alone) from error
+        error.details = {**error.details, **alone}
+        raise
+
+
+def _answer(
+    judging: Judging, candidate: Side, reference: Side | None, distance: dict[str, Any] | None, warnings: list[str]
+) -> dict[str, Any]:
+    """The result, or the error that it comes to."""
+    stopped = any(side.report["stopped"] for side in (candidate, reference) if side is not None)
+    if stopped and not candidate.report["predictions"]:
+        raise Interrupted("interrupted")
+    result = result_of(judging, candidate, reference, distance, warnings)
+    if stopped:
+        raise Interrupted("interrupted; what was evaluated is in the result", details=result)
+    raise_for(result)
+    return result
+
+
+def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
+    """The request with what the build of the model says where the user said nothing, and the data."""
+    judging = request.judging
+    if built is not None and request.data is None:
+        request = replace(
+            request,
+            data=built.data,
+            task=request.task or built.task,
+            judging=replace(
+                judging,
+                min_metric=built.min_metric if judging.min_metric is None else judging.min_metric,
+                max_drop=built.max_drop if judging.max_drop is None else judging.max_drop,
+            ),
+        )
+    if request.data is None:
+        raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
+    _check_saving(request)
+    if request.reference is None and request.reference_target is None:
+        if request.judging.max_drop is not None:
+            raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
+        if request.judging.min_agreement is not None:
+            raise RequestError(
+                "outputs need something to agree with",
+                hint="name it with `--reference MODEL`, or the same model elsewhere with `--reference-target cpu`",
+            )
+    return request, request.data
+
+
+def _check_saving(request: EvalRequest) -> None:
+    """Refuse before anything runs what could not be saved afterwards."""
+    if request.save_outputs is None:
+        return
+    if request.reference is None and request.reference_target is None:
+        raise RequestError("outputs are saved beside those of a reference", hint="name it with `--reference MODEL`")
+    if Path(request.save_outputs).exists():
+        raise RequestError(f"output file exists: `{request.save_outputs}`", hint="name another file")
+    if Path(request.save_outputs).suffix != ".npz":
+        raise RequestError(f"outputs are saved as .npz but got `{request.save_outputs}`")
+
+
+class _Runs:
+    """Runs of one evaluation, each in a process of its own."""
+
+    def __init__(
+        self, request: EvalRequest, data: DataSection, model: ModelArgument, folder: Path, on_event: OnEvent
+    ) -> None:
+        self._request = request
+        self._data = data
+        self._model = model
+        self._folder = folder
+        self._on_event = on_event
+        self.compares = request.reference is not None or request.reference_target is not None
+        self.warnings: list[str] = []
+
+    def candidate(self, resolved: Resolved) -> Side:
+        request = self._request
+        given = {**self._model.section.ep_options, **request.ep_options}
+        args = {**self._arguments(self._model, resolved, given), "task": request.task, "strict_ep": request.strict_ep}
+        return self._run("candidate", request.model, args, resolved)
+
+    def reference(self, resolved: Resolved, task: str) -> Side:
+        """The reference on the target it was named with, else on the candidate's, else on the CPU, which is told."""
+        asked = self._request.reference_target
+        if asked is not None:
+            there = targets.resolve(asked, None, None)
+            return self._reference(there, task, same=there.target == resolved.target)
+        try:
+            return self._reference(resolved, task, same=True)
+        except (SessionError, PlacementError, WorkerCrashed) as error:
+            if resolved.target.ep == CPU:
+                raise
+            self.warnings.append(f"the reference runs on cpu, because it does not run on {resolved.target}: {error}")
+        return self._reference(targets.resolve(CPU, None, None), task, same=False)
+
+    def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
+        """Options of the EP go along to the same target; on another one they would mean nothing."""
+        name = self._request.reference or self._request.model
+        model = model_argument(name, self._on_event, trust=self._request.trust.typing(self._request.ep_options))
+        given = {**model.section.ep_options, **self._request.ep_options}
+        if given and not same:
+            words = ", ".join(f"{k}={v}" for k, v in given.items())
+            self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {words}")
+        args = {**self._arguments(model, resolved, given if same else {}), "task": task, "strict_ep": False}
+        return self._run("reference", name, args, resolved)
+
+    def _run(self, role: str, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
+        saved = self._folder / role if self.compares else None
+        self._on_event({"event": "run", "role": role})
+        with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
+            what = f"running `{Path(args['model']).name}` on {resolved.target}"
+            report = self._report(worker, {**args, "save": saved and str(saved)}, what)
+        report["data"]["source"] = self._data.source
+        return Side(name, resolved.target, report, saved)
+
+    def _report(self, worker: Worker, args: dict[str, Any], what: str) -> dict[str, Any]:
+        """What the run gave; after Ctrl-C what it has so far, marked as stopped."""
+        try:
+            report: dict[str, Any] = worker.call(
+                "evaluate.run", args, timeout_s=self._request.timeout_s, on_event=self._on_event, what=what
+            )
+        except KeyboardInterrupt:
+            try:
+                report = worker.stop(timeout_s=_STOP_WAIT_S)
+            except ModelkitError as error:
+                # A sample that takes longer than a user waits after Ctrl-C takes the others with it.
+                raise Interrupted("interrupted", details=error.details) from error
+            report["stopped"] = True
+        return report
+
+    def _arguments(self, model: ModelArgument, resolved: Resolved, ep_options: dict[str, str]) -> dict[str, Any]:
+        request, target = self._request, resolved.target
+        threads = request.threads if request.threads is not None else model.section.threads
+        given = options.checked(target, options.with_threads(target, ep_options, threads))
+        return {
+            "model": str(sizes.openable(model.path, target, self._folder).absolute()),
+            "ep": target.ep,
+            "device": target.device,
+            "simulated": target.simulated,
+            "session": replace(model.section, threads=threads, ep_options=given).to_json(),
+            "distribution": resolved.installed.package.distribution,
+            "data": sections.plain(self._data.absolute()),
+            "folder": str(self._model.path.absolute().parent),
+            "metric": request.judging.metric,
+            "limits": request.judging.limits,
+            "least": request.judging.min_metric is not None,
+            "output": request.output,
+            "reference": self.compares,
+        }
+
+
+def _distance(candidate: Side, reference: Side, keep: str | None) -> dict[str, Any]:
+    """How far the outputs are apart over the samples that both have; `keep` is a file for them."""
+    sides = {
+        role: {"path": str(side.saved), "outputs": side.report["outputs"]}
+        for role, side in (("candidate", candidate), ("reference", reference))
+    }
+    count = min(len(side.report["predictions"]) for side in (candidate, reference))
+    args = {**sides, "samples": count, "keep": keep and str(Path(keep).absolute())}
+    with Worker() as worker:
+        found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
+    return found if keep is None else {**found, "kept": {"file": keep, **found["kept"]}}

@@ -1,0 +1,33 @@
+"""Outputs alone: no labels and no metric, only how far they are from those of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from winml.modelkit.data.samples import Sample
+from winml.modelkit.evaluation.task import Outputs, Scored, Setting, Task
+
+
+@dataclass(frozen=True)
+class NoScorer:
+    """Has nothing to say about a sample."""
+
+    notes: tuple[str, ...] = ()
+
+    def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
+        return Scored({}, None)
+
+
+def _scorer(setting: Setting) -> NoScorer:
+    return NoScorer()
+
+
+TASK = Task(
+    name="outputs",
+    summary="distance to the outputs of a reference; needs no labels",
+    metrics=(),
+    scorer=_scorer,
+    labels=False,
+    agreement=False,
+)

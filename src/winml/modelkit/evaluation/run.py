@@ -1,0 +1,132 @@
+"""Worker operation: run a model over data on its target and score every sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data.dataset import Dataset, open_dataset
+from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.evaluation import saved_outputs
+from winml.modelkit.evaluation.all_tasks import chosen_task
+from winml.modelkit.evaluation.task import Scorer, Setting, Task
+from winml.modelkit.graph.inputs import Arrays, InputSpec
+from winml.modelkit.session import environment
+from winml.modelkit.session.measure import Context
+from winml.modelkit.session.opening import open_arm
+from winml.modelkit.session.saturation import weights_at_risk
+from winml.modelkit.session.session import WinMLSession
+
+_EVENT_EVERY_S = 0.25
+_OTHER = "leave out `--metric`: the first metric of the task is better when it is higher"
+
+
+class _Data:
+    """The data for the model that is being opened: its first sample decides shapes that the model leaves open."""
+
+    def __init__(self, section: DataSection, folder: Path | None, task: Task) -> None:
+        self._section = section
+        self._folder = folder
+        self._task = task
+        self.dataset: Dataset | None = None
+
+    def first(self, specs: Sequence[InputSpec]) -> Arrays:
+        self.dataset = open_dataset(
+            self._section, specs, model_folder=self._folder, labels=self._task.labels, form=self._task.form
+        )
+        return next(iter(self.dataset)).inputs
+
+
+class _Tally:
+    """Scores so far, by series."""
+
+    def __init__(self) -> None:
+        self.series: dict[str, list[Any]] = {}
+        self.predictions: list[Any] = []
+
+    def go_through(
+        self, dataset: Dataset, session: WinMLSession, scorer: Scorer, writer: saved_outputs.Writer, context: Context
+    ) -> None:
+        next_event = time.monotonic() + _EVENT_EVERY_S
+        for sample in dataset:
+            runs = [session.run(inputs) for inputs in (sample.inputs, *sample.more)]
+            scored = scorer.score(sample, runs)
+            writer.write(runs)
+            for name, value in scored.values.items():
+                self.series.setdefault(name, []).append(value)
+            self.predictions.append(scored.prediction)
+            if time.monotonic() >= next_event:
+                context.event("progress", done=len(self.predictions), total=len(dataset))
+                next_event = time.monotonic() + _EVENT_EVERY_S
+            if context.stop.is_set():
+                return
+
+
+def run(args: dict[str, Any], context: object) -> dict[str, Any]:
+    """Scores of every sample, and where and with what they came about."""
+    ctx = cast("Context", context)
+    section = sections.read(DataSection, args["data"], "data")
+    folder = Path(section.processor or args["folder"])
+    task, guessed = chosen_task(args["task"], section, folder)
+    _check(task, args)
+    data, tally = _Data(section, folder, task), _Tally()
+    arm = open_arm(args, data.first)
+    assert data.dataset is not None  # opening made the first inputs
+    with arm.session as session, saved_outputs.Writer(_path(args["save"])) as writer:
+        names = tuple(o.name for o in session.outputs)
+        scorer = task.scorer(Setting(names, folder, args["output"]))
+        ctx.event("opened", total=len(data.dataset))
+        tally.go_through(data.dataset, session, scorer, writer, ctx)
+        return {
+            "task": task.name,
+            "metrics": [m.to_json() for m in task.metrics if m.series in tally.series],
+            "agreement": task.agreement,
+            "series": tally.series,
+            "predictions": tally.predictions,
+            "stopped": ctx.stop.is_set(),
+            "data": _data_facts(section, data.dataset),
+            "notes": [*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes],
+            "outputs": list(names),
+            "placement": session.placement.to_json(),
+            "provider_options": session.provider_options,
+            "added_options": session.added_options,
+            "fixed_dims": session.section.fixed_dims,
+            "weights_at_risk": weights_at_risk(session.path, session.target),
+            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
+        }
+
+
+def _check(task: Task, args: dict[str, Any]) -> None:
+    """Refuse what cannot be answered before anything runs."""
+    if not task.metrics and not args["reference"]:
+        raise RequestError(f"task `{task.name}` needs a reference", hint="name it with `--reference MODEL`")
+    names = [m.name for m in task.metrics]
+    if args["limits"] and not names:
+        raise RequestError(f"task `{task.name}` has no metric that a limit could be for")
+    if args["metric"] is not None and args["metric"] not in names:
+        raise RequestError(
+            f"task `{task.name}` has no metric `{args['metric']}`", hint=did_you_mean(args["metric"], names)
+        )
+    if args["least"] and any(m.lower and m.name == args["metric"] for m in task.metrics):
+        raise RequestError(f"`{args['metric']}` is better when it is lower, so that it has no least", hint=_OTHER)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _data_facts(section: DataSection, dataset: Dataset) -> dict[str, Any]:
+    return {
+        "source": dataset.source,
+        "digest": dataset.digest,
+        "samples": len(dataset),
+        "limit": section.limit,
+        "seed": section.seed,
+        "columns": dataset.columns,
+    }

@@ -1,0 +1,87 @@
+"""What a task is: which data it takes, how a sample is scored, which metrics follow from the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.data.samples import Form, Sample
+from winml.modelkit.evaluation.metrics import Metric
+
+Outputs = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What one sample says about a model."""
+
+    values: Mapping[str, Any]
+    """One number, or one record of classes, per series of the task."""
+    prediction: Any
+    """What the model said, as JSON holds it; None when it said nothing usable."""
+
+
+class Scorer(Protocol):
+    """Scores samples of one model."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided here because nobody else did."""
+        ...
+
+    def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a scorer may ask about the model."""
+
+    outputs: tuple[str, ...]
+    folder: Path | None
+    """Where its config.json may lie."""
+    output: str | None = None
+    """The output to judge, when the user named it."""
+
+    def pick(self, *names: str) -> tuple[str, str | None]:
+        """The output to judge: the named one, one with a usual name, the only one, or the first with a note."""
+        if self.output is not None:
+            if self.output not in self.outputs:
+                raise DataError(
+                    f"the model has no output `{self.output}`", hint=did_you_mean(self.output, self.outputs)
+                )
+            return self.output, None
+        usual = next((name for name in names if name in self.outputs), None)
+        if usual is not None or len(self.outputs) == 1:
+            return usual or self.outputs[0], None
+        listed = ", ".join(self.outputs)
+        return self.outputs[0], f"output `{self.outputs[0]}` is judged, the first of {listed}; `--output-name` names it"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of the table of tasks."""
+
+    name: str
+    summary: str
+    metrics: tuple[Metric, ...]
+    """The first is the one that limits are for."""
+    scorer: Callable[[Setting], Scorer]
+    form: Form = "joined"
+    labels: bool = True
+    agreement: bool = True
+    """Whether two models can say the same about a sample."""
+    architectures: tuple[str, ...] = ()
+    """Endings of Hugging Face architectures that are for this task."""
+
+
+def plain(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """An output with batch 1 as a row of numbers."""
+    row: npt.NDArray[np.float64] = np.asarray(values, np.float64).reshape(-1)
+    return row

@@ -1,0 +1,1 @@
+"""Findings of the knowledge base made, judged and replayed with measurements."""

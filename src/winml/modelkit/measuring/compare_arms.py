@@ -1,0 +1,206 @@
+"""The arms of a comparison: models on targets, with a size for every dimension."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
+from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.target import Target
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import options
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep.probing import Chosen
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.signature import SignatureInput, read_signature
+from winml.modelkit.graph.sizes import Size, given_sizes, open_dims
+from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.measuring.rounds import ArmSpec
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """Everything the user decided."""
+
+    models: tuple[str, ...]
+    targets: tuple[str | None, ...] = (None,)
+    ep: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    force: bool = False
+    allow_different: bool = False
+    min_cosine: float = 0.95
+    by_position: bool = False
+    calibrate: bool = True
+    recalibrate: bool = False
+    raise_priority: bool = True
+    confirm: bool = True
+    max_seconds: float = 60.0
+    timeout_s: float = 120.0
+    seed: int = 0
+    fail_if_slower_pct: float | None = None
+    protocol: CompareProtocol | None = None
+    """Another protocol than the device's own, for benchmarks."""
+    trust: Trust = NOTHING
+
+
+@dataclass(frozen=True)
+class Arms:
+    """The arms of a comparison, and what was decided on the way to them."""
+
+    specs: list[ArmSpec]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model on a target, before anything is opened."""
+
+    label: str
+    model: ModelArgument
+    chosen: Chosen
+
+    @property
+    def target(self) -> Target:
+        return self.chosen.resolved.target
+
+
+def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
+    """One arm per model, or one per target when a single model is compared over several."""
+    arms = [(m, t) for t in request.targets for m in request.models]
+    if len(arms) < 2:
+        raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
+    if len(request.models) > 1 and len(request.targets) > 1:
+        raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
+    models = {model: _opened(model, request, on_event) for model in request.models}
+    return [
+        _Asked(model, models[model], targets.choose(models[model].target, target, request.ep, request.device))
+        for model, target in arms
+    ]
+
+
+def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
+    """The arms that can be compared: not on targets that nobody asked for, and none whose times mean nothing."""
+    found = _arms(request, on_event)
+    _refuse_other_targets(request, found)
+    simulated = [arm for arm in found if arm.target.simulated]
+    arms = [arm for arm in found if not arm.target.simulated]
+    if len(arms) < 2:
+        raise UnavailableError(
+            f"`{simulated[0].target}` is simulated here: its times say nothing about a device, so there is no verdict",
+            hint="`winml perf` shows placement; compare on a machine that has the device",
+        )
+    notes = [f"{arm.target} is left out: it is simulated here, and its times say nothing" for arm in simulated]
+    notes += [f"`{arm.label}`: {note}" for arm in arms for note in arm.chosen.notes]
+    specs = [_spec(request, arm) for arm in arms]
+    specs = _sized(specs, request)
+    return Arms(specs if len(request.targets) > 1 else _labelled(specs), tuple(notes))
+
+
+def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:
+    """Builds for different targets are compared on one that the user names."""
+    asked = request.targets != (None,) or request.ep is not None or request.device is not None
+    if asked or len({arm.target for arm in arms}) == 1:
+        return
+    words = ", ".join(f"`{arm.label}` for {arm.chosen.built_for or arm.target}" for arm in arms)
+    raise RequestError(
+        f"the models are on different targets: {words}",
+        hint="name the one to compare them on with `--target EP/DEVICE`",
+    )
+
+
+def _sized(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
+    """The arms with a size for every open dimension: one that an arm leaves open and another fixes has that size.
+
+    A name that the user gave a size need not be in every arm: a build may have fixed it.
+    """
+    if request.inputs.get("npz"):
+        return specs
+    try:
+        shapes = [read_signature(Path(spec.arm.artifact)).inputs for spec in specs]
+    except ModelFileError:  # the runtime says better what is wrong with the file
+        return specs
+    given = [_fitting(inputs, request.inputs.get("dims", {})) for inputs in shapes]
+    for word in request.inputs.get("dims", {}):
+        if all(word not in dims for dims in given):
+            given_sizes(shapes[0], {word: request.inputs["dims"][word]})  # says what is wrong with it
+    fixed = [_fixed_places(inputs) for inputs in shapes]
+    found = []
+    for number, (spec, inputs, dims) in enumerate(zip(specs, shapes, given, strict=True)):
+        known = {place: size for other, places in enumerate(fixed) if other != number for place, size in places.items()}
+        others = {
+            name: Size(known[place], "other arm", f"{place} of another model that is compared")
+            for name, places in open_dims(inputs).items()
+            for place in map(str, places)
+            if place in known
+        }
+        asked = {**request.inputs, "dims": dims}
+        found.append(replace(spec, inputs=sizes.complete(Path(spec.arm.artifact), asked, others)))
+    return found
+
+
+def _fitting(inputs: Sequence[SignatureInput], dims: dict[str, int]) -> dict[str, int]:
+    """The sizes that a user gave which this model has a place for."""
+    found = {}
+    for word, size in dims.items():
+        with contextlib.suppress(RequestError):
+            given_sizes(inputs, {word: size})
+            found[word] = size
+    return found
+
+
+def _fixed_places(inputs: Sequence[SignatureInput]) -> dict[str, int]:
+    return {
+        f"{value.name}[{index}]": dim
+        for value in inputs
+        for index, dim in enumerate(value.shape)
+        if isinstance(dim, int)
+    }
+
+
+def _opened(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgument:
+    """What to open for an arm and the target it is for; a config is built first, in the cache."""
+    trust = request.trust.typing(request.ep_options)
+    if not model.endswith(".json"):
+        return model_argument(model, on_event, trust=trust)
+    on_event({"event": "build", "label": model})
+    # Stages bring modules that a comparison of finished models does not need.
+    from winml.modelkit.building.build import BuildRequest, build
+
+    unproven = "`winml compare` holds its outputs against those of the other arm"
+    wanted = BuildRequest(config=model, analyze=False, prove=False, unproven=unproven, trust=request.trust)
+    result = build(wanted, lambda event: None)
+    return replace(model_argument(result["folder"], trust=trust), target=result["target"])
+
+
+def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:
+    argument, resolved = asked.model, asked.chosen.resolved
+    section = argument.section
+    threads = request.threads if request.threads is not None else section.threads
+    given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
+    section = replace(section, threads=threads, ep_options=options.checked(resolved.target, given))
+    arm = Arm(str(argument.path), resolved.target, section)
+    installed = resolved.installed
+    label = str(resolved.target) if len(request.targets) > 1 else asked.label
+    return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)
+
+
+def _labelled(specs: list[ArmSpec]) -> list[ArmSpec]:
+    """Arms by the shortest end of their paths that tells them apart; equal ones are numbered."""
+    parts = [Path(s.label).parts for s in specs]
+    depth = next((d for d in range(1, 10) if len({p[-d:] for p in parts}) == len(set(parts))), 10)
+    names: list[str] = []
+    for p in parts:
+        name = "/".join(p[-depth:])
+        count = sum(n == name or n.startswith(f"{name} (") for n in names)
+        names.append(f"{name} ({count + 1})" if count else name)
+    return [replace(s, label=n) for s, n in zip(specs, names, strict=True)]

@@ -1,0 +1,275 @@
+"""`winml perf`: how long a model takes on a target, with the evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.core.errors import Interrupted, RequestError
+from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
+from winml.modelkit.core.target import Target
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import options
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep.probing import Chosen
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.measuring import summary, trust
+from winml.modelkit.measuring.sessions import PRELOAD, AskedProtocol, PerfRun, measure_sessions
+from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
+from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
+from winml.modelkit.store import atomic
+from winml.modelkit.worker.client import Worker
+from winml.modelkit.worker.scratch import ScratchFolder
+
+if TYPE_CHECKING:
+    from winml.modelkit.measuring.trace_diff import TraceDiff
+    from winml.modelkit.measuring.watch import Watch
+
+OnEvent = Callable[[dict[str, Any]], None]
+SCHEMA = "winml/perf/1"
+SIMULATED = "times are those of a simulator, not of a device; placement and outputs are real"
+DEFAULT_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class PerfRequest:
+    """Everything the user decided."""
+
+    model: str
+    target: str | None = None
+    ep: str | None = None
+    device: str | None = None
+    protocol: AskedProtocol = field(default_factory=AskedProtocol)
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    """How inputs are made or where they are read from, as `cli.words.input_request` gives it."""
+    strict_ep: bool = False
+    memory: bool = False
+    op_tracing: TracingLevel | None = None
+    keep_trace: Path | None = None
+    """Folder for what the EP wrote while it was traced; it is thrown away without one."""
+    baseline: Path | None = None
+    """An earlier trace to compare the new one with."""
+    monitor: bool = False
+    """Sample the machine beside the timed loops."""
+    trust: Trust = NOTHING
+
+    def check(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.op_tracing is None and self.baseline is not None:
+            raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
+        if self.op_tracing is not None and self.protocol.sessions not in (None, 1):
+            raise RequestError(
+                f"a trace is taken in one session, but {self.protocol.sessions} were asked for",
+                hint="drop `--sessions`",
+            )
+
+
+class _Processes:
+    """Starts workers; the first one is on its way while the parent still works out what to ask."""
+
+    def __init__(self) -> None:
+        self._first: Worker | None = Worker(preload=PRELOAD)
+        self._python: str | None = None
+
+    def use(self, python: str | None) -> None:
+        """Start workers with another environment's interpreter from now on."""
+        if python is not None:
+            self.close()
+        self._python = python
+
+    def start(self) -> Worker:
+        worker, self._first = self._first, None
+        return worker or Worker(preload=PRELOAD, python=self._python)
+
+    def close(self) -> None:
+        if self._first is not None:
+            self._first.close()
+            self._first = None
+
+
+def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
+    """Measure and return the JSON object of the contract."""
+    request.check()
+    if request.op_tracing is not None:
+        request = replace(request, protocol=replace(request.protocol, sessions=1))
+    baseline = None if request.baseline is None else read_trace(request.baseline)
+    with contextlib.ExitStack() as stack:
+        processes = stack.enter_context(contextlib.closing(_Processes()))
+        folder = stack.enter_context(ScratchFolder("winml-trace-"))
+        chosen, run, utilization = _measured(request, processes, folder, on_event)
+        traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
+    if run.stopped:
+        measured = _result(request, chosen, run, traced, utilization) if run.reports else {}
+        raise Interrupted("interrupted; what was measured is in the result", details=measured)
+    result = {"schema": SCHEMA, "ok": True, **_result(request, chosen, run, traced, utilization)}
+    if traced.trace is not None and not traced.trace.usable:
+        raise no_trace(traced.trace, details=result)
+    return result
+
+
+def _measured(
+    request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
+) -> tuple[Chosen, PerfRun, dict[str, Any] | None]:
+    """The target, what was measured there, and what the machine did meanwhile."""
+    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    chosen = targets.choose(model.target, request.target, request.ep, request.device)
+    resolved = chosen.resolved
+    inputs = sizes.complete(model.path, request.inputs)
+    path = sizes.openable(model.path, resolved.target, folder)
+    protocol = request.protocol.on(resolved.target)
+    processes.use(resolved.installed.python)
+    threads = request.threads if request.threads is not None else model.section.threads
+    given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
+    section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
+    on_event({"event": "target", "target": resolved.target, "protocol": protocol})
+    with _watching(on_event, wanted=request.monitor) as watch:
+        run = measure_sessions(
+            Arm(str(path), resolved.target, section),
+            protocol,
+            inputs=inputs,
+            strict_ep=request.strict_ep,
+            distribution=resolved.installed.package.distribution,
+            tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
+            start=processes.start,
+            on_event=on_event if watch is None else watch.on_event,
+        )
+    return chosen, run, None if watch is None else watch.summary()
+
+
+@contextlib.contextmanager
+def _watching(on_event: OnEvent, *, wanted: bool) -> Iterator[Watch | None]:
+    """Samples of the machine beside the timed loops, where they are wanted."""
+    if not wanted:
+        yield None
+        return
+    from winml.modelkit.measuring.watch import Watch
+
+    watch = Watch(on_event)
+    try:
+        yield watch
+    finally:
+        watch.end()
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """The trace of a run, and what it is compared with."""
+
+    trace: OpTraceResult | None
+    baseline: OpTraceResult | None
+
+    @cached_property
+    def difference(self) -> TraceDiff | None:
+        if self.trace is None or self.baseline is None or not self.trace.usable:
+            return None
+        from winml.modelkit.measuring.trace_diff import diff
+
+        return diff(self.baseline, self.trace)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.difference.notes if self.difference else ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "op_trace": None if self.trace is None else self.trace.to_dict(),
+            "trace_diff": None if self.difference is None else self.difference.to_json(),
+        }
+
+
+def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
+    """The trace the worker made, with its files where the user wants them, or without them."""
+    value = run.reports[0]["op_trace"] if run.reports else None
+    if value is None:
+        return None
+    trace = op_trace_from_json(value, source="the worker's trace")
+    if keep is None:
+        return replace(trace, artifacts={})
+    try:
+        shutil.copytree(folder, keep, dirs_exist_ok=True)
+    except OSError as error:
+        raise atomic.refused(error, keep) from error
+    moved = {
+        name: str(keep / Path(path).relative_to(folder)) for name, path in trace.artifacts.items() if _in(path, folder)
+    }
+    return replace(trace, artifacts={**trace.artifacts, **moved})
+
+
+def _in(path: str, folder: Path) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _batch(run: PerfRun, request: PerfRequest) -> int | None:
+    if request.inputs.get("batch_size") is not None:
+        return int(request.inputs["batch_size"])
+    leading = {t["shape"][0] if t["shape"] else None for t in run.reports[0]["inputs"]["tensors"].values()}
+    return leading.pop() if len(leading) == 1 else None
+
+
+def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
+    placements = [r["placement"] for r in run.reports]
+    found = left_on_cpu(target, placements[0])
+    if any(p != placements[0] for p in placements):
+        found.append("placement differed between sessions")
+    return found
+
+
+def _overridden(run: PerfRun) -> list[str]:
+    """Options of the user that the trace sets otherwise."""
+    asked, used = run.measurement.arms[0].session.ep_options, run.reports[0]["provider_options"]
+    return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
+
+
+def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list[str]:
+    """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
+    if utilization is None:
+        return []
+    others = {f"{device}_pct" for device in ("gpu", "npu") if device != target.device}
+    return [f"{name} is not sampled: {why}" for name, why in utilization["missing"].items() if name not in others]
+
+
+def _result(
+    request: PerfRequest, chosen: Chosen, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
+) -> dict[str, Any]:
+    first, target = run.reports[0], chosen.resolved.target
+    # Nobody compares a simulator's times, so nothing needs to be said against them but that.
+    doubts = [SIMULATED, *simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
+    warnings = [
+        *chosen.notes,
+        *_placement_warnings(target, run),
+        *saturated_weights(first),
+        *fixed_dims(target, first),
+        *doubts,
+        *_overridden(run),
+        *_missing_sources(target, utilization),
+        *trace_notices(traced.trace),
+        *traced.notes,
+    ]
+    return {
+        "model": request.model,
+        **target.to_json(),
+        "built_for": chosen.built_for,
+        **summary.latency(run.measurement),
+        "throughput": summary.throughput(run.measurement, _batch(run, request)),
+        "sessions": summary.sessions(run.measurement, run.reports),
+        "placement": first["placement"],
+        "inputs": first["inputs"],
+        "io_binding": first["io_binding"],
+        "provider_options": first["provider_options"],
+        "fixed_dims": first["fixed_dims"],
+        "memory": first["memory"] if request.memory else None,
+        "environment": run.measurement.environment,
+        "measurement": run.measurement.to_json(),
+        "utilization": utilization,
+        **traced.to_json(),
+        "warnings": warnings,
+    }

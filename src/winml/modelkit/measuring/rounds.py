@@ -1,0 +1,381 @@
+"""Measures two arms against each other, round by round in fresh processes, until the judge has seen enough."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.measurement import Arm, Measurement, Round, round_of
+from winml.modelkit.core.verdict import Clock, Verdict
+from winml.modelkit.ep import catalog
+from winml.modelkit.measuring.judge import gate, judge, round_values
+from winml.modelkit.measuring.protocols import CompareProtocol
+
+Mode = Literal["together", "token", "turns"]
+"""together: both alive in one process. token: both alive in two processes, taking turns run by run, because they need
+two environments. turns: one after the other, because they must not be alive at the same time."""
+
+SPINNING = "session.intra_op.allow_spinning"
+PRELOAD = ("winml.modelkit.measuring.arms",)
+_BLOCK_S = 0.03
+QUIET_PRESSURE_PCT = 10.0
+
+
+class Process(Protocol):
+    """The part of a worker that comparing needs."""
+
+    @property
+    def pid(self) -> int: ...
+    def call(
+        self, op: str, args: dict[str, Any], *, timeout_s: float | None = None, what: str | None = None
+    ) -> Any: ...
+    def close(self) -> None: ...
+
+
+Start = Callable[[str | None], Process]
+"""Starts a worker with the interpreter of an environment, or with ours."""
+
+
+@dataclass(frozen=True)
+class ArmSpec:
+    """An arm with what is needed to run it here."""
+
+    arm: Arm
+    label: str
+    python: str | None
+    distribution: str
+    inputs: dict[str, Any]
+
+    def arguments(self) -> dict[str, Any]:
+        target = self.arm.target
+        return {
+            "model": self.arm.artifact,
+            "ep": target.ep,
+            "device": target.device,
+            "simulated": target.simulated,
+            "session": self.arm.session.to_json(),
+            "distribution": self.distribution,
+            "inputs": self.inputs,
+        }
+
+
+def _threads(spec: ArmSpec) -> tuple[str | None, ...]:
+    """Everything that says how many threads an arm uses: of the runtime, and of an EP with threads of its own."""
+    section, info = spec.arm.session, catalog.BY_NAME[spec.arm.target.ep]
+    own = section.ep_options.get(info.threads_option) if info.threads_option else None
+    threads = None if section.threads is None else str(section.threads)
+    return own or threads, section.config_entries.get(SPINNING)
+
+
+def choose_mode(base: ArmSpec, candidate: ArmSpec) -> Mode:
+    """How two arms can be measured against each other without disturbing one another."""
+    if _threads(base) != _threads(candidate):
+        return "turns"
+    return "together" if base.python == candidate.python else "token"
+
+
+def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode, probes: Sequence[dict[str, Any]]) -> Clock:
+    """CPU time where both arms are on the CPU EP with equal threads; it hardly feels the load of the machine.
+
+    The CPU clock of Windows advances in steps of 15.6 ms: where a probe saw it stand still the wall clock decides.
+    """
+    both_cpu = base.arm.target.ep == candidate.arm.target.ep == "cpu"
+    stands_still = any(min(probe["cpu_ns"]) <= 0 for probe in probes)
+    return "cpu" if both_cpu and mode != "turns" and not stands_still else "wall"
+
+
+def without_spinning(spec: ArmSpec) -> ArmSpec:
+    """The arm with idle threads asleep: of two spinning sessions alive together one can take half as long again."""
+    section = spec.arm.session
+    entries = {**section.config_entries, SPINNING: "0"}
+    return replace(spec, arm=replace(spec.arm, session=replace(section, config_entries=entries)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a comparison but its arms."""
+
+    mode: Mode
+    metric: Clock
+    protocol: CompareProtocol
+    raise_priority: bool
+    round_timeout_s: float
+    run_s: float
+    """About how long a run of the base takes."""
+    max_seconds: float
+    seed: int = 0
+    tests: int = 1
+    fail_if_slower_pct: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.protocol.to_json(), "mode": self.mode, "metric": self.metric, "seed": self.seed}
+
+
+@dataclass
+class Progress:
+    """What was measured so far; kept also when the comparison fails or is interrupted."""
+
+    rounds: list[Round] = field(default_factory=list)
+    conditions: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return len(self.rounds) // 2
+
+
+def _limits(plan: Plan) -> dict[str, Any]:
+    p = plan.protocol
+    return {
+        "warmup": p.warmup,
+        "min_pairs": p.min_pairs,
+        "min_round_s": p.min_round_s,
+        "long_round_s": p.long_round_s,
+        "few_pairs": p.few_pairs,
+        "raise_priority": plan.raise_priority,
+    }
+
+
+def _what(specs: Sequence[ArmSpec], number: int) -> str:
+    return f"round {number + 1} of `{specs[0].label}` and `{specs[1].label}`"
+
+
+@contextlib.contextmanager
+def _open(start: Start, python: str | None) -> Iterator[Process]:
+    process = start(python)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+    args = {"arms": [s.arguments() for s in specs], "seed": plan.seed * 1000 + number, **_limits(plan)}
+    with _open(start, specs[0].python) as process:
+        got = process.call("bench.together", args, timeout_s=plan.round_timeout_s, what=_what(specs, number))
+        made = [round_of(i, number, process.pid, got["order"].index(i), got["arms"][i], got) for i in (0, 1)]
+    return made, got
+
+
+def _order(plan: Plan, number: int) -> tuple[int, int]:
+    import random
+
+    return (0, 1) if random.Random(plan.seed * 1000 + number).random() < 0.5 else (1, 0)  # noqa: S311
+
+
+def _keep(process: Process, spec: ArmSpec, plan: Plan, what: str) -> dict[str, Any]:
+    args = {
+        "name": "arm",
+        "arm": spec.arguments(),
+        "warmup": plan.protocol.warmup,
+        "raise_priority": plan.raise_priority,
+    }
+    kept: dict[str, Any] = process.call("bench.keep", args, timeout_s=plan.round_timeout_s, what=what)
+    return kept
+
+
+def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+    """Two processes with both arms open; short blocks of runs in ABBA order."""
+    p, what = plan.protocol, _what(specs, number)
+    order = _order(plan, number)
+    runs = max(1, round(_BLOCK_S / max(plan.run_s, 1e-6)))
+    samples: dict[int, dict[str, list[int]]] = {i: {"wall_ns": [], "cpu_ns": []} for i in (0, 1)}
+    with contextlib.ExitStack() as stack:
+        workers = {i: stack.enter_context(_open(start, specs[i].python)) for i in order}
+        kept = {i: _keep(workers[i], specs[i], plan, what) for i in order}
+        started = time.monotonic()
+        while True:
+            for i in (*order, *reversed(order)):
+                got = workers[i].call(
+                    "bench.block", {"name": "arm", "runs": runs, "seconds": 0.0}, timeout_s=plan.round_timeout_s
+                )
+                for clock in ("wall_ns", "cpu_ns"):
+                    samples[i][clock] += got[clock]
+            pairs, elapsed = len(samples[0]["wall_ns"]), time.monotonic() - started
+            if pairs >= p.min_pairs and elapsed >= 2 * p.min_round_s:
+                break
+            if pairs >= p.few_pairs and elapsed >= 2 * p.long_round_s:
+                break
+        ended = {i: {**kept[i], **_ending(got)} for i in (0, 1)}
+        made = [round_of(i, number, workers[i].pid, order.index(i), samples[i], ended[i]) for i in (0, 1)]
+    return made, ended[0]
+
+
+def _ending(block: dict[str, Any]) -> dict[str, Any]:
+    """What the machine did by the end of a block."""
+    return {"load_after": block["load_after"], "pressure_pct": block["pressure_pct"]}
+
+
+def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+    """One arm after the other, each alone on the machine."""
+    order, what = _order(plan, number), _what(specs, number)
+    made: dict[int, Round] = {}
+    conditions: dict[str, Any] = {}
+    for i in order:
+        with _open(start, specs[i].python) as process:
+            conditions = _keep(process, specs[i], plan, what)
+            wanted = {"name": "arm", "runs": plan.protocol.few_pairs, "seconds": plan.protocol.min_round_s}
+            got = process.call("bench.block", wanted, timeout_s=plan.round_timeout_s, what=what)
+            conditions |= _ending(got)
+            made[i] = round_of(i, number, process.pid, order.index(i), got, conditions)
+    return [made[0], made[1]], conditions
+
+
+_MODES = {"together": _together, "token": _token, "turns": _turns}
+
+
+def measure_round(specs: Sequence[ArmSpec], plan: Plan, start: Start, progress: Progress) -> None:
+    """Add one round of both arms to `progress`."""
+    if progress.count and plan.protocol.cool_down_s:
+        time.sleep(plan.protocol.cool_down_s)
+    made, conditions = _MODES[plan.mode](specs, plan, progress.count, start)
+    progress.rounds += made
+    kept = ("load_before", "load_after", "pressure_pct", "priority")
+    progress.conditions.append({name: conditions[name] for name in kept})
+
+
+def measurement(specs: Sequence[ArmSpec], plan: Plan, progress: Progress, environment: dict[str, Any]) -> Measurement:
+    """What was measured, as one value."""
+    return Measurement(tuple(s.arm for s in specs), tuple(progress.rounds), plan.to_json(), environment)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A verdict with the measurement it was made from."""
+
+    verdict: Verdict
+    measurement: Measurement
+    conditions: tuple[dict[str, Any], ...]
+    gate: str | None = None
+    disturbed: bool = False
+
+
+def _other(metric: Clock) -> Clock:
+    return "wall" if metric == "cpu" else "cpu"
+
+
+def values_of(taken: Measurement, clock: Clock) -> list[float]:
+    """Round values of arm 1 against arm 0; none when the clock stood still for some runs."""
+    try:
+        return round_values(taken, 1, clock)
+    except ValueError:
+        return []  # a clock too coarse for this model says nothing
+
+
+def disturbance(plan: Plan, last: dict[str, Any]) -> str | None:
+    """Why a round decides nothing: arms that take turns are only comparable at raised priority or in quiet."""
+    if plan.mode != "turns":
+        return None
+    pressure = last["pressure_pct"]
+    if last["priority"] is not None or (pressure is not None and pressure <= QUIET_PRESSURE_PCT):
+        return None
+    return (
+        "arms that differ in threads or spinning take turns, which needs raised priority or a quiet machine: "
+        f"programs wait for a CPU {'an unknown share' if pressure is None else f'{pressure:.0f} %'} of the time"
+    )
+
+
+def _disturbed(plan: Plan, progress: Progress) -> Verdict | None:
+    reason = disturbance(plan, progress.conditions[-1])
+    if reason is None:
+        return None
+    return Verdict("INCONCLUSIVE", reason, rounds=progress.count, metric=plan.metric)
+
+
+def compare_arms(
+    specs: Sequence[ArmSpec],
+    plan: Plan,
+    *,
+    calibration: dict[Clock, list[float]],
+    environment: dict[str, Any],
+    start: Start,
+    progress: Progress,
+    on_round: Callable[[Progress], None],
+) -> Compared:
+    """Measure until there is a verdict, the rounds are used up, or the time is."""
+    started = time.monotonic()
+    lent = calibration.get(plan.metric, [])
+    verdict: Verdict | None = None
+    while True:
+        try:
+            measure_round(specs, plan, start, progress)
+        except RunFailedError as error:
+            taken = measurement(specs, plan, progress, environment)
+            failed = Verdict("FAILED", error.message, rounds=progress.count, seconds=time.monotonic() - started)
+            return Compared(failed, taken, tuple(progress.conditions))
+        on_round(progress)
+        taken = measurement(specs, plan, progress, environment)
+        elapsed = time.monotonic() - started
+        last = progress.count >= plan.protocol.max_rounds or elapsed >= plan.max_seconds
+        disturbed = _disturbed(plan, progress)
+        # A verdict stands once it is made: more rounds may follow for the gate, more looks at it may not.
+        verdict = disturbed or verdict or _judged(taken, plan, lent, last=last)
+        answer = "unknown" if disturbed and plan.fail_if_slower_pct is not None else _gate(taken, plan, lent, last=last)
+        if verdict is not None and (plan.fail_if_slower_pct is None or answer is not None):
+            done = replace(verdict, seconds=elapsed)
+            return Compared(done, taken, tuple(progress.conditions), answer, disturbed is not None)
+
+
+def _judged(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> Verdict | None:
+    return judge(
+        values_of(taken, plan.metric),
+        calibration=lent,
+        other=values_of(taken, _other(plan.metric)),
+        protocol=plan.protocol,
+        metric=plan.metric,
+        tests=plan.tests,
+        last=last,
+    )
+
+
+def _gate(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> str | None:
+    if plan.fail_if_slower_pct is None:
+        return None
+    values = values_of(taken, plan.metric)
+    return gate(values, calibration=lent, protocol=plan.protocol, limit_pct=plan.fail_if_slower_pct, last=last)
+
+
+def measure(
+    specs: Sequence[ArmSpec],
+    plan: Plan,
+    *,
+    rounds: int,
+    start: Start,
+    environment: dict[str, Any],
+    on_round: Callable[[Progress], None] = lambda _: None,
+) -> Measurement:
+    """A fixed number of rounds of two arms, without looking at them: for A/A rounds, and for whoever judges later."""
+    progress = Progress()
+    while progress.count < rounds:
+        measure_round(specs, plan, start, progress)
+        on_round(progress)
+    return measurement(specs, plan, progress, environment)
+
+
+def calibration_values(taken: Measurement) -> dict[Clock, list[float]]:
+    """Round values of A/A rounds on both clocks."""
+    clocks: tuple[Clock, Clock] = ("cpu", "wall")
+    return {clock: values_of(taken, clock) for clock in clocks}
+
+
+def probe_arm(process: Process, spec: ArmSpec, save: Path, *, timeout_s: float) -> dict[str, Any]:
+    """A few runs of an arm at ordinary priority, its outputs saved."""
+    args = {"arm": spec.arguments(), "runs": 3, "save": str(save)}
+    what = f"running `{spec.label}` on {spec.arm.target}"
+    answer: dict[str, Any] = process.call("bench.probe", args, timeout_s=timeout_s, what=what)
+    return answer
+
+
+SLOWER_LIMIT = 3.0
+
+
+def far_slower(base: dict[str, Any], candidate: dict[str, Any], metric: Clock) -> float | None:
+    """How many times slower the candidate's best probe run is than the base's worst, when that is beyond doubt."""
+    clock = f"{metric}_ns"
+    worst = max(base[clock])
+    factor = min(candidate[clock]) / worst if worst > 0 else 0.0
+    return factor if factor > SLOWER_LIMIT else None

@@ -1,0 +1,62 @@
+"""`winml trace`: operator traces as files, and what differs between two of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
+
+SCHEMA = "winml/trace/1"
+_WHAT_TO_DO = {
+    "no_data": "run it once more with `--iterations 5`; `-o FILE` keeps what the EP wrote",
+    "parse_failed": "this EP writes another format than winml knows; `-o FILE` keeps it for a report",
+    "not_run": "the traced block did not end; run it again",
+}
+
+
+def read_trace(path: Path) -> OpTraceResult:
+    """The usable trace in a file."""
+    try:
+        value = read_json(path)
+    except FileNotFoundError as error:
+        raise DataError(f"trace not found: `{path}`") from error
+    except PermissionError as error:
+        raise UnavailableError(f"trace cannot be read: `{path}`") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"`{path}` is not a trace: {error}") from error
+    trace = op_trace_from_json(value, source=f"`{path}`")
+    if not trace.usable or not trace.operators:
+        raise DataError(f"`{path}` holds no operators: its status is {trace.status} ({trace.error})")
+    return trace
+
+
+def no_trace(trace: OpTraceResult, details: dict[str, Any]) -> TraceEmpty:
+    """The error for a trace without data; what was measured besides is in its details."""
+    known = {k: v for k, v in details.items() if k not in ("schema", "ok")}
+    return TraceEmpty(
+        f"no operator trace ({trace.status}): {trace.error or 'the monitor gave no reason'}",
+        hint=_WHAT_TO_DO.get(trace.status),
+        details=known,
+    )
+
+
+def trace_notices(trace: OpTraceResult | None) -> list[str]:
+    """What a user must know about a trace besides its numbers."""
+    if trace is None:
+        return []
+    found = list(trace.summary.get("notes", ()))
+    if trace.status == "basic_fallback":
+        why = f": {trace.error}" if trace.error else ""
+        found.insert(0, f"the trace is basic instead of detail ({trace.fallback_reason}){why}")
+    return found
+
+
+def trace_diff(before: str, after: str) -> dict[str, Any]:
+    """What changed from one trace to the other, as the JSON object of the contract."""
+    from winml.modelkit.measuring.trace_diff import diff  # `winml perf` imports this module and need not wait for it
+
+    found = diff(read_trace(Path(before)), read_trace(Path(after)))
+    return {"schema": SCHEMA, "ok": True, "before": before, "after": after, **found.to_json()}

@@ -1,0 +1,199 @@
+"""The accuracy gate of a search: labelled data where they are given, otherwise agreement with the given model."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
+from winml.modelkit.evaluation import result as evaluate_result
+from winml.modelkit.evaluation.result import Judging, Side
+from winml.modelkit.measuring.rounds import ArmSpec
+from winml.modelkit.search.guards import Checked
+from winml.modelkit.worker.client import Worker
+
+PRELOAD = ("winml.modelkit.evaluation.run",)
+MIN_AGREEMENT = 0.99
+MAX_DROP = 0.01
+HANG_S, HANG_FACTOR = 10.0, 5.0
+"""A config that takes this many times as long as the given model over all samples hangs."""
+FIRST_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True)
+class GateRequest:
+    """What a config is held against."""
+
+    data: DataSection
+    task: str | None = None
+    """None with labelled data asks the model's config.json; `outputs` needs no labels."""
+    min_metric: float | None = None
+    max_drop: float | None = None
+    min_agreement: float | None = None
+    """None means 0.99 without labels, and nothing with them."""
+    judge: Any = "interval"
+    digest: str | None = None
+    """Content of the inputs, so that a search does not go on with others."""
+
+    @property
+    def labelled(self) -> bool:
+        return self.task != "outputs"
+
+    @property
+    def least_agreement(self) -> float | None:
+        return MIN_AGREEMENT if self.min_agreement is None and not self.labelled else self.min_agreement
+
+    @property
+    def judging(self) -> Judging:
+        drop = MAX_DROP if self.labelled and self.max_drop is None and self.min_metric is None else self.max_drop
+        return Judging(min_metric=self.min_metric, max_drop=drop, by=self.judge)
+
+    def to_json(self) -> dict[str, Any]:
+        judging = self.judging
+        return {
+            "kind": "task" if self.labelled else "agreement",
+            "data": sections.plain(self.data),
+            "task": self.task,
+            "min_metric": judging.min_metric,
+            "max_drop": judging.max_drop,
+            "min_agreement": self.least_agreement,
+            "judge": self.judge,
+            "digest": self.digest,
+        }
+
+    def words(self) -> str:
+        """The gate in a sentence."""
+        if not self.labelled:
+            made_up = " (made-up inputs)" if self.data.source == "random" else ""
+            return (
+                f"no labelled data: outputs must agree with those of the given model on `{self.data.source}`{made_up}, "
+                f"median cosine at least {self.least_agreement:g}"
+            )
+        judging, limits = self.judging, []
+        if judging.min_metric is not None:
+            limits.append(f"the metric must be at least {judging.min_metric:g}")
+        if judging.max_drop is not None:
+            limits.append(f"the metric may drop by {judging.max_drop:g}")
+        if self.least_agreement is not None:
+            limits.append(f"outputs must agree by a median cosine of at least {self.least_agreement:g}")
+        return f"{' and '.join(limits)} on `{self.data.source}`"
+
+
+class Gate:
+    """Runs configs over the data on their target; the given model is run once and kept as the reference."""
+
+    def __init__(self, request: GateRequest, model_folder: Path, folder: Path) -> None:
+        self._request = request
+        self._model_folder = model_folder
+        self._folder = folder
+        self._reference: Side | None = None
+        self._reference_s = 0.0
+        self._count = 0
+
+    @property
+    def ready(self) -> bool:
+        return self._reference is not None
+
+    def reference(self, spec: ArmSpec) -> Checked:
+        """Run the given model and keep it; one that breaks an absolute limit ends the search."""
+        started = time.monotonic()
+        self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
+        self._reference_s = time.monotonic() - started
+        result = evaluate_result.result_of(self._request.judging, side, side, None, ())
+        broken = [c for c in result["checks"] if c["check"] == "min-metric" and c["answer"] == "exceeded"]
+        if broken:
+            value = result["metrics"][broken[0]["metric"]]["value"]
+            raise CheckFailed(
+                f"{broken[0]['metric']} of the given model is {value:.4f}, below {broken[0]['limit']:g}",
+                hint="no config of this model can be expected to reach it; lower the limit",
+            )
+        open_checks = [c for c in result["checks"] if c["check"] == "max-drop" and c["answer"] == "inconclusive"]
+        if open_checks:
+            count, limit = result["samples"]["n"], open_checks[0]["limit"]
+            raise RunFailedError(
+                f"{count} samples cannot show that a drop stays within {limit:g}, not even for a model that says "
+                "the same about all of them",
+                hint=evaluate_result.too_few(open_checks, count),
+            )
+        if not self._request.labelled and _agreement(self._distance(side, side)) is None:
+            raise DataError(
+                f"an output of the given model holds no finite number for some sample of `{self._request.data.source}`",
+                hint="name inputs that fit the model with `--calibration`, or labelled ones with `--data`",
+            )
+        return Checked(True, "", {"accuracy": self._accuracy(result, agreement=1.0)})
+
+    def check(self, spec: ArmSpec) -> Checked:
+        """Whether a config is accurate enough."""
+        reference = self._reference
+        assert reference is not None
+        side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
+        distance = self._distance(side, reference)
+        result = evaluate_result.result_of(self._request.judging, side, reference, distance, ())
+        agreement = _agreement(distance)
+        facts = {"accuracy": self._accuracy(result, agreement=agreement)}
+        failed = [evaluate_result.sentence(c, result) for c in result["checks"] if c["answer"] != "within"]
+        least = self._request.least_agreement
+        if least is not None and (agreement is None or agreement < least):
+            shown = "unknown" if agreement is None else f"{agreement:.4f}"
+            failed.append(f"agreement with the given model is {shown}, the least is {least:g}")
+        return Checked(not failed, "; ".join(failed), facts)
+
+    def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
+        self._count += 1
+        saved = self._folder / f"outputs{self._count}"
+        args = {
+            **spec.arguments(),
+            "data": sections.plain(self._request.data),
+            "folder": str(self._model_folder),
+            "task": self._request.task,
+            "metric": None,
+            "limits": self._request.judging.limits,
+            "least": self._request.judging.min_metric is not None,
+            "output": None,
+            "reference": True,
+            "strict_ep": False,
+            "save": str(saved),
+        }
+        with Worker(preload=PRELOAD, python=spec.python) as worker:
+            what = f"evaluating `{spec.label}` on {spec.arm.target}"
+            report = worker.call("evaluate.run", args, timeout_s=timeout_s, what=what)
+        if not report["predictions"]:
+            raise DataError(f"`{self._request.data.source}` has no samples")
+        return Side(spec.label, spec.arm.target, report, saved)
+
+    def _distance(self, candidate: Side, reference: Side) -> dict[str, Any]:
+        sides = {
+            role: {"path": str(side.saved), "outputs": side.report["outputs"]}
+            for role, side in (("candidate", candidate), ("reference", reference))
+        }
+        with Worker() as worker:
+            args = {**sides, "samples": len(reference.report["predictions"]), "keep": None}
+            found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
+        return found
+
+    def _accuracy(self, result: dict[str, Any], *, agreement: float | None) -> dict[str, Any]:
+        """What a trial keeps of an evaluation."""
+        name = result["metric"]
+        metric = None if name is None else result["metrics"][name]
+        drop = None if name is None else (result["drop"] or {}).get(name)
+        return {
+            "kind": "task" if self._request.labelled else "agreement",
+            "metric": name if self._request.labelled else "cosine",
+            "value": agreement if metric is None else metric["value"],
+            "interval": None if metric is None else metric["interval"],
+            "drop": None if drop is None else drop["value"],
+            "drop_interval": None if drop is None else drop["interval"],
+            "agreement": agreement,
+            "samples": result["samples"]["n"],
+        }
+
+
+def _agreement(distance: dict[str, Any]) -> float | None:
+    """The median cosine over samples of the output that agrees least; None when some output cannot be compared."""
+    medians = [None if o["cosine"] is None or o["incomparable"] else o["cosine"]["median"] for o in distance["outputs"]]
+    known = [m for m in medians if m is not None]
+    return min(known) if known and len(known) == len(medians) else None

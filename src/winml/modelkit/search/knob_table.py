@@ -1,0 +1,171 @@
+"""The space of a search for a model on its targets, and what is known of it before anything is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.compile import knobs as compile_knobs
+from winml.modelkit.building.optimize import knobs as optimize_knobs
+from winml.modelkit.building.optimize import table as passes
+from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.quantize import knobs as quantize_knobs
+from winml.modelkit.core.config import config_from_json
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.knob import Knob, Level
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
+from winml.modelkit.ep import knobs as ep_knobs
+from winml.modelkit.knowledge import rules
+from winml.modelkit.knowledge.presets import Preset
+from winml.modelkit.knowledge.rules import Advice
+from winml.modelkit.search import insight as insights
+from winml.modelkit.search.insight import Insight, Note
+from winml.modelkit.search.space import Choice, Space, restricted
+from winml.modelkit.session import knobs as session_knobs
+
+HYPOTHESIS = "hypothesis"
+"""The knob whose levels are the hypotheses of a preset."""
+POINTLESS = {
+    "size": (("session.", "ep."), "it changes no file"),
+    "placement": (("session.", "ep.", "compile"), "it changes neither the placement nor what is placed"),
+}
+"""Knobs that cannot change what is counted, by objective."""
+NO_DATA = "no calibration data; name them with `--calibration`"
+
+
+def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
+    """Every knob of every owner for the first target; other targets are levels of a knob of their own."""
+    first = targets[0]
+    found = [
+        *quantize_knobs.knobs(first),
+        *optimize_knobs.knobs(first),
+        *compile_knobs.knobs(first),
+        *session_knobs.knobs(first),
+    ]
+    if len(targets) > 1:
+        others = tuple(Level(str(target), {"target": str(target)}) for target in targets[1:])
+        found.insert(0, Knob("target", others, prior=4.0))
+    for target in targets:
+        own = ep_knobs.knobs(target)
+        found += [replace(knob, when={**knob.when, "target": (str(target),)}) for knob in own]
+    return tuple(found)
+
+
+def trial_name(choice: Choice, number: int) -> str:
+    """The id of a trial: hypotheses of a preset keep theirs, everything else is numbered."""
+    return choice[0][1] if choice and choice[0][0] == HYPOTHESIS else f"h{number}"
+
+
+def whole(base: Mapping[str, Any], targets: tuple[Target, ...], file: str | None) -> Space:
+    """The space of all knobs, or of those that a file names."""
+    space = Space(knobs(targets), base)
+    if file is None:
+        return space
+    path = Path(file)
+    if not path.is_file():
+        raise RequestError(f"space file not found: `{file}`")
+    try:
+        value = read_json(path)
+    except ValueError as error:
+        raise RequestError(f"`{file}` is not JSON: {error}") from error
+    return restricted(space, value, file)
+
+
+def of_preset(base: Mapping[str, Any], preset: Preset, only: tuple[str, ...]) -> Space:
+    """The hypotheses of a preset as one knob; `h0` is the baseline."""
+    chosen = [preset.hypothesis(name) for name in only] if only else list(preset.hypotheses)
+    levels = []
+    for hypothesis in chosen:
+        if hypothesis.id == "h0":
+            continue
+        sets: dict[str, Any] = {"optimize.opset": hypothesis.opset or preset.opset}
+        if hypothesis.changes.analyze is False:
+            sets["optimize.passes"] = []
+        levels.append(Level(hypothesis.id, sets, adds={"optimize.passes": hypothesis.passes}))
+    return Space((Knob(HYPOTHESIS, tuple(levels)),), base)
+
+
+def _preset_notes(space: Space, preset: Preset, facts: Mapping[str, Any]) -> list[Note]:
+    """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
+    found = []
+    for option in space.options():
+        hypothesis = preset.hypothesis(option[1])
+        failing, unknown = rules.unmet(hypothesis.needs, facts)
+        words = ", ".join(str(condition) for condition in (*failing, *unknown))
+        if failing:
+            found.append(Note("skip", option, "graph", f"it needs {words}"))
+        elif unknown:
+            found.append(Note("blocked", option, "graph", f"it needs {words}, which is not known"))
+    return found
+
+
+def _passes_of(space: Space, option: tuple[str, str]) -> tuple[str, ...]:
+    return space.knob(option[0]).level(option[1]).adds.get("optimize.passes", ())
+
+
+def _pass_notes(space: Space, target: Target) -> list[Note]:
+    """Levels with a pass that cannot act here, or whose operators the target does not take."""
+    found = []
+    for option in space.options():
+        for name in _passes_of(space, option):
+            row = passes.BY_NAME[name]
+            never = refused(target, row.produces)
+            if row.unavailable is not None:
+                found.append(Note("skip", option, "graph", f"pass `{name}`: {row.unavailable}"))
+            elif never and len(never) == len(row.produces):
+                ops = ", ".join(f"`{op}`" for op in never)
+                found.append(Note("skip", option, "target", f"pass `{name}` makes {ops}, which {target} does not take"))
+    return found
+
+
+def known_before(
+    space: Space,
+    *,
+    target: Target,
+    facts: Mapping[str, Any],
+    candidates: Mapping[str, Mapping[str, Any]],
+    advice: Iterable[Advice],
+    missing: Mapping[str, str],
+    preset: Preset | None,
+    objective: str,
+    others: bool = False,
+) -> Insight:
+    """Every note on the levels of a space, and what is left of it; `others`: further targets are searched with it."""
+    advice = tuple(advice)
+    own_opset = facts.get("opsets", {}).get("ai.onnx")
+
+    def concerns(one: Advice, config: Mapping[str, Any]) -> bool:
+        return rules.concerns(one.what, config_from_json(config, OWN_REQUEST), opset=own_opset)
+
+    ops = None if facts.get("compiled", True) else facts.get("ops")
+    notes = [
+        *insights.left_out(space, missing),
+        *insights.without_ops(space, ops),
+        *insights.pointless(space, *POINTLESS.get(objective, ((), ""))),
+        *insights.unfired(space, candidates, optimize_knobs.single_pass),
+        *([] if preset is None else _preset_notes(space, preset, facts)),
+    ]
+    bound = [*insights.advised(space, advice, concerns), *_pass_notes(space, target)]
+    notes += [_weakened(note, target) for note in bound] if others else bound
+    return insights.insight(space, _once(notes), advice, concerns)
+
+
+def _weakened(note: Note, target: Target) -> Note:
+    """A note on one target of several: what is known of one EP never leaves out a level on another."""
+    if note.kind not in ("skip", "blocked"):
+        return note
+    return replace(note, kind="order", weight=-10.0, reason=f"{note.reason}; it binds {target} alone")
+
+
+def _once(notes: Iterable[Note]) -> list[Note]:
+    """A level that is left out is left out for the first reason; everything said of the others stays."""
+    notes = list(notes)
+    out: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        if note.kind in ("skip", "blocked"):
+            out.setdefault(note.option, note)
+    return [*out.values(), *(note for note in notes if note.option not in out)]

@@ -1,0 +1,345 @@
+"""What a search starts from: targets, objective, data, baseline, and what is known before anything is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building import config as configs
+from winml.modelkit.building.build import source_of
+from winml.modelkit.building.config import ConfigRequest
+from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.building.optimize.knobs import single_pass
+from winml.modelkit.building.pipeline.artifact import Source
+from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.finding import Finding
+from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.trust import OWN_REQUEST
+from winml.modelkit.data import sizes
+from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.knowledge import rules
+from winml.modelkit.knowledge.findings import Knowledge
+from winml.modelkit.knowledge.presets import Preset
+from winml.modelkit.knowledge.presets import preset as preset_of
+from winml.modelkit.knowledge.rules import Advice
+from winml.modelkit.search import knob_table as search_space
+from winml.modelkit.search.gate import GateRequest
+from winml.modelkit.search.insight import Insight
+from winml.modelkit.search.space import Space
+from winml.modelkit.search.strategy import Limits
+from winml.modelkit.search.tools import Objective
+from winml.modelkit.worker.client import Worker
+
+AGREEMENT_SAMPLES = 64
+CALIBRATION_SAMPLES = 128
+CANDIDATES_TIMEOUT_S = 300.0
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class AutoconfigRequest:
+    """Everything the user decided."""
+
+    model: str
+    output: str
+    targets: tuple[str | None, ...] = (None,)
+    ep: str | None = None
+    device: str | None = None
+    objective: str | None = None
+    data: DataSection | None = None
+    """Labelled data for the gate."""
+    task: str | None = None
+    min_metric: float | None = None
+    max_drop: float | None = None
+    min_agreement: float | None = None
+    judge: str = "interval"
+    calibration: DataSection | None = None
+    inputs: dict[str, Any] = field(default_factory=dict)
+    threads: int | None = None
+    ep_options: dict[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    resume: bool = False
+    overwrite: bool = False
+    again: str | None = None
+    """The command that goes on with the search, without its budget; None when a program asked."""
+    space: str | None = None
+    preset: str | None = None
+    only: tuple[str, ...] = ()
+    reuse: str | None = None
+    knowledge: str | None = None
+    raise_priority: bool = True
+    calibrate: bool = True
+    exhaustive: bool = False
+    """Try every choice however many there are, for benchmarks."""
+    seed: int = 0
+    trust: Trust = NOTHING
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a search starts from."""
+
+    request: AutoconfigRequest
+    resolved: tuple[Resolved, ...]
+    objective: Objective
+    source: Source
+    base: Mapping[str, Any]
+    calibration: DataSection | None
+    gate: GateRequest
+    whole: Space
+    """Everything that could be searched."""
+    insight: Insight
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a journal belongs to; a search with another one cannot go on in its folder."""
+        return {
+            "model": self.source.artifact.digest,
+            "targets": [r.target.to_json() for r in self.resolved],
+            "objective": self.objective,
+            "baseline": {**self.base, "model": None},
+            "calibration": None if self.calibration is None else self.calibration.digest,
+            "gate": self.gate.to_json() | {"data": None},
+            "knobs": {knob.name: list(knob.names) for knob in self.whole.knobs},
+            "inputs": self.request.inputs,
+            "versions": {str(r.target): _versions(r) for r in self.resolved},
+        }
+
+
+def check(request: AutoconfigRequest) -> None:
+    """Refuse what contradicts itself."""
+    if (request.min_metric is not None or request.max_drop is not None) and request.data is None:
+        raise RequestError("a limit for the metric needs labelled data", hint="name them with `--data`")
+    if request.only and request.preset is None:
+        raise RequestError("`--only` picks hypotheses of a preset", hint="name it with `--preset`")
+    if request.preset is not None and request.space is not None:
+        raise RequestError("`--preset` and `--space` exclude each other")
+    if request.task is not None and request.data is None:
+        raise RequestError("a task is measured on labelled data", hint="name them with `--data`")
+    if request.resume and request.overwrite:
+        raise RequestError("`--resume` goes on with a search and `--overwrite` starts anew; give one of them")
+    if request.knowledge is not None and not Path(request.knowledge).is_dir():
+        raise RequestError(f"folder not found: `{request.knowledge}`")
+
+
+def _check_task(request: AutoconfigRequest, model: Path) -> None:
+    """Refuse labelled data of a task that nobody named and the model's config.json does not tell."""
+    if request.data is not None:
+        from winml.modelkit.evaluation.all_tasks import chosen_task
+
+        chosen_task(request.task, request.data, model.parent)
+
+
+def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
+    target = resolved.target
+    word = request.objective or ("placement" if target.simulated else "latency")
+    if word == "latency" and target.simulated:
+        raise UnavailableError(
+            f"`{target}` is simulated here: its times say nothing about a device, so there is no latency verdict",
+            hint="search for `--objective placement` or `size` here, and for latency where the device is",
+        )
+    if word == "placement" and target.ep == "cpu":
+        raise RequestError("every node is placed on the CPU there", hint="search for `--objective latency` or `size`")
+    if not target.simulated or request.objective is not None:
+        return word, ()  # type: ignore[return-value]  # the option has these choices
+    note = f"`{target}` is simulated here: searched for placement, then size; times there say nothing about a device"
+    return "placement", (note,)
+
+
+def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
+    """Everything that can be known without building or measuring."""
+    named = request.targets != (None,) or request.ep is not None or request.device is not None
+    given = None if named else model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    built_for = None if given is None else given.target
+    resolved = tuple(
+        targets.choose(built_for, target, request.ep, request.device).resolved for target in request.targets
+    )
+    if len({one.target for one in resolved}) != len(resolved):
+        raise RequestError("`--target` names a target twice")
+    for one in resolved:
+        on_event({"event": "target", "target": one.target})
+    objective, notes = _objective(request, resolved[0])
+    if any(r.target.simulated for r in resolved) and len(resolved) > 1:
+        raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
+    given = given or model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    model = given.path.absolute()
+    _check_task(request, model)
+    request = replace(request, inputs=sizes.complete(model, request.inputs))
+    preset = None if request.preset is None else preset_of(request.preset)
+    with Worker(preload=configs.PRELOAD) as worker:
+        calibration, calibration_notes = _calibration(request, model, worker)
+        gate, gate_notes = _gate(request, calibration, model, worker)
+        base = _base(request, resolved[0], preset, calibration, given, worker)
+        source = source_of(config_from_json(base, OWN_REQUEST), worker)
+        described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
+        if preset is None:
+            whole = search_space.whole(base, tuple(r.target for r in resolved), request.space)
+            changes = _candidates(whole, model, worker, on_event)
+        else:
+            whole, changes = search_space.of_preset(base, preset, request.only), {}
+    facts, target = described["facts"], resolved[0].target
+    findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
+    advice = rules.applicable(findings, facts, target, versions=_versions(resolved[0]))
+    insight = search_space.known_before(
+        whole,
+        target=target,
+        facts=facts,
+        candidates=changes,
+        advice=advice,
+        missing={} if calibration is not None else {"data": search_space.NO_DATA},
+        preset=preset,
+        objective=objective,
+        others=len(resolved) > 1,
+    )
+    return Prepared(
+        request=request,
+        resolved=resolved,
+        objective=objective,
+        source=source,
+        base=base,
+        calibration=calibration,
+        gate=gate,
+        whole=whole,
+        insight=insight,
+        findings=findings,
+        notes=(
+            *notes,
+            *_preset_notes(preset, target),
+            *_dim_notes(base, request.inputs.get("sizes", {})),
+            *calibration_notes,
+            *gate_notes,
+            *measuring_notes(advice, findings, objective),
+        ),
+    )
+
+
+def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
+    """That a list of hypotheses is tried elsewhere than it was made for."""
+    if preset is None or preset.target == str(target):
+        return ()
+    return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
+
+
+def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objective: Objective) -> tuple[str, ...]:
+    """What is known about taking times on this target, where times are taken; what holds everywhere goes unsaid."""
+    if objective != "latency":
+        return ()
+    special = {finding.id for finding in findings if finding.scope.ep is not None}
+    return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
+
+
+def _dim_notes(base: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Open dimensions that every config of the search has a size for."""
+    fixed = (base["optimize"] or {}).get("fixed_dims", {})
+    chosen = {name: size for name, size in found.items() if size["source"] not in ("given", "batch") or name in fixed}
+    if not chosen:
+        return ()
+    verb = f"dimensions are fixed for {base['target']}" if fixed else "dimensions are measured at"
+    return (f"{verb}: {sizes.words(chosen)}; set them with `--dim NAME=N`",)
+
+
+def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:
+    """The data of static quantization: those named, or some of the labelled ones, which is told."""
+    notes: tuple[str, ...] = ()
+    data = request.calibration
+    if data is None and request.data is not None:
+        data = replace(request.data, limit=CALIBRATION_SAMPLES)
+        notes = (
+            f"calibrated on {CALIBRATION_SAMPLES} of the samples that the gate judges by; "
+            "name others with `--calibration` for an unbiased accuracy",
+        )
+    if data is None:
+        return None, ()
+    if data.limit is None:
+        data = replace(data, limit=CALIBRATION_SAMPLES)
+    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
+    return configs.described(data, model, worker), notes
+
+
+def _gate(
+    request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
+) -> tuple[GateRequest, tuple[str, ...]]:
+    """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
+    labelled = request.data is not None
+    data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
+    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
+    found = configs.described(data, model, worker)
+    gate = GateRequest(
+        replace(found, digest=None),
+        request.task if labelled else "outputs",
+        request.min_metric,
+        request.max_drop,
+        min_agreement=request.min_agreement,
+        judge=request.judge,
+        digest=found.digest,
+    )
+    return gate, () if labelled else (gate.words(),)
+
+
+def _base(
+    request: AutoconfigRequest,
+    resolved: Resolved,
+    preset: Preset | None,
+    calibration: DataSection | None,
+    model: ModelArgument,
+    worker: Worker,
+) -> dict[str, Any]:
+    """The config of the baseline: the model as it is, or the first hypothesis of a preset.
+
+    A build folder brings its session section along.
+    """
+    made = configs.make(
+        ConfigRequest(
+            model=str(model.path.absolute()),
+            target=str(resolved.target),
+            precision="fp32" if preset is None else preset.precision,
+            data=calibration,
+            optimize=preset is not None,
+            opset=None if preset is None else preset.opset,
+            dims=request.inputs.get("dims", {}) if resolved.target.device == "npu" else {},
+            threads=model.section.threads if request.threads is None else request.threads,
+            ep_options={**model.section.ep_options, **request.ep_options},
+        ),
+        worker,
+    )
+    session = made.config.session
+    session = replace(model.section, threads=session.threads, ep_options=session.ep_options)
+    value = replace(made.config, session=session).to_json()
+    if value["quantize"] is not None:
+        value["quantize"]["calibration"] = None  # given to every static config when it is built
+    return value
+
+
+def _candidates(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Mapping[str, Any]]:
+    """What every pass of the space alone does to the model."""
+    names = [name for knob in space.knobs if (name := single_pass(knob.name)) is not None]
+    if not names:
+        return {}
+    on_event({"event": "candidates"})
+    args = {"model": str(model), "passes": names}
+    answer = worker.call("optimize.candidates", args, timeout_s=CANDIDATES_TIMEOUT_S, what="trying passes")
+    return {row["name"]: row for row in answer["passes"]}
+
+
+def _versions(resolved: Resolved) -> dict[str, str]:
+    """Versions of the packages here, by the names findings use."""
+    found: dict[str, str] = {}
+    for name, distribution in (
+        ("onnxruntime", "onnxruntime"),
+        (resolved.target.ep, resolved.installed.package.distribution),
+    ):
+        try:
+            found[name] = version(distribution)
+        except PackageNotFoundError:
+            continue  # in an environment of its own; what is not known is not compared
+    return found

@@ -1,0 +1,118 @@
+"""The folder of a search: the journal, what is derived from it, measurements, reports and the champion."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building.pipeline.folder import write_json
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.json_text import read_object
+from winml.modelkit.findings import draft as kb_draft
+from winml.modelkit.store import atomic, journal
+
+JOURNAL = "journal.jsonl"
+RESULTS = "results.tsv"
+SESSION = "session.json"
+RESULT = "autoconfig.json"
+REPORTS = ("report.md", "report.html")
+COLUMNS = (
+    "id", "config", "target", "outcome", "verdict", "gain_pct", "low_pct", "high_pct", "rounds", "accuracy", "bytes",
+    "seconds", "reason",
+)  # fmt: skip
+
+
+def holds_trial(folder: Path) -> bool:
+    """Whether the journal in a folder tells of a trial."""
+    return any(record.get("kind") == "trial" for record in journal.read(folder / JOURNAL).records)
+
+
+class SearchFolder:
+    """Where a search writes; only the journal decides, everything else is made from it."""
+
+    def __init__(self, path: Path, *, resume: bool, overwrite: bool = False) -> None:
+        if path.is_file():
+            raise RequestError(f"output `{path}` is a file", hint="name a folder")
+        if not path.parent.is_dir():
+            raise RequestError(f"output folder's parent not found: `{path.parent}`")
+        begun = (path / JOURNAL).is_file()
+        if not begun and path.is_dir() and any(path.iterdir()):
+            raise RequestError(f"output folder `{path}` holds other files", hint="name a new folder")
+        if resume and not begun:
+            raise RequestError(f"`{path}` holds no search to go on with", hint="leave `--resume` out to start one")
+        if begun and not resume and not overwrite and holds_trial(path):
+            raise RequestError(
+                f"`{path}` holds a search",
+                hint="go on with `--resume`, start anew with `--overwrite`, or name a new folder with `-o`",
+            )
+        self.path = path
+        self.champion = path / "champion"
+        self._begun = begun
+
+    @property
+    def holds_trial(self) -> bool:
+        """Whether there is anything to go on from: a search that ended before its first trial left nothing."""
+        return self._begun and holds_trial(self.path)
+
+    def clear(self) -> None:
+        """Remove what a search before made of its journal; files that no search makes stay."""
+        for name in (RESULTS, SESSION, RESULT, *REPORTS, kb_draft.TRIALS):
+            atomic.remove(self.path / name)
+        for name in ("measurements", "findings", self.champion.name):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def keep(self, name: str, measurement: Mapping[str, Any]) -> None:
+        """Store the samples of some rounds."""
+        write_json(self.path / "measurements" / f"{name}.json", measurement)
+
+    def derive(self, table: tuple[list[dict[str, Any]], dict[str, Any]]) -> None:
+        """Write the table of trials and the state of the search."""
+        rows, session = table
+        lines = ["\t".join(COLUMNS), *("\t".join(_cell(row[name]) for name in COLUMNS) for row in rows)]
+        atomic.write_bytes(self.path / RESULTS, ("\n".join(lines) + "\n").encode())
+        write_json(self.path / SESSION, session)
+
+    def report(self, result: dict[str, Any]) -> None:
+        """Write the result and both reports."""
+        from winml.modelkit.render.autoconfig_report import html, markdown
+
+        write_json(self.path / RESULT, result)
+        atomic.write_bytes(self.path / "report.md", markdown(result).encode())
+        atomic.write_bytes(self.path / "report.html", html(result).encode())
+
+    def drafts(self, result: dict[str, Any], objective: str) -> list[str]:
+        """Write every large kept gain as a draft of a finding; their ids."""
+        lines = [] if objective != "latency" else [_line(result, trial, self.path) for trial in result["trials"]]
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines if line is not None)
+        atomic.write_bytes(self.path / kb_draft.TRIALS, text.encode())
+        found, _ = kb_draft.drafts(self.path)
+        for finding in found:
+            write_json(self.path / "findings" / f"{finding.id}.json", finding.to_json())
+        return [finding.id for finding in found]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text.replace("\t", " ").replace("\n", " ")
+
+
+def _line(result: dict[str, Any], trial: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+    """A trial as `winml kb draft` reads it; its samples are those of the confirmation where there are some."""
+    if trial["verdict"] is None or trial["outcome"] != "measured":
+        return None
+    confirmed = trial["confirmation"]
+    kept = None if confirmed is None else folder / "measurements" / f"{confirmed['measurement']}.json"
+    measurement = read_object(kept) if kept is not None and kept.is_file() else None
+    return {
+        "hypothesis": f"{trial['id']} ({trial['label']})",
+        "target": trial["target"],
+        "model": Path(result["model"]).name,
+        "changes": trial["changes"],
+        "verdict": trial["verdict"] if confirmed is None else confirmed["verdict"],
+        "measurement": measurement,
+    }

@@ -1,0 +1,140 @@
+"""Runs commands of this program as a user would, each in a process of its own, so that evidence is what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit import __version__
+from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
+from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.location import VARIABLE
+from winml.modelkit.support.review.evidence import MODEL, MOMENT, CommandRun, error_of
+from winml.modelkit.worker.command import wait_for
+from winml.modelkit.worker.process_tree import ProcessTree
+from winml.modelkit.worker.sandbox import Room, Sandbox
+
+DEFAULT_TIMEOUT_S = 3600.0
+_STOP_WAIT_S = 20.0
+LARGEST_BYTES = 256 * 2**20
+"""No command writes more than this to stdout or stderr."""
+_PACKAGES = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
+_SOURCE = str(Path(__file__).parents[3])
+
+
+def now() -> str:
+    """This moment in UTC, to the second."""
+    return datetime.now(UTC).strftime(MOMENT)
+
+
+def environment() -> dict[str, str]:
+    """What results depend on besides the model; a package that is not here is not named."""
+    found = {
+        "winml": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": str(os.cpu_count()),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def failure(result: dict[str, Any] | None, message: str) -> ModelkitError:
+    """The error that a command ended with; one that it gave no words for has the message."""
+    error = error_of(result)
+    if error.get("code") in BY_CODE:
+        return from_json(error)
+    return RunFailedError(f"{message}: {error['message']}" if error.get("message") else message)
+
+
+class Commands:
+    """Runs commands on one model in one folder, which gets a place for what they build."""
+
+    def __init__(
+        self,
+        model: str,
+        folder: Path,
+        *,
+        timeout_s: float | None,
+        cache: Path | None = None,
+        inside: tuple[Sandbox, Room] | None = None,
+    ) -> None:
+        """`inside` is where every command runs: the folder and the cache can be written to in that room."""
+        self._model = str(Path(model).absolute()) if Path(model).exists() else model
+        self._folder = folder
+        (folder / "artifacts").mkdir(exist_ok=True)
+        self._timeout_s = timeout_s or DEFAULT_TIMEOUT_S
+        search = os.pathsep.join(filter(None, (_SOURCE, os.environ.get("PYTHONPATH"))))
+        self._inside = inside
+        known = dict(os.environ) if inside is None else inside[0].environment(inside[1])
+        self._env = {**known, "PYTHONPATH": search, "PYTHONIOENCODING": "utf-8"}
+        if cache is not None:
+            self._env[VARIABLE] = str(cache)
+
+    def __call__(self, words: tuple[str, ...]) -> CommandRun:
+        """Run the command behind the words; one that takes too long is ended with everything it started."""
+        argv = [sys.executable, "-m", "winml.modelkit", *(self._model if w == MODEL else w for w in words)]
+        if self._inside is not None:
+            sandbox, room = self._inside
+            argv = sandbox.command(argv, room, folder=self._folder)
+        started, begin = now(), time.monotonic()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
+            code = _waited(tree, self._timeout_s)
+            texts = [_content(stream) for stream in (out, err)]
+        return CommandRun(words, code, _result(texts[0]), texts[1], started, time.monotonic() - begin)
+
+
+def _waited(tree: ProcessTree, timeout_s: float) -> int | None:
+    """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
+    try:
+        code = wait_for(tree.process, timeout_s)
+    except KeyboardInterrupt:
+        _interrupt(tree)
+        raise
+    else:
+        if code is None:
+            _interrupt(tree)
+        return code
+    finally:
+        tree.end()
+
+
+def _interrupt(tree: ProcessTree) -> None:
+    """Let a command end what it started, which has process groups of its own; a job of Windows holds all of them."""
+    if sys.platform == "win32":
+        return
+    tree.process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        tree.process.wait(_STOP_WAIT_S)
+
+
+def _content(stream: Any) -> str:
+    """What a command wrote, up to what any writes: one that goes on for ever fills our memory, too."""
+    stream.seek(0)
+    size = os.fstat(stream.fileno()).st_size
+    return str(stream.read(min(size, LARGEST_BYTES)).decode(errors="replace"))
+
+
+def _result(text: str) -> dict[str, Any] | None:
+    """The one JSON object of a command; None when it was cut off or never came."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,69 @@
+"""The model that support is about: its content, and what it says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.building import exported
+from winml.modelkit.building.model_argument import model_path
+from winml.modelkit.building.pipeline.artifact import named_source, read_source
+from winml.modelkit.core import model_ref
+from winml.modelkit.core.file_names import fit_name
+from winml.modelkit.core.json_text import read_object
+from winml.modelkit.worker.client import Worker
+
+
+@dataclass(frozen=True)
+class SupportModel:
+    """A model by content."""
+
+    reference: str
+    exported: bool
+    digest: str
+    config: dict[str, Any]
+    """Its config.json; empty for an ONNX model."""
+    places: tuple[Path, ...] = ()
+    """Files and folders that commands read it from."""
+
+    @property
+    def family(self) -> str | None:
+        found = self.config.get("model_type")
+        return found if isinstance(found, str) else None
+
+    @property
+    def name(self) -> str:
+        """What recipes and folders may be called after."""
+        plain = self.reference.partition("@")[0].rstrip("/\\").replace("\\", "/")
+        word = Path(plain).stem if not self.exported else plain.rpartition("/")[2]
+        kept = "".join(c if c.isalnum() else "-" for c in word.casefold())
+        return fit_name("-".join(filter(None, kept.split("-"))))
+
+
+def read_model(word: str) -> SupportModel:
+    """The model behind a word, hashed as builds hash it."""
+    ref = model_ref.parse(word)
+    if ref.is_exported:
+        located = exported.locate(ref)
+        files = located.folder.content_files(code=bool(located.folder.remote_code))
+        config = read_object(located.folder.path / model_ref.CONFIG, lenient=True)
+        digest = named_source(files, main=model_ref.CONFIG).artifact.digest
+        return SupportModel(word, True, digest, config, _places(located.folder.path))
+    path = model_path(word)
+    with Worker(preload=("winml.modelkit.graph.source",)) as worker:
+        answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
+    source = read_source(path, tuple(Path(file) for file in answer["files"]))
+    found = (Path(word),) if ref.kind == "build" else tuple(Path(file) for file in (path, *answer["files"]))
+    return SupportModel(word, False, source.artifact.digest, {}, tuple(p for file in found for p in _places(file)))
+
+
+def _places(path: Path) -> tuple[Path, ...]:
+    """A path; one in the hub's cache is found by files beside it, and is a link to others."""
+    cached = next((p for p in path.absolute().parents if p.name.startswith("models--")), None)
+    return (path.absolute(),) if cached is None else (cached,)
+
+
+def hub_cache(places: tuple[Path, ...]) -> Path | None:
+    """The hub's cache that a model lies in; None for one that lies elsewhere."""
+    return next((path.parent for path in places if path.name.startswith("models--")), None)

@@ -1,0 +1,74 @@
+"""Where a reviewer runs the commands of a contribution again: in a sandbox, or nowhere unless that was asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.support.commands import DEFAULT_TIMEOUT_S, Commands
+from winml.modelkit.support.model import SupportModel, hub_cache
+from winml.modelkit.worker.sandbox import Limits, Room, Sandbox, find_sandbox, memory_limit
+
+FOLDER = "again"
+"""Where commands run, in a folder that also holds their cache."""
+_GRACE_S = 30.0
+"""How much later than ours the sandbox's own clock ends a command."""
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+"""Without a network, what the hub's cache holds is asked for and nothing else."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where commands are run again."""
+
+    timeout_s: float | None
+    sandbox: Sandbox | None
+    """None: none, as was asked for."""
+    limits: Limits | None
+
+    def commands(self, model: SupportModel, name: Path, *, targets: tuple[str, ...]) -> Commands:
+        """Commands on a model in an empty folder, with an empty cache."""
+        folder, cache, private = name / FOLDER, name / "cache", name / "private"
+        for path in (folder, cache, private):
+            path.mkdir()
+        inside = None
+        if self.sandbox is not None and self.limits is not None:
+            hub = hub_cache(model.places)
+            room = Room(
+                private,
+                self.limits,
+                writable=(folder, cache),
+                readable=model.places,
+                accelerators=any(not target.endswith("cpu") for target in targets),
+                variables={**_OFFLINE, **({} if hub is None else {"HF_HUB_CACHE": str(hub)})},
+            )
+            inside = self.sandbox, room
+        return Commands(model.reference, folder, timeout_s=self.timeout_s, cache=cache, inside=inside)
+
+    def to_json(self) -> dict[str, Any]:
+        kind = "none" if self.sandbox is None else self.sandbox.kind
+        return {"kind": kind, "limits": None if self.limits is None else self.limits.to_json()}
+
+
+def find_place(timeout_s: float | None, *, unsandboxed: bool, known: dict[str, Any]) -> Place:
+    """The sandbox of this machine; without one nothing is run again unless that was asked for.
+
+    `known` is what was found so far, and goes along with the refusal.
+    """
+    if unsandboxed:
+        return Place(timeout_s, None, None)
+    try:
+        sandbox = find_sandbox()
+    except UnavailableError as error:
+        raise UnavailableError(
+            f"nothing is run again: {error.message}",
+            hint="review it on Linux, with bubblewrap installed or user namespaces allowed; `--unsandboxed` runs what "
+            "others sent with your rights",
+            details={name: value for name, value in known.items() if name != "verdict"},
+        ) from error
+    # Every session has a thread for each core, and so has every library that computes.
+    processes = max(2048, 32 * (os.cpu_count() or 1))
+    return Place(timeout_s, sandbox, Limits(memory_limit(), processes, (timeout_s or DEFAULT_TIMEOUT_S) + _GRACE_S))

@@ -1,0 +1,299 @@
+"""The reviewer's checklist before anything is run again: whatever is missing, unknown or contradictory is an item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.ep.targets import parse_target
+from winml.modelkit.knowledge import files, recipes
+from winml.modelkit.knowledge.models import ModelFinding
+from winml.modelkit.support.review import derive, effect, ladder, scope, times, whole
+from winml.modelkit.support.review.contribution import index_row
+from winml.modelkit.support.review.dossier import Dossier, Item, changes, reject
+from winml.modelkit.support.review.evidence import UNFIT, same
+from winml.modelkit.support.review.plan import SAMPLES, SPECS_FILE, Step, inspect_step, output_file
+
+Check = Callable[[Dossier], Iterator[Item]]
+
+
+def checked(dossier: Dossier) -> list[Item]:
+    """Every item; a check that cannot be made because evidence is missing or damaged is an item itself."""
+    found: list[Item] = []
+    for name, check in CHECKS.items():
+        try:
+            found += list(check(dossier))
+        except ModelkitError as error:
+            found.append(reject(name, error.message))
+        except UNFIT as error:
+            found.append(reject(name, f"the evidence does not fit: {type(error).__name__}: {error}"))
+        if any(item.severity == "reject" for item in found) and name in ("files", "evidence"):
+            return found  # what follows reads these files
+    return found
+
+
+def _numbers(dossier: Dossier) -> Iterator[Item]:
+    """Every number is what its raw evidence gives, in the result and in the contribution."""
+    claimed = dossier.contribution.numbers
+    for name in sorted(set(claimed) | set(dossier.numbers)):
+        made, said = dossier.numbers.get(name, {}), claimed.get(name, {})
+        if set(made) != set(said):
+            yield reject("numbers", f"{name}: numbers {sorted(said)} are claimed, evidence gives {sorted(made)}")
+        for number, value in made.items():
+            if number in said and not math.isclose(value, said[number], rel_tol=1e-9, abs_tol=1e-12):
+                yield reject("numbers", f"{name}: {number} is claimed as {said[number]:g}, evidence gives {value:g}")
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose == "perf" and result and result.get("ok"):
+            yield from _summaries(step, result)
+            if not parse_target(step.target).allows(result["target"]):
+                yield reject("numbers", f"{step.id}: it ran on {result['target']}, not on {step.target}")
+
+
+def _times(dossier: Dossier) -> Iterator[Item]:
+    """Comparisons are of the artifacts here, on the target, and say what their rounds give."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "compare" or not result or not result.get("ok"):
+            continue
+        inspected = [dossier.results.get(inspect_step(name, step.part)) or {} for name in ("default", "recipe")]
+        base, candidate = (found.get("fingerprint") for found in inspected)
+        yield from (
+            reject("times", f"{step.id}: {what}") for what in times.wrong(result, step.target, (base, candidate))
+        )
+
+
+def _kept(dossier: Dossier) -> Iterator[Item]:
+    """Every output was compared on every input, and what was kept of them lies here."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "parity" or not result or not result.get("ok"):
+            continue
+        file, kept = output_file(step.part), result["outputs"]
+        if kept["file"] != file or kept["digest"] != dossier.contribution.files.get(file):
+            yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
+        facts = (dossier.results.get(inspect_step("recipe", step.part)) or {})["facts"]
+        compared, there = [row["output"] for row in result["distance"]], [value["name"] for value in facts["outputs"]]
+        if sorted(compared) != sorted(there):
+            yield reject("outputs", f"{step.id}: {compared} were compared, the artifact has {there}")
+        if any(row["runs"] != SAMPLES for row in result["distance"]):
+            yield reject("outputs", f"{step.id}: outputs were not compared on {SAMPLES} inputs")
+
+
+def _scores(dossier: Dossier) -> Iterator[Item]:
+    """The task metric is the mean of the scores that stand beside it."""
+    result = dossier.results.get("metric")
+    if not result or not result.get("ok") or result["metric"] is None:
+        return
+    said = result["metrics"][result["metric"]]
+    series = [[float(v) for v in values] for values in result["samples"]["candidate"]["series"].values()]
+    made = [sum(values) / len(values) for values in series if len(values) == said["n"]]
+    if said["kind"] in ("share", "mean") and not any(math.isclose(value, said["value"]) for value in made):
+        yield reject("numbers", f"metric: {result['metric']} {said['value']} is not what its scores give")
+
+
+def _summaries(step: Step, result: Mapping[str, Any]) -> Iterator[Item]:
+    made = derive.latency(result)
+    for name, values in made.items():
+        if any(not same(values[key], result[name].get(key)) for key in values):
+            yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
+    protocol = result["measurement"]["protocol"]
+    lengths = {len(r["wall_ns"]) for r in result["measurement"]["rounds"]}
+    if len(result["measurement"]["rounds"]) != protocol["sessions"] or lengths != {protocol["iterations"]}:
+        yield reject("numbers", f"{step.id}: the samples are not as many as its protocol says")
+
+
+def _thresholds(dossier: Dossier) -> Iterator[Item]:
+    stated = dossier.contribution
+    expected = derive.COSINE.get(stated.precision)
+    if expected is None:
+        yield reject("thresholds", f"precision `{stated.precision}` is unknown")
+    elif stated.cosine != expected:
+        yield reject("thresholds", f"cosine {stated.cosine:g} is claimed for {stated.precision}; it is {expected:g}")
+
+
+def _precision(dossier: Dossier) -> Iterator[Item]:
+    """The number types of the artifact are what its precision says."""
+    for step in dossier.plan:
+        result = dossier.results.get(step.id)
+        if step.purpose != "inspect" or step.rung != "L0" or not result or not result.get("ok"):
+            continue
+        if not derive.has_precision(result["facts"], dossier.contribution.precision):
+            kind, types = result["facts"]["quantized"]["kind"], ", ".join(result["facts"]["float_types"])
+            said = dossier.contribution.precision
+            yield reject("precision", f"{step.id}: called {said}, but it is {types} and quantized: {kind}")
+
+
+def _ladder(dossier: Dossier) -> Iterator[Item]:
+    """The ladder is the one that its evidence gives, and keeps to the rules."""
+    stated = dossier.contribution
+    yield from (reject("ladder", reason) for reason in ladder.wrong(stated.ladder, dossier.subject.goal))
+    made = ladder.ladder(dossier.judged, dossier.subject.goal)
+    for claimed, found in zip(stated.ladder, made, strict=False):
+        if (claimed.rung, claimed.verdict, claimed.steps) != (found.rung, found.verdict, found.steps):
+            yield reject("ladder", f"{claimed.rung} is claimed as {claimed.verdict}, evidence gives {found.verdict}")
+        elif claimed.reason != found.reason:
+            yield changes("ladder", f"{claimed.rung}: the reason is not the one of its evidence")
+    if stated.reached != ladder.reached(made):
+        yield reject("ladder", f"{stated.reached} is claimed as reached, evidence gives {ladder.reached(made)}")
+    if {k: list(v) for k, v in stated.levels.items()} != ladder.levels(dossier.judged):
+        yield reject("ladder", "the artifact levels are not those of the evidence")
+    for rung in made:
+        if rung.rung <= stated.tiers.goal and rung.verdict != "PASS":
+            yield changes(
+                "ladder", f"{rung.rung} is {rung.verdict}, and the goal is {stated.tiers.goal}: {rung.reason}"
+            )
+    if stated.tiers.goal < "L2":
+        yield changes("ladder", "nothing is shipped without L2: a goal below it shows no agreement with a reference")
+
+
+def _tiers(dossier: Dossier) -> Iterator[Item]:
+    """Effort and outcome are what is there; where nothing was built, they say what it would take."""
+    tiers, recipe = dossier.contribution.tiers, dossier.recipe
+    for path in scope.outside(dossier.code, tiers.effort):  # type: ignore[arg-type]  # a choice of the efforts
+        yield reject("scope", f"effort {tiers.effort} does not change `{path}`")
+    if dossier.contribution.reached is None:
+        return
+    template = None if recipe is None else recipe.template
+    if template is not None and template not in recipes.recipes():
+        yield reject("tiers", f"there is no recipe `{template}` that could be its template")
+    wrong = scope.wrong_tiers(
+        tiers.effort,  # type: ignore[arg-type]
+        tiers.outcome,  # type: ignore[arg-type]
+        code=tuple(path for path in dossier.code if path.endswith(".py")),
+        template=template,
+        recipe=recipe is not None,
+        findings=len(dossier.findings),
+    )
+    yield from (reject("tiers", reason) for reason in wrong)
+
+
+def _recipe(dossier: Dossier) -> Iterator[Item]:
+    """A recipe that differs from the default, with an effect that was measured."""
+    stated, recipe = dossier.contribution, dossier.recipe
+    if recipe is None:
+        if stated.recipe is not None or stated.effect is not None:
+            yield reject("recipe", "a recipe is claimed, and there is none")
+        return
+    if stated.recipe != recipe.name:
+        yield reject("recipe", f"`{stated.recipe}` is claimed, recipe.json is `{recipe.name}`")
+    if recipe.parts != stated.model.parts or (stated.model.family and stated.model.family not in recipe.families):
+        yield reject("recipe", "it is for another family, or for other parts")
+    yield from _specs_file(dossier, recipe)
+    yield from _proofs(dossier, recipe)
+    configs = {
+        name: [_config(dossier, s) for s in dossier.plan if s.purpose == "config" and s.id.startswith(f"config-{name}")]
+        for name in ("default", "recipe")
+    }
+    if recipe.changes_nothing or not effect.differs(configs["default"], configs["recipe"]):
+        yield reject("recipe", "it is the default: a recipe that changes nothing is no contribution")
+    found = effect.measured(dossier.subject, dossier.exits, dossier.results)
+    if dossier.exits.get("build-recipe") == 0 and found is None:
+        yield reject("recipe", "its difference from the default has no measured effect")
+    if found != stated.effect:
+        yield reject("recipe", "the effect that is claimed is not the one of the evidence")
+
+
+def _proofs(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
+    """A recipe claims no proof but those that it is shipped with, and takes nobody else's name."""
+    shipped = recipes.recipes().get(recipe.name)
+    known = () if shipped is None else shipped.proven
+    for proof in recipe.proven:
+        if proof not in known:
+            yield reject("recipe", f"it claims {proof.goal} on {proof.target}; what proves that is the evidence here")
+    if shipped is not None and any(getattr(shipped, part) != getattr(recipe, part) for part in _PARTS):
+        yield changes("recipe", f"another recipe `{recipe.name}` is shipped; give it another name")
+
+
+_PARTS = ("export", "build", "inputs")
+"""What of a recipe decides what commands do."""
+
+
+def _config(dossier: Dossier, step: Step) -> Mapping[str, Any]:
+    """The config of a command; what could not be made differs from everything by its error."""
+    result = dossier.results[step.id] or {}
+    config = result.get("config")
+    return config if isinstance(config, dict) else {"error": step.id}
+
+
+def _specs_file(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
+    path = dossier.folder / SPECS_FILE
+    there = files.read(path, lambda value: value) if path.is_file() else {}
+    if there != recipe.export.input_specs:
+        yield reject("recipe", f"`{SPECS_FILE}` is not what the recipe says")
+
+
+def _probe(dossier: Dossier) -> Iterator[Item]:
+    """What is said of the probe is what it said, and it leads to what was done."""
+    stated, result = dossier.contribution, dossier.results.get("probe")
+    if not result or not result.get("ok"):
+        yield reject("probe", "there is no probe")
+        return
+    applies = tuple(o["name"] for o in result["obstacles"] if o["applies"])
+    told = (result["answer"], result["sentence"], applies, result["covered"])
+    if told != (stated.probe.answer, stated.probe.sentence, stated.probe.obstacles, stated.probe.covered):
+        yield reject("probe", "the probe said something else")
+    about = result["model"]
+    named = (about["digest"], about["family"], about["task"], tuple(about["parts"]), about["exported"])
+    model = stated.model
+    if named != (model.digest, model.family, model.task, model.parts, model.exported):
+        yield reject("probe", "the probe is about another model")
+
+
+def _findings(dossier: Dossier) -> Iterator[Item]:
+    stated = dossier.contribution
+    if tuple(f.id for f in dossier.findings) != stated.findings:
+        yield reject("findings", "the findings are not those that are claimed")
+    for finding in dossier.findings:
+        if finding.goal_reached not in (None, stated.reached):
+            yield reject("findings", f"{finding.id} says {finding.goal_reached}, the ladder reached {stated.reached}")
+        if finding.family not in (stated.model.family, "methodology"):
+            yield reject("findings", f"{finding.id} is about another family than {stated.model.family}")
+        yield from _claims(dossier, finding)
+    lacking = set(stated.methodology.findings) - {f.id for f in dossier.findings}
+    if stated.methodology.triggers and (lacking or not stated.methodology.findings):
+        yield changes("findings", "a methodology trigger was met, and no finding says what was learnt")
+
+
+def _claims(dossier: Dossier, finding: ModelFinding) -> Iterator[Item]:
+    """What was seen here was seen on this model, with this recipe and effort."""
+    stated = dossier.contribution
+    if finding.status != "observed" or finding.family == "methodology":
+        return
+    short = stated.model.digest[:19]
+    if any(short not in model for model in finding.scope.validated_on):
+        yield reject("findings", f"{finding.id} was seen on models that this contribution has no evidence of")
+    if finding.effort not in (None, stated.tiers.effort) or finding.recipe not in (None, stated.recipe):
+        yield reject("findings", f"{finding.id} is about another effort or recipe")
+
+
+def _row(dossier: Dossier) -> Iterator[Item]:
+    """The line for the list of models says what the contribution says."""
+    stated = dossier.contribution
+    label = stated.model.family or stated.index_row.split("|")[1].strip()
+    if stated.index_row != index_row(label, stated.recipe, stated.targets, stated.precision, stated.reached):
+        yield reject("row", "the line for the list of models says something else than the contribution")
+
+
+CHECKS: dict[str, Check] = {
+    "files": whole.every_file,
+    "evidence": whole.every_command,
+    "complete": whole.complete,
+    "artifacts": whole.artifacts,
+    "environment": whole.environment,
+    "numbers": _numbers,
+    "times": _times,
+    "outputs": _kept,
+    "scores": _scores,
+    "thresholds": _thresholds,
+    "precision": _precision,
+    "ladder": _ladder,
+    "tiers": _tiers,
+    "recipe": _recipe,
+    "probe": _probe,
+    "findings": _findings,
+    "row": _row,
+}

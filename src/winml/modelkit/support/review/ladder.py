@@ -1,0 +1,125 @@
+"""The ladder: rungs from verdicts of commands, and the rules they are held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from winml.modelkit.core import sections
+from winml.modelkit.core.sections import choice, key, names, text
+from winml.modelkit.core.support import GOALS, RUNG_VERDICTS, ArtifactLevel, Goal, RungVerdict
+from winml.modelkit.support.review.plan import Step
+
+_WORST: tuple[RungVerdict, ...] = ("FAIL", "TIMEOUT", "HOST-BLOCKED", "CLI-BLOCKED", "DEFERRED", "PASS")
+
+
+_TELLING = ("inspect", "perf", "export", "parity", "metric")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A command of the plan with its verdict and why."""
+
+    step: Step
+    verdict: RungVerdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A row of the ladder table."""
+
+    rung: str = key(choice(*GOALS))
+    verdict: str = key(choice(*RUNG_VERDICTS))
+    reason: str = key(text)
+    steps: tuple[str, ...] = key(names, ())
+    """The evidence it rests on."""
+
+    def to_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = sections.plain(self)
+        return value
+
+
+def ladder(judged: Sequence[Judged], goal: Goal) -> tuple[Rung, ...]:
+    """Every rung: what its commands came to, and for those that have none why not."""
+    rungs: list[Rung] = []
+    for name in GOALS:
+        stopped = next((r.rung for r in rungs if r.verdict == "FAIL"), None)
+        mine = [j for j in judged if j.step.rung == name]
+        if stopped is not None:
+            rungs.append(Rung(name, "DEFERRED", f"stopped by the FAIL of {stopped}"))
+        elif GOALS.index(name) > GOALS.index(goal):
+            rungs.append(Rung(name, "DEFERRED", f"above the committed goal {goal}"))
+        elif not mine:
+            rungs.append(Rung(name, "DEFERRED", _nothing(name)))
+        else:
+            rungs.append(_rung(name, mine))
+    return tuple(rungs)
+
+
+def _nothing(rung: Goal) -> str:
+    return "no labelled data was given" if rung == "L3" else "nothing was built to run it on"
+
+
+def _rung(name: Goal, mine: Sequence[Judged]) -> Rung:
+    steps = tuple(j.step.id for j in mine)
+    deciding = _best_target(mine) if name == "L1" else list(mine)
+    worst = min(deciding, key=lambda j: _WORST.index(j.verdict))
+    told = [f"{j.step.id}: {j.reason}" for j in mine if j.verdict != "PASS"]
+    if worst.verdict == "PASS":
+        return Rung(name, "PASS", "; ".join([_passed(name, mine), *told]), steps)
+    return Rung(name, worst.verdict, "; ".join(told), steps)
+
+
+def _best_target(mine: Sequence[Judged]) -> list[Judged]:
+    """The commands of the target that went best: one target is enough to be measured."""
+    targets = list(dict.fromkeys(j.step.target for j in mine))
+    made = [j for j in mine if j.step.purpose == "inputs"]
+    groups = [[*made, *(j for j in mine if j.step.target == t and j.step.purpose == "perf")] for t in targets]
+    return max(groups, key=lambda group: min(_WORST.index(j.verdict) for j in group))
+
+
+def _passed(name: Goal, mine: Sequence[Judged]) -> str:
+    said = [j.reason for j in mine if j.verdict == "PASS" and j.step.purpose in _TELLING]
+    return "; ".join(said) or f"{name} passed"
+
+
+def reached(rungs: Iterable[Rung]) -> Goal | None:
+    """The highest rung with a PASS; None when nothing passed."""
+    passed: list[Goal] = [name for name in GOALS for rung in rungs if rung.rung == name and rung.verdict == "PASS"]
+    return passed[-1] if passed else None
+
+
+def wrong(rungs: Sequence[Rung], goal: Goal) -> list[str]:
+    """What contradicts the rules of the ladder."""
+    if [rung.rung for rung in rungs] != list(GOALS):
+        return [f"the ladder must have the rungs {', '.join(GOALS)} in order"]
+    found: list[str] = []
+    failed: str | None = None
+    for rung in rungs:
+        if failed is not None and rung.verdict == "PASS":
+            found.append(f"{rung.rung} is PASS above the FAIL of {failed}")
+        if rung.verdict == "FAIL" and failed is None:
+            failed = rung.rung
+        if GOALS.index(goal) < GOALS.index(rung.rung) and rung.verdict != "DEFERRED":
+            found.append(f"{rung.rung} is {rung.verdict} although the goal is {goal}")
+    return found
+
+
+def levels(judged: Iterable[Judged]) -> dict[str, list[ArtifactLevel]]:
+    """What is known of every part's artifact; A5 when it runs on two targets or more."""
+    passed = [j for j in judged if j.verdict == "PASS"]
+    found: dict[str, list[ArtifactLevel]] = {}
+    for part in dict.fromkeys(j.step.part for j in passed if j.step.purpose == "inspect" and j.step.rung == "L0"):
+        runs = {j.step.target for j in passed if j.step.part == part and j.step.purpose == "perf"}
+        purposes = {j.step.purpose for j in passed if j.step.part == part}
+        have: Mapping[ArtifactLevel, bool] = {
+            "A1": True,
+            "A2": True,
+            "A3": "parity" in purposes,
+            "A4": "metric" in purposes,
+            "A5": len(runs) > 1,
+        }
+        found[part] = [level for level, known in have.items() if known]
+    return found

@@ -1,0 +1,217 @@
+"""The commands of a contribution: a function of what it is about, so that a reviewer knows what must have been run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.support import GOALS, Goal
+from winml.modelkit.support.review.evidence import MODEL, below
+
+WHOLE = "model"
+"""The part of a model that is not taken apart."""
+RECIPE_FILE = "recipe.json"
+SPECS_FILE = "input-specs.json"
+DEFAULT = "artifacts/default"
+BUILT = "artifacts/recipe"
+EXPORTED = "artifacts/export"
+_WRITING = ("-o", "--save-outputs")
+"""Options that name what a command writes."""
+SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Labelled data that a model is judged by."""
+
+    file: str
+    """Path in the contribution."""
+    task: str | None
+    min_metric: float | None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a contribution is about."""
+
+    exported: bool
+    """Whether the model comes from PyTorch."""
+    parts: tuple[str, ...]
+    """Parts that are built apart; empty: the whole model."""
+    recipe: Recipe | None
+    targets: tuple[str, ...]
+    goal: Goal
+    metric: Metric | None = None
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        return self.parts or (WHOLE,)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command."""
+
+    id: str
+    purpose: str
+    rung: Goal | None
+    """None: a gate before the ladder."""
+    part: str
+    target: str
+    words: tuple[str, ...]
+
+
+def inspect_step(name: str, part: str) -> str:
+    """The command that inspects the default's or the recipe's artifact of a part."""
+    return _named("inspect", name, part)
+
+
+def input_step(part: str) -> str:
+    """The command that makes what a part is measured with."""
+    return _named("input", part)
+
+
+def compare_step(part: str) -> str:
+    """The command that compares the time of a part with the default's."""
+    return _named("compare", part)
+
+
+def _folder(root: str, subject: Subject, part: str) -> str:
+    return f"{root}/{part}" if subject.parts else root
+
+
+def _named(*words: str) -> str:
+    return "-".join(word.replace("/", "_") for word in words if word != WHOLE)
+
+
+def _recipe_words(recipe: Recipe | None) -> tuple[str, ...]:
+    return () if recipe is None else (*recipe.export.words(SPECS_FILE), *recipe.build.words())
+
+
+def plan(subject: Subject) -> tuple[Step, ...]:
+    """Every command up to the goal, in order."""
+    rungs = GOALS[: GOALS.index(subject.goal) + 1]
+    found = [*_gates(subject), *_built(subject)]
+    makers = {"L1": _measured, "L2": _parity, "L3": _metric}
+    for rung in rungs[1:]:
+        found += makers[rung](subject)
+    return tuple(found)
+
+
+def _gates(subject: Subject) -> Iterator[Step]:
+    """What happens without the recipe."""
+    first = subject.targets[0]
+    targets = tuple(word for target in subject.targets for word in ("--target", target))
+    yield Step("probe", "probe", None, WHOLE, first, ("support", "probe", "-m", MODEL, *targets, "--json"))
+    yield from _configs(subject, "default", ())
+    words = ("build", "-m", MODEL, "--target", first, "-o", DEFAULT, "--json")
+    yield Step("build-default", "build", None, WHOLE, first, words)
+    yield from _inspected(subject, "default", DEFAULT, None)
+    if subject.recipe is not None:
+        yield from _configs(subject, "recipe", _recipe_words(subject.recipe))
+
+
+def _configs(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[Step]:
+    for part in subject.part_names:
+        of_part = ("--part", part) if subject.parts else ()
+        words = ("config", "-m", MODEL, "--target", subject.targets[0], *of_part, *given, "--json")
+        yield Step(_named("config", name, part), "config", None, part, subject.targets[0], words)
+
+
+def _inspected(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
+    for part in subject.part_names:
+        words = ("inspect", "-m", _folder(root, subject, part), "--json")
+        yield Step(inspect_step(name, part), "inspect", rung, part, subject.targets[0], words)
+
+
+def _built(subject: Subject) -> Iterator[Step]:
+    first = subject.targets[0]
+    words = ("build", "-m", MODEL, "--target", first, *_recipe_words(subject.recipe), "-o", BUILT, "--json")
+    yield Step("build-recipe", "build", "L0", WHOLE, first, words)
+    yield from _inspected(subject, "recipe", BUILT, "L0")
+
+
+def _inputs(subject: Subject, part: str, rung: Goal, samples: int | None) -> Step:
+    given = () if subject.recipe is None else tuple(subject.recipe.inputs.words())
+    name, kind = ("input", ()) if samples is None else ("inputs", ("--samples", str(samples)))
+    folder = _folder(BUILT, subject, part)
+    words = ("support", "inputs", "-m", folder, *given, *kind, "-o", input_file(part, samples), "--json")
+    return Step(_named(name, part), "inputs", rung, part, subject.targets[0], words)
+
+
+def input_file(part: str, samples: int | None) -> str:
+    """Where the inputs of a part lie: one, or several as rows."""
+    return f"inputs/{part}.npz" if samples is None else f"inputs/{part}-samples.npz"
+
+
+def output_file(part: str) -> str:
+    """Where the outputs of a part and of its reference lie."""
+    return f"outputs/{part}.npz"
+
+
+def _measured(subject: Subject) -> Iterator[Step]:
+    for part in subject.part_names:
+        yield _inputs(subject, part, "L1", None)
+        for target in subject.targets:
+            how = ("--sessions", str(SESSIONS), "--iterations", str(ITERATIONS))
+            given = ("--input-data", input_file(part, None), "--json")
+            words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
+            yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
+    if subject.recipe is not None:
+        yield from _compared(subject)
+
+
+def _compared(subject: Subject) -> Iterator[Step]:
+    """The time of the recipe's artifacts beside the default's; made only where nothing else shows an effect.
+
+    Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is asked by L2.
+    """
+    first = subject.targets[0]
+    for part in subject.part_names:
+        arms = (_folder(DEFAULT, subject, part), _folder(BUILT, subject, part))
+        how = ("--no-calibration", "--allow-different", "--input-data", input_file(part, None), "--json")
+        yield Step(compare_step(part), "compare", None, part, first, ("compare", *arms, "--target", first, *how))
+
+
+def _parity(subject: Subject) -> Iterator[Step]:
+    """The export against PyTorch, then what was built against the export; an ONNX model is its own reference."""
+    first = subject.targets[0]
+    if subject.exported:
+        given = () if subject.recipe is None else tuple(subject.recipe.export.words(SPECS_FILE))
+        words: tuple[str, ...] = ("export", "-m", MODEL, *given, "-o", EXPORTED, "--json")
+        yield Step("export", "export", "L2", WHOLE, first, words)
+    for part in subject.part_names:
+        yield _inputs(subject, part, "L2", SAMPLES)
+        folder = _folder(BUILT, subject, part)
+        reference = f"{folder}/export.onnx" if subject.exported else MODEL
+        against = ("--reference", reference, "--reference-target", "cpu")
+        kept = ("--save-outputs", output_file(part))
+        given = ("--data", input_file(part, SAMPLES), "--target", first, *kept, "--json")
+        words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
+        yield Step(_named("parity", part), "parity", "L2", part, first, words)
+
+
+def _metric(subject: Subject) -> Iterator[Step]:
+    metric = subject.metric
+    if metric is None or subject.parts:
+        return
+    task = () if metric.task is None else ("--task", metric.task)
+    limit = () if metric.min_metric is None else ("--min-metric", str(metric.min_metric))
+    words = ("eval", "-m", BUILT, "--data", metric.file, *task, *limit, "--target", subject.targets[0], "--json")
+    yield Step("metric", "metric", "L3", WHOLE, subject.targets[0], words)
+
+
+def places(step: Step) -> list[str]:
+    """Where a command is told to write."""
+    return [step.words[i + 1] for i, word in enumerate(step.words) if word in _WRITING]
+
+
+def written(folder: Path, step: Step) -> Iterator[str]:
+    """Files of a contribution's folder that a command wrote."""
+    for place in places(step):
+        if (folder / place).is_file():
+            yield place
+        elif (folder / place).is_dir():
+            yield from (f"{place}/{path}" for path in below(folder / place))

@@ -1,0 +1,179 @@
+"""What every task promises, on a small real model each."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import task_zoo
+from task_zoo import Case
+from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.data.dataset import open_dataset
+from winml.modelkit.evaluation.all_tasks import TASKS, chosen_task
+from winml.modelkit.evaluation.metrics import GOLD, metric_from_json, summary
+from winml.modelkit.evaluation.run import run
+from winml.modelkit.evaluation.task import Setting
+from winml.modelkit.session.opening import CPU
+from winml.modelkit.session.session import WinMLSession
+
+
+class Context:
+    """Collects events."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.events: list[dict[str, Any]] = []
+
+    def event(self, name: str, **values: Any) -> None:
+        self.events.append({"event": name, **values})
+
+
+def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
+    return {
+        "model": str(case.model),
+        "ep": "cpu",
+        "device": "cpu",
+        "simulated": False,
+        "session": SessionSection(threads=1).to_json(),
+        "data": {"source": str(case.data)},
+        "folder": str(case.model.parent),
+        "task": task,
+        "metric": None,
+        "limits": False,
+        "least": False,
+        "output": None,
+        "reference": True,
+        "save": None,
+        **more,
+    }
+
+
+@pytest.fixture(params=TASKS, scope="module")
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def case(name: str, tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return task_zoo.CASES[name](tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="module")
+def report(name: str, case: Case) -> dict[str, Any]:
+    return run(arguments(case, name), Context())
+
+
+def test_every_task_has_its_own_name_and_a_case_here() -> None:
+    assert list(TASKS) == [task.name for task in TASKS.values()]
+    assert set(TASKS) == set(task_zoo.CASES)
+
+
+def test_a_task_gives_the_metrics_its_model_deserves(case: Case, report: dict[str, Any]) -> None:
+    made = {m["name"]: summary(metric_from_json(m), report["series"]) for m in report["metrics"]}
+    assert {n: found["value"] for n, found in made.items()} == pytest.approx(case.metrics, abs=0.001)
+    for found in made.values():
+        assert found["n"] == len(report["predictions"]) == report["data"]["samples"]
+        assert found["interval"]["low"] <= found["value"] <= found["interval"]["high"]
+    json.dumps(report)
+
+
+def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: dict[str, Any]) -> None:
+    task, series = TASKS[name], report["series"]
+    assert {name for m in task.metrics for name in (m.series, *m.over)} <= set(series)
+    assert (GOLD in series) == any(m.kind in ("pearson", "spearman") for m in task.metrics)
+    assert len({len(values) for values in series.values()}) <= 1
+
+
+def _first_sample(name: str, case: Case) -> Iterator[Any]:
+    with WinMLSession(case.model, target=CPU) as session:
+        task = TASKS[name]
+        data = open_dataset(
+            DataSection(str(case.data)), session.inputs, model_folder=case.model.parent, labels=task.labels,
+            form=task.form,
+        )  # fmt: skip
+        sample = next(iter(data))
+        runs = [session.run(inputs) for inputs in (sample.inputs, *sample.more)]
+        yield task.scorer(Setting(tuple(runs[0]), case.model.parent)), sample, runs
+
+
+def test_outputs_that_are_not_numbers_count_as_wrong_and_are_no_prediction(name: str, case: Case) -> None:
+    for scorer, sample, runs in _first_sample(name, case):
+        broken = [{output: np.full_like(value, np.nan) for output, value in one.items()} for one in runs]
+        scored = scorer.score(sample, broken)
+        assert scored.prediction is None
+        series = {series: [value] for series, value in scored.values.items()}
+        for metric in TASKS[name].metrics:
+            if metric.series in series and GOLD not in series:
+                assert summary(metric, series)["value"] in ((1.0,) if metric.lower else (0.0, None))
+
+
+@pytest.mark.parametrize("labelled", [task.name for task in TASKS.values() if task.labels])
+def test_a_label_that_means_nothing_is_an_error_with_the_sample(labelled: str, tmp_path: Path) -> None:
+    for scorer, sample, runs in _first_sample(labelled, task_zoo.CASES[labelled](tmp_path)):
+        for label in (None, [None], {"a": 1}):
+            with pytest.raises(DataError, match=re.escape(sample.where)):
+                scorer.score(replace(sample, label=label), runs)
+
+
+def test_a_stop_gives_what_there_is(name: str, case: Case) -> None:
+    context = Context()
+    context.stop.set()
+    report = run(arguments(case, name), context)
+    assert report["stopped"]
+    assert len(report["predictions"]) == 1
+
+
+def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="unknown task `image-clasification`") as caught:
+        chosen_task("image-clasification", DataSection("x.npz"), None)
+    assert "`image-classification`" in (caught.value.hint or "")
+    with pytest.raises(RequestError, match="what is the model for"):
+        chosen_task(None, DataSection("x.npz"), tmp_path)
+    (tmp_path / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
+    task, note = chosen_task(None, DataSection("x.npz"), tmp_path)
+    assert task.name == "question-answering"
+    assert note == "task `question-answering`, because config.json says `BertForQuestionAnswering`"
+    assert chosen_task(None, DataSection("random"), tmp_path)[0].name == "outputs"
+    assert chosen_task("outputs", DataSection("x.npz"), tmp_path)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task"),
+    [
+        ("RobertaForTokenClassification", "token-classification"),
+        ("YolosForObjectDetection", "object-detection"),
+        ("SegformerForSemanticSegmentation", "image-segmentation"),
+        ("Wav2Vec2ForCTC", "automatic-speech-recognition"),
+        ("CLIPModel", "zero-shot-image-classification"),
+        ("WhisperForConditionalGeneration", None),
+    ],
+)
+def test_architectures_are_for_their_task(architecture: str, task: str | None, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
+    if task is None:
+        with pytest.raises(RequestError, match=f"`{architecture}` is for none of the tasks"):
+            chosen_task(None, DataSection("x.npz"), tmp_path)
+    else:
+        assert chosen_task(None, DataSection("x.npz"), tmp_path)[0].name == task
+
+
+def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    case = task_zoo.CASES["outputs"](tmp_path)
+    with pytest.raises(RequestError, match="needs a reference"):
+        run(arguments(case, None, reference=False), Context())
+    with pytest.raises(RequestError, match="no metric that a limit"):
+        run(arguments(case, None, limits=True), Context())
+    with pytest.raises(RequestError, match="no metric `f1`"):
+        run(arguments(case, "text-classification", metric="f1"), Context())
+    with pytest.raises(RequestError, match="`wer` is better when it is lower"):
+        run(arguments(case, "automatic-speech-recognition", metric="wer", least=True), Context())

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from winml.modelkit.core.config import SCHEMA
+from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.target import Target
+from winml.modelkit.knowledge import rules
+from winml.modelkit.knowledge.findings import Knowledge
+from winml.modelkit.knowledge.presets import presets
+from winml.modelkit.search import evidence as search_evidence
+from winml.modelkit.search import insight as insights
+from winml.modelkit.search import knob_table as search_space
+from winml.modelkit.search.evidence import Seen
+from winml.modelkit.search.insight import Note
+from winml.modelkit.search.space import Space
+from winml.modelkit.search.tools import Workbench, check_machine, completed, pieces
+
+CPU, NPU = Target("cpu", "cpu"), Target("qnn", "npu", simulated=True)
+BASE = {"schema": SCHEMA, "target": "cpu", "optimize": {"passes": [], "opset": 17}, "quantize": None, "session": {}}
+
+
+def test_a_second_target_is_a_level_and_its_options_act_only_there() -> None:
+    space = Space(search_space.knobs((CPU, NPU)), BASE)
+    assert space.knob("target").names == ("default", "qnn/npu")
+    option = ("ep.htp_performance_mode", "burst")
+    assert space.with_level((), *option) == ()
+    assert option in space.with_level((("target", "qnn/npu"),), *option)
+
+
+def test_every_preset_is_a_space_of_its_hypotheses() -> None:
+    for preset in presets().values():
+        space = search_space.of_preset(BASE, preset, ())
+        assert [level for _, level in space.options()] == [h.id for h in preset.hypotheses[1:]]
+        for option in space.options():
+            completed(space.config((option,)), None)
+
+
+def test_a_preset_can_be_cut_down() -> None:
+    space = search_space.of_preset(BASE, presets()["cpu"], ("h0", "h3"))
+    assert list(space.options()) == [("hypothesis", "h3")]
+    with pytest.raises(RequestError, match="has no hypothesis `h99`"):
+        search_space.of_preset(BASE, presets()["cpu"], ("h99",))
+
+
+def test_hypotheses_keep_their_ids_and_other_trials_are_numbered() -> None:
+    assert search_space.trial_name((("hypothesis", "h7"),), 1) == "h7"
+    assert search_space.trial_name((("quantize.scheme", "int8"),), 1) == "h1"
+    assert search_space.trial_name((), 0) == "h0"
+
+
+@pytest.mark.parametrize(("others", "kind", "searched"), [(False, "skip", False), (True, "order", True)])
+def test_what_is_known_of_one_target_leaves_nothing_out_on_another(others: bool, kind: str, searched: bool) -> None:
+    facts = {"ops": {"Conv": 4, "Add": 2}, "nodes": 6, "opsets": {"ai.onnx": 17}, "conv_share": 0.6, "compiled": False}
+    space = Space(search_space.knobs((CPU,)), BASE)
+    found = search_space.known_before(
+        space,
+        target=CPU,
+        facts=facts,
+        candidates={},
+        advice=rules.applicable(Knowledge(Path("none")).findings, facts, CPU),
+        missing={},
+        preset=None,
+        objective="latency",
+        others=others,
+    )
+    option = ("quantize.scheme", "s8s8")
+    assert [note.kind for note in found.notes if note.option == option and note.source == "cpu-101"] == [kind]
+    assert (option in found.space.options()) == searched
+
+
+def test_a_finding_is_asked_about_once() -> None:
+    space = Space(search_space.knobs((NPU,)), {**BASE, "target": "qnn/npu"})
+    left_out = Note("skip", ("optimize.conv_activation_fusion", "on"), "npu-006", "fused")
+    insight = insights.insight(space, [left_out], (), lambda advice, config: False)
+    findings = Knowledge(Path("none")).findings
+    bench = cast("Workbench", None)
+    assert search_evidence.asked(space, insight, findings, bench, [Seen("npu-006", True, "seen")]) == []
+    with pytest.raises(AttributeError):
+        search_evidence.asked(space, insight, findings, bench, [Seen("npu-101", True, "another one")])
+
+
+def test_times_of_two_machines_are_not_put_together() -> None:
+    here = {"architecture": "x86_64", "cpu": "one", "cores": 2, "release": "6.1"}
+    check_machine(None, here)
+    check_machine({**here, "release": "6.2"}, here)
+    with pytest.raises(UnavailableError, match=r"timed on another machine \(other, 2 cores\); this is one, 2 cores"):
+        check_machine({**here, "cpu": "other"}, here)
+
+
+def test_a_config_is_completed_with_data_and_passes_in_the_order_they_run() -> None:
+    passes = ["conv_activation_fusion", "identity_elimination"]
+    config = {**BASE, "optimize": {"passes": passes}, "quantize": {"mode": "static"}}
+    made = completed(config, {"source": "random"})
+    assert made.optimize is not None
+    assert made.optimize.passes == ("identity_elimination", "conv_activation_fusion")
+    assert made.quantize is not None
+    assert made.quantize.calibration is not None
+    dynamic = completed({**config, "quantize": {"mode": "dynamic"}}, {"source": "random"})
+    assert dynamic.quantize is not None
+    assert dynamic.quantize.calibration is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "partitions", "cpu_ops", "count"),
+    [
+        ({"Q": 7}, {"Q": 1}, {}, 1),
+        ({"Q": 7, "CPU": 2}, {"Q": 1}, {"QuantizeLinear": 1, "DequantizeLinear": 1}, 1),
+        ({"Q": 5, "CPU": 3}, {"Q": 2}, {"FusedConv": 3}, 5),
+        ({"CPU": 4}, {}, {"FusedConv": 4}, 5),
+    ],
+)
+def test_pieces_are_partitions_and_what_is_left_between_them(
+    nodes: dict[str, int], partitions: dict[str, int], cpu_ops: dict[str, int], count: int
+) -> None:
+    placement = {"requested": "Q", "nodes": nodes, "partitions": partitions, "cpu_ops": cpu_ops}
+    assert pieces(placement) == count

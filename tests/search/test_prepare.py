@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.ep.probing import resolve
+from winml.modelkit.knowledge import rules
+from winml.modelkit.knowledge.findings import Knowledge
+from winml.modelkit.search.prepare import AutoconfigRequest, check, measuring_notes, prepared
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"task": "image-classification"}, "a task is measured on labelled data"),
+        ({"max_drop": 0.1}, "a limit for the metric needs labelled data"),
+        ({"knowledge": "nowhere"}, "folder not found: `nowhere`"),
+    ],
+)
+def test_what_could_not_count_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        check(AutoconfigRequest("model.onnx", "out", **given))
+
+
+def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
+    with pytest.raises(RequestError, match="names a target twice"):
+        prepared(AutoconfigRequest("model.onnx", "out", targets=("cpu", "CPU")), lambda event: None)
+
+
+@pytest.mark.qnn
+def test_what_is_known_about_taking_times_is_told_where_times_are_taken() -> None:
+    target = resolve("qnn/npu", None, None).target
+    findings = Knowledge(knowledge_root()).findings
+    advice = rules.applicable(findings, {"nodes": 1}, target)
+    told = " ".join(measuring_notes(advice, findings, "latency"))
+    assert "npu-029" in told
+    assert "npu-018" not in told, "it holds on every target"
+    assert measuring_notes(advice, findings, "size") == ()
