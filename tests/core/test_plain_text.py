@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,19 @@ def test_markup_is_text_in_markdown_and_html() -> None:
 
 def test_values_keep_all_but_the_texts() -> None:
     value = {"a\n": ["b\x1b", 1, 2.5, None, True, ("c\r",)], 3: "d"}
-    assert plain_text.values(value) == {"a\\n": ["b\\x1b", 1, 2.5, None, True, ["c\\r"]], 3: "d"}
+    assert plain_text.values(value) == {"a\\n": ["b\\x1b", 1, 2.5, None, True, ("c\\r",)], 3: "d"}
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: str
+    others: tuple[_Named, ...] = ()
+
+
+def test_texts_of_dataclasses_are_made_safe_and_the_original_stays() -> None:
+    value = _Named("a\x1b", (_Named("b\n"),))
+    assert plain_text.values(value) == _Named("a\\x1b", (_Named("b\\n"),))
+    assert value.name == "a\x1b"
 
 
 WORDS = [

@@ -8,11 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.values import to_json
 
+T = TypeVar("T")
 _COLOURS = {
     "error": "\x1b[31m",
     "warning": "\x1b[33m",
@@ -99,15 +101,23 @@ def data(text: str) -> None:
     _write(sys.stdout, plain_text.lines(text))
 
 
-def show(render: Callable[..., str], result: dict[str, Any], *how: Any, end: str = "", **options: Any) -> None:
+def show(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
     """A result as text, to stdout; names in it cannot write anything but themselves."""
     data(render(plain_text.values(result), *how, **options) + end)
 
 
-def data_json(value: dict[str, Any]) -> None:
+def data_json(value: object) -> None:
     """The one JSON object of a command; a pipe with a small character set gets escapes, never question marks."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    _write(sys.stdout, plain_text.json_text(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)))
+    _write(sys.stdout, plain_text.json_text(json.dumps(to_json(value), indent=2, ensure_ascii=plain, allow_nan=False)))
+
+
+def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None:
+    """A command's result, as its JSON or as its text."""
+    if as_json:
+        data_json(result)
+    else:
+        show(render, result)
 
 
 def say(kind: str, text: str) -> None:
@@ -134,7 +144,8 @@ def _details(error: ModelkitError) -> None:
 
 def error_json(command: str, error: ModelkitError) -> dict[str, Any]:
     """The object for a failure: the error, then what is known besides."""
-    known = {k: v for k, v in error.details.items() if k not in ("schema", "ok", "error")}
+    found = {**error.details, **(to_json(error.result) if error.result is not None else {})}
+    known = {k: v for k, v in found.items() if k not in ("schema", "ok", "error")}
     return {"schema": f"winml/{command}/1", "ok": False, "error": error.to_json(), **known}
 
 

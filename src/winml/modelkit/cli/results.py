@@ -10,11 +10,15 @@ from typing import Any
 
 from winml.modelkit.cli.console import error_json, say
 from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic
 
 
-def _has_samples(details: dict[str, Any]) -> bool:
+def _has_samples(error: ModelkitError) -> bool:
     """Whether a failed command has measured something worth keeping."""
+    if error.result is not None:
+        return True
+    details = error.details
     rounds = details.get("unfinished_rounds") or details.get("measurement", {}).get("rounds")
     return bool(rounds or details.get("candidates") or details.get("samples"))
 
@@ -34,9 +38,9 @@ class ResultFile:
         if not self._path.parent.is_dir():
             raise RequestError(f"output folder not found: `{self._path.parent}`")
 
-    def write(self, value: dict[str, Any]) -> None:
+    def write(self, value: object) -> None:
         """Write the file whole, or not at all."""
-        self.write_page(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        self.write_page(json.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
     def write_page(self, text: str) -> None:
         """The same for a result that is no JSON."""
@@ -44,16 +48,16 @@ class ResultFile:
             atomic.write_bytes(self._path.absolute(), text.encode())
 
     @contextlib.contextmanager
-    def keeping(self, command: str, show: Callable[[dict[str, Any]], None] | None = None) -> Iterator[None]:
+    def keeping(self, command: str, show: Callable[[Any], None] | None = None) -> Iterator[None]:
         """Write what a failing command measured so far before its error goes on; `show` tells people of it."""
         try:
             yield
         except ModelkitError as error:
-            measured = _has_samples(error.details)
+            measured = _has_samples(error)
             if measured:
                 self.write(error_json(command, error))
             if measured and show is not None and not self._as_json:
-                show(error.details)
+                show(error.details if error.result is None else error.result)
             if measured and self._path is not None:
                 say("note", f"what was measured is in {self._path}")
             raise

@@ -42,12 +42,16 @@ class ModelkitError(Exception):
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "error"
 
-    def __init__(self, message: str, *, hint: str | None = None, details: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, details: dict[str, Any] | None = None, result: object = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.details: dict[str, Any] = dict(details or {})
-        """What is known besides: last log lines, what was measured before the failure."""
+        """What is known besides: last log lines."""
+        self.result = result
+        """The command's result so far, a value; its fields stand beside the error in the JSON of a failure."""
 
     def to_json(self) -> dict[str, Any]:
         """The `error` object of the contract."""
@@ -227,6 +231,8 @@ def _tree(root: type[ModelkitError]) -> dict[str, type[ModelkitError]]:
 
 BY_CODE: dict[str, type[ModelkitError]] = _tree(ModelkitError)
 """The errors of this module; other packages may refine them with codes of their own."""
+EXIT_CODES: tuple[int, ...] = tuple(sorted({error.exit_code for error in BY_CODE.values()}))
+"""What a command that ends with an error may exit with; a bug is not among them."""
 
 
 def from_json(error: dict[str, Any], details: dict[str, Any] | None = None) -> ModelkitError:

@@ -6,11 +6,13 @@ cursor or set the clipboard, characters that turn the direction of reading, line
 
 from __future__ import annotations
 
+import copy
 import html as _html
 import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 _INVISIBLE = (
@@ -68,12 +70,20 @@ def html(text: str) -> str:
 
 
 def values(value: Any, safe: Callable[[str], str] = one_line) -> Any:
-    """A JSON value with all of its texts, also the names of its fields, made safe."""
+    """A value with all of its texts, also the keys of its mappings, made safe."""
     if isinstance(value, str):
         return safe(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        # Not by its constructor, which may refuse a text that was made safe.
+        made = copy.copy(value)
+        for entry in fields(value):
+            object.__setattr__(made, entry.name, values(getattr(value, entry.name), safe))
+        return made
     if isinstance(value, dict):
         return {safe(key) if isinstance(key, str) else key: values(item, safe) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, tuple):
+        return tuple(values(item, safe) for item in value)
+    if isinstance(value, list):
         return [values(item, safe) for item in value]
     return value
 

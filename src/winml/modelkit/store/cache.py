@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError
@@ -37,17 +37,6 @@ class Collected:
     kept_bytes: int
     in_use: int = 0
     """Objects that were to go and stay, for a process has them open; only Windows keeps those."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "objects": self.objects,
-            "bytes": self.bytes,
-            "entries": self.entries,
-            "builds": self.builds,
-            "temporaries": self.temporaries,
-            "kept_bytes": self.kept_bytes,
-            "in_use": self.in_use,
-        }
 
 
 class _Kept(Protocol):

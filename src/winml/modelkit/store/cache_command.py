@@ -2,68 +2,117 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from winml.modelkit.core.errors import CheckFailed
-from winml.modelkit.store.cache import GRACE_S, Cache
-
-SCHEMA = "winml/cache/1"
-
-
-def _result(action: str, cache: Cache, **values: Any) -> dict[str, Any]:
-    return {"schema": SCHEMA, "ok": True, "action": action, "folder": str(cache.root), **values}
+from winml.modelkit.core.values import key
+from winml.modelkit.store.cache import GRACE_S, Cache, Collected
 
 
-def listing() -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class CacheResult:
+    """What every action says."""
+
+    schema: Literal["winml/cache/1"] = "winml/cache/1"
+    ok: Literal[True] = True
+    folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheEntry:
+    """A stage result."""
+
+    key: str
+    stage: str
+    artifact: str
+    files: Mapping[str, str]
+    """Names of files and their digests."""
+    bytes: int
+    used_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheList(CacheResult):
+    action: Literal["list"] = "list"
+    entries: tuple[CacheEntry, ...]
+    pins: Mapping[str, tuple[str, ...]]
+    """Digests of objects that are kept by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheSize(CacheResult):
+    action: Literal["size"] = "size"
+    objects: int
+    bytes: int
+    entries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheVerification(CacheResult):
+    action: Literal["verify"] = "verify"
+    objects: int
+    damaged: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheCollection(CacheResult):
+    action: Literal["gc"] = "gc"
+    dry_run: bool
+    removed: Collected = key(inline=True)
+
+
+def list_cache() -> CacheList:
     """Every stage result, last used first, with the size of its files."""
     cache = Cache()
     sizes = {o.digest: o.bytes for o in cache.objects}
-    entries = [
-        {
-            "key": e.key,
-            "stage": e.parts["stage"],
-            "artifact": e.artifact,
-            "files": e.files,
-            "bytes": sum(sizes.get(d, 0) for d in e.files.values()),
-            "used_at": e.used_at,
-        }
+    entries = tuple(
+        CacheEntry(
+            key=e.key,
+            stage=e.parts["stage"],
+            artifact=e.artifact,
+            files=e.files,
+            bytes=sum(sizes.get(d, 0) for d in e.files.values()),
+            used_at=e.used_at,
+        )
         for e in sorted(cache.stages, key=lambda e: -e.used_at)
-    ]
-    return _result("list", cache, entries=entries, pins={n: sorted(d) for n, d in cache.pins().items()})
+    )
+    pins = {name: tuple(sorted(digests)) for name, digests in cache.pins().items()}
+    return CacheList(folder=str(cache.root), entries=entries, pins=pins)
 
 
-def size() -> dict[str, Any]:
+def measure_cache() -> CacheSize:
     """Bytes and numbers of objects and stage results."""
     cache = Cache()
-    objects = list(cache.objects)
-    return _result(
-        "size", cache, objects=len(objects), bytes=sum(o.bytes for o in objects), entries=sum(1 for _ in cache.stages)
-    )
+    sizes = [o.bytes for o in cache.objects]
+    entries = sum(1 for _ in cache.stages)
+    return CacheSize(folder=str(cache.root), objects=len(sizes), bytes=sum(sizes), entries=entries)
 
 
-def verify() -> dict[str, Any]:
+def verify_cache() -> CacheVerification:
     """Hash every object again; damaged ones are set aside, and that is a check answered with no."""
     cache = Cache()
-    damaged, looked_at = cache.verify()
-    result = _result("verify", cache, objects=looked_at, damaged=damaged)
+    damaged, checked = cache.verify()
+    result = CacheVerification(folder=str(cache.root), objects=checked, damaged=tuple(damaged))
     if damaged:
         raise CheckFailed(
-            f"{len(damaged)} of {looked_at} objects were damaged and have been set aside",
+            f"{len(damaged)} of {checked} objects were damaged and have been set aside",
             hint=f"they are in {cache.root / 'damaged'}; the stages that made them will run again",
-            details=result,
+            result=result,
         )
     return result
 
 
-def collect(
+def collect_garbage(
     *, max_bytes: int | None, older_than_s: float | None, grace_s: float | None, dry_run: bool
-) -> dict[str, Any]:
+) -> CacheCollection:
     """Remove what is not needed."""
     cache = Cache()
-    done = cache.collect(
+    removed = cache.collect(
         max_bytes=max_bytes,
         older_than_s=older_than_s,
         grace_s=GRACE_S if grace_s is None else grace_s,
         dry_run=dry_run,
     )
-    return _result("gc", cache, dry_run=dry_run, **done.to_json())
+    return CacheCollection(folder=str(cache.root), dry_run=dry_run, removed=removed)

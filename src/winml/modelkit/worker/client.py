@@ -14,15 +14,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 from winml.modelkit.core import errors
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.worker import exit_reason, limits, scratch
 from winml.modelkit.worker.limits import Limits, limits_of
 from winml.modelkit.worker.memory import memory_of
 from winml.modelkit.worker.process_tree import ProcessTree
 from winml.modelkit.worker.scratch import ScratchFolder
 
+T = TypeVar("T")
 Message = dict[str, Any]
 OnEvent = Callable[[Message], None]
 
@@ -40,6 +42,10 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 class WorkerBug(Exception):
     """An operation ended with an exception nobody expected; the message is its traceback."""
+
+
+class WorkerAnswerError(errors.RunFailedError):
+    """A worker answered with something else than its operation promises."""
 
 
 class Worker:
@@ -124,6 +130,32 @@ class Worker:
         self._send({"id": self._next_id, "op": op, "args": args or {}})
         self._limits = limits_of(op, args or {}, timeout_s)
         return self._collect(self._limits.timeout_s, on_event)
+
+    def ask(
+        self,
+        form: type[T],
+        op: str,
+        args: object = None,
+        *,
+        timeout_s: float | None = None,
+        events: Any = None,
+        on_event: Callable[[Any], None] | None = None,
+        what: str | None = None,
+    ) -> T:
+        """`call` with values: `args` is one, the answer is read as `form`, events as `events` (a union of classes)."""
+
+        def tell(message: Message) -> None:
+            if on_event is not None:
+                on_event(read(events, message, "event", error=WorkerAnswerError))
+
+        answer = self.call(
+            op,
+            to_json(args) if args is not None else None,
+            timeout_s=timeout_s,
+            on_event=None if events is None else tell,
+            what=what,
+        )
+        return read(form, answer, op, error=WorkerAnswerError)
 
     def stop(self, *, timeout_s: float) -> Any:
         """The answer of the running operation with what it has so far; for use after an interrupted `call`."""

@@ -37,6 +37,12 @@ class Context:
         """Tell the caller how far the operation is."""
         self.send({"event": name, **values})
 
+    def tell(self, event: object) -> None:
+        """The same with a value whose field `event` is the name."""
+        from winml.modelkit.core.values import to_json
+
+        self.send(to_json(event))
+
 
 def ping(args: Message, context: Context) -> Message:
     """Answer; imports the modules named in `args` first, so that a caller can wait for a warm process."""
@@ -115,8 +121,10 @@ def _failure(error: BaseException) -> Message:
 def _answer(message: Message, table: dict[str, str], context: Context) -> Message:
     module, _, function = table[message["op"]].partition(":")
     try:
+        from winml.modelkit.core.values import to_json
+
         operation = getattr(importlib.import_module(module), function)
-        return {"ok": operation(message.get("args", {}), context)}
+        return {"ok": to_json(operation(message.get("args", {}), context))}
     except Exception as error:  # noqa: BLE001 - whatever an operation raises is its answer
         return _failure(error)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from winml.modelkit.cli import console
@@ -20,29 +18,22 @@ def command() -> None:
     pass
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.cache import cache_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(cache_text, result)
-
-
 @command.command("list", help="List stage results, last used first.", context_settings=HELP)
 @json_option
 def listing(as_json: bool) -> None:
-    from winml.modelkit.store import cache_command as cache
+    from winml.modelkit.render.cache import list_text
+    from winml.modelkit.store.cache_command import list_cache
 
-    _show(cache.listing(), as_json)
+    console.show_result(list_text, list_cache(), as_json=as_json)
 
 
 @command.command("size", help="Show how large the cache is.", context_settings=HELP)
 @json_option
 def size(as_json: bool) -> None:
-    from winml.modelkit.store import cache_command as cache
+    from winml.modelkit.render.cache import size_text
+    from winml.modelkit.store.cache_command import measure_cache
 
-    _show(cache.size(), as_json)
+    console.show_result(size_text, measure_cache(), as_json=as_json)
 
 
 @command.command(
@@ -50,9 +41,10 @@ def size(as_json: bool) -> None:
 )
 @json_option
 def verify(as_json: bool) -> None:
-    from winml.modelkit.store import cache_command as cache
+    from winml.modelkit.render.cache import verification_text
+    from winml.modelkit.store.cache_command import verify_cache
 
-    _show(cache.verify(), as_json)
+    console.show_result(verification_text, verify_cache(), as_json=as_json)
 
 
 @command.command("gc", help="Remove what nothing names, and by limit what was not used lately.", context_settings=HELP)
@@ -63,14 +55,13 @@ def verify(as_json: bool) -> None:
 @json_option
 def gc(max_size: str | None, older_than: str | None, grace: str | None, dry_run: bool, as_json: bool) -> None:
     from winml.modelkit.cli.words import age_s, size_bytes
-    from winml.modelkit.store import cache_command as cache
+    from winml.modelkit.render.cache import collection_text
+    from winml.modelkit.store.cache_command import collect_garbage
 
-    _show(
-        cache.collect(
-            max_bytes=None if max_size is None else size_bytes(max_size),
-            older_than_s=None if older_than is None else age_s(older_than),
-            grace_s=None if grace is None else age_s(grace),
-            dry_run=dry_run,
-        ),
-        as_json,
+    result = collect_garbage(
+        max_bytes=None if max_size is None else size_bytes(max_size),
+        older_than_s=None if older_than is None else age_s(older_than),
+        grace_s=None if grace is None else age_s(grace),
+        dry_run=dry_run,
     )
+    console.show_result(collection_text, result, as_json=as_json)

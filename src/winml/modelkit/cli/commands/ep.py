@@ -22,7 +22,7 @@ def command() -> None:
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.cache import environments_text
+    from winml.modelkit.render.ep import environments_text
 
     if as_json:
         console.data_json(result)

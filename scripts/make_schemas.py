@@ -1,0 +1,79 @@
+"""Writes the JSON schemas in `src/winml/modelkit/schemas` from the classes of results and documents.
+
+    python scripts/make_schemas.py           write them
+    python scripts/make_schemas.py --check   say which of them are out of date (exit 1)
+
+A name that is not in the table below is written by hand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from winml.modelkit.core.schemas import FOLDER
+from winml.modelkit.core.value_schema import document_schema
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a schema is made from: `module:Class` of everything it may be."""
+
+    title: str
+    classes: tuple[str, ...]
+    command: bool = False
+    """The result of a command, which may fail."""
+
+
+DOCUMENTS: dict[str, Document] = {
+    "cache": Document(
+        "Result of `winml cache`",
+        (
+            "store.cache_command:CacheList",
+            "store.cache_command:CacheSize",
+            "store.cache_command:CacheVerification",
+            "store.cache_command:CacheCollection",
+        ),
+        command=True,
+    ),
+}
+
+
+def _load(name: str) -> Any:
+    module, _, cls = name.partition(":")
+    return getattr(importlib.import_module(f"winml.modelkit.{module}"), cls)
+
+
+def schema_text(name: str) -> str:
+    """The file of one schema."""
+    document = DOCUMENTS[name]
+    schema = document_schema(name, document.title, [_load(c) for c in document.classes], failure=document.command)
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def file_of(name: str) -> Path:
+    return FOLDER / f"{name}-1.json"
+
+
+def main() -> int:
+    stale = [name for name in DOCUMENTS if not _is_current(name)]
+    if "--check" in sys.argv:
+        print("\n".join(f"{file_of(name).name} is out of date: python scripts/make_schemas.py" for name in stale))
+        return 1 if stale else 0
+    for name in stale:
+        file_of(name).write_text(schema_text(name), encoding="utf-8", newline="\n")
+        print(f"written: {file_of(name).name}")
+    return 0
+
+
+def _is_current(name: str) -> bool:
+    file = file_of(name)
+    return file.is_file() and file.read_text(encoding="utf-8") == schema_text(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

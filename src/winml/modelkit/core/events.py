@@ -1,0 +1,38 @@
+"""What commands tell of while they work: each event is a value of its own class.
+
+Every command has a closed set of events; those that several commands have are here, the others beside the function that
+tells of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from winml.modelkit.core.target import Target
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something happened."""
+
+
+OnEvent = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """For callers that do not want to be told."""
+
+
+@dataclass(frozen=True)
+class TargetChosen(Event):
+    """The target that a request resolved to on this machine."""
+
+    target: Target
+
+
+@dataclass(frozen=True)
+class ExportNeeded(Event):
+    """A Hugging Face model is not in the cache and is exported first."""
+
+    model: str

@@ -1,0 +1,197 @@
+"""Values are read from JSON and written to it by what their classes declare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pytest
+
+from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.value_schema import document_schema
+from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Pattern, Unique, key, read, to_json
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where a number lies."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise RequestError(f"low {self.low} is above high {self.high}")
+
+
+@dataclass(frozen=True)
+class Where:
+    target: str
+    simulated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A document with one field of every kind."""
+
+    schema: Literal["winml/test/1"] = "winml/test/1"
+    name: Annotated[str, NotEmpty()]
+    """What it is called."""
+    count: Annotated[int, AtLeast(1), AtMost(10)]
+    share: float | None
+    place: Where = key(inline=True)
+    spread: Spread | None = None
+    sizes: Mapping[str, int]
+    pairs: tuple[tuple[str, int], ...] = ()
+    names: Annotated[tuple[str, ...], Unique()] = ()
+    colour: Colour = Colour.RED
+    folder: Path = Path("out")
+    source: str | None = key("from", omit=True)
+    anything: Any = None
+
+
+WHOLE: dict[str, Any] = {
+    "schema": "winml/test/1",
+    "name": "a",
+    "count": 3,
+    "share": None,
+    "target": "qnn/npu",
+    "simulated": True,
+    "spread": {"low": 1, "high": 2.5},
+    "sizes": {"x": 1},
+    "pairs": [["a", 1], ["b", 2]],
+    "names": ["a", "b"],
+    "colour": "blue",
+    "folder": "build",
+    "from": "there",
+    "anything": {"k": [1, None]},
+}
+
+
+def test_a_value_is_written_as_it_was_read() -> None:
+    value = read(Report, WHOLE)
+    assert value.place == Where("qnn/npu", True)
+    assert value.pairs == (("a", 1), ("b", 2))
+    assert value.colour is Colour.BLUE
+    assert value.source == "there"
+    assert to_json(value) == {**WHOLE, "folder": str(Path("build"))}
+
+
+def test_what_has_a_default_may_be_missing_and_an_omitted_key_is_not_written() -> None:
+    needed = {k: WHOLE[k] for k in ("schema", "name", "count", "share", "target", "simulated", "sizes")}
+    value = read(Report, needed)
+    assert value.spread is None
+    assert "from" not in to_json(value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "winml/other/1"}, "`r.schema` must be 'winml/test/1' but got 'winml/other/1'"),
+        ({"name": ""}, "`r.name` must not be empty but got ''"),
+        ({"name": 3}, "`r.name` must be text but got 3"),
+        ({"count": True}, "`r.count` must be a whole number but got True"),
+        ({"count": 0}, "`r.count` must be at least 1 but got 0"),
+        ({"count": 11}, "`r.count` must be at most 10 but got 11"),
+        ({"share": "x"}, "`r.share` must be a number but got 'x'"),
+        ({"share": float("nan")}, "`r.share` must be a number but got nan"),
+        ({"spread": {"low": 1}}, "`r.spread.high` is missing"),
+        ({"spread": {"low": 3, "high": 1}}, "`r.spread`: low 3 is above high 1"),
+        ({"sizes": {"x": "1"}}, "`r.sizes.x` must be a whole number but got '1'"),
+        ({"sizes": []}, "`r.sizes` must be an object but got []"),
+        ({"pairs": [["a", 1], ["b"]]}, "`r.pairs[1]` must have 2 items but has 1"),
+        ({"pairs": [["a", 1], ["b", "2"]]}, "`r.pairs[1][1]` must be a whole number but got '2'"),
+        ({"names": ["a", "a"]}, "`r.names` must name everything once but got ['a', 'a']"),
+        ({"colour": "rad"}, "`r.colour` cannot be 'rad'"),
+        ({"simulated": 1}, "`r.simulated` must be true or false but got 1"),
+        ({"nmae": 1}, "unknown key `r.nmae`"),
+    ],
+)
+def test_the_first_misfit_is_named_with_its_place(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        read(Report, {**WHOLE, **change}, "r")
+    assert raised.value.message == message
+
+
+def test_a_misspelt_key_or_word_gets_the_nearest_as_a_hint() -> None:
+    with pytest.raises(RequestError) as raised:
+        read(Report, {**WHOLE, "cuont": 1})
+    assert str(raised.value.hint).startswith("did you mean `count`?")
+    with pytest.raises(DataError) as worded:
+        read(Report, {**WHOLE, "colour": "rad"}, error=DataError)
+    assert str(worded.value.hint).startswith("did you mean `red`?")
+
+
+def test_unknown_keys_may_stand_in_what_newer_programs_wrote() -> None:
+    assert read(Report, {**WHOLE, "newer": 1}, strict=False) == read(Report, WHOLE)
+
+
+def test_no_document_is_named_as_such() -> None:
+    with pytest.raises(RequestError, match="the document must be an object but got 3"):
+        read(Report, 3)
+
+
+@dataclass(frozen=True)
+class Started:
+    event: Literal["started"]
+    pid: int
+
+
+@dataclass(frozen=True)
+class Ended:
+    event: Literal["ended", "killed"]
+    code: int | None
+
+
+Happening = Started | Ended
+
+
+def test_classes_of_a_union_are_told_apart_by_their_constants() -> None:
+    assert read(Happening, {"event": "started", "pid": 3}) == Started("started", 3)  # type: ignore[arg-type]
+    assert read(Happening, {"event": "killed", "code": None}) == Ended("killed", None)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="`e.event` must be one of 'started', 'ended', 'killed' but got 'lost'"):
+        read(Happening, {"event": "lost"}, "e")  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="`e.pid` must be a whole number but got None"):
+        read(Happening, {"event": "started", "pid": None}, "e")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Limits:
+    above: Annotated[float, MoreThan(0)]
+    digest: Annotated[str, Pattern("[0-9a-f]+", "hexadecimal digits")]
+
+
+def test_limits_are_held() -> None:
+    assert read(Limits, {"above": 0.1, "digest": "0f"}).above == 0.1
+    with pytest.raises(RequestError, match="`above` must be more than 0 but got 0"):
+        read(Limits, {"above": 0, "digest": "0f"})
+    with pytest.raises(RequestError, match="`digest` must be hexadecimal digits but got 'xy'"):
+        read(Limits, {"above": 1, "digest": "xy"})
+
+
+def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses() -> None:
+    schema = document_schema("test", "A test", [Report], failure=True)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    assert check.is_valid(to_json(read(Report, WHOLE)))
+    for change in ({"name": ""}, {"count": 11}, {"spread": {"low": 1}}, {"colour": "rad"}, {"nmae": 1}, {"names": [1]}):
+        assert not check.is_valid({**WHOLE, **change}), change
+    error = {"code": "failed", "message": "m", "hint": None, "exit": 1}
+    assert check.is_valid({"schema": "winml/test/1", "ok": False, "error": error, "name": "so far"})
+    report = schema["$defs"]["Report"]
+    assert report["description"] == "A document with one field of every kind."
+    assert report["properties"]["name"]["description"] == "What it is called."
+
+
+def test_what_is_no_json_is_a_bug() -> None:
+    with pytest.raises(TypeError, match="bytes cannot be written as JSON"):
+        to_json({"a": [b"x"]})
