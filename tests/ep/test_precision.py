@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import click
 import pytest
 
+from winml.modelkit.cli.commands import build, quantize
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, precision
@@ -56,10 +61,73 @@ def test_an_unknown_word_gets_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize("word", precision.PRECISIONS)
-def test_every_precision_says_how_near_it_stays_and_leads_to_known_ones(word: str) -> None:
-    row = precision.PRECISIONS[word]
-    assert 0.5 < row.agreement < 1.0
-    assert set(row.then) <= set(precision.PRECISIONS) - {word}
+class TestEveryRow:
+    def test_says_how_near_it_stays_and_leads_to_known_ones(self, word: str) -> None:
+        row = precision.PRECISIONS[word]
+        assert row.meaning
+        assert 0.5 < row.agreement < 1.0
+        assert set(row.then) <= set(precision.PRECISIONS) - {word}
+
+    def test_has_a_section_of_one_mode_on_every_target_or_is_refused_there_with_a_reason(self, word: str) -> None:
+        row = precision.PRECISIONS[word]
+        for target in EVERY_TARGET:
+            if row.mode not in (None, "fp16") and target.device in catalog.BY_NAME[target.ep].unquantized:
+                with pytest.raises(RequestError, match="cannot be used on"):
+                    precision.quantize_section(target, word)
+                continue
+            section = precision.quantize_section(target, word)
+            assert (None if section is None else section.mode) == row.mode
+
+    def test_can_be_searched_for_unless_it_changes_nothing_or_is_another_word(self, word: str) -> None:
+        row = precision.PRECISIONS[word]
+        assert bool(row.schemes) == (row.mode is not None and row.same_as is None)
+
+    def test_is_found_again_by_what_its_models_compute_in(self, word: str) -> None:
+        assert {precision.word_for(found) for found in (word, *precision.PRECISIONS[word].computed)} == {word}
+
+    def test_is_in_the_help_of_the_commands_that_take_it(self, word: str) -> None:
+        row = precision.PRECISIONS[word]
+        for command, shown in ((build.command, True), (quantize.command, row.mode is not None)):
+            help_text = next(str(o.help) for o in command.params if isinstance(o, click.Option) and "-p" in o.opts)
+            words = re.findall(r"\w+", help_text.partition("(")[0])
+            assert (word in words) == (shown and row.same_as is None)
+
+    def test_is_explained_on_the_page_about_quantizing(self, word: str) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "quantize.md").read_text(encoding="utf-8")
+        row = precision.PRECISIONS[word]
+        assert f"`{word}`" in page or row.mode is None or row.same_as is not None
+
+    def test_another_word_for_a_row_differs_in_its_meaning_alone(self, word: str) -> None:
+        row = precision.PRECISIONS[word]
+        if row.same_as is not None:
+            other = precision.PRECISIONS[row.same_as]
+            assert (row.section, row.agreement, row.then, row.useless_on) == (
+                other.section, other.agreement, other.then, other.useless_on,
+            )  # fmt: skip
+
+
+def test_no_two_schemes_of_a_search_have_one_name_or_one_place() -> None:
+    found = [scheme for _, scheme in precision.schemes()]
+    assert len({scheme.name for scheme in found}) == len({scheme.rank for scheme in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("word", "quantized", "float_types", "answer"),
+    [
+        ("fp32", False, {"fp32", "fp64"}, True),
+        ("fp32", False, {"fp16", "fp32"}, False),
+        ("fp32", True, {"fp32"}, False),
+        ("fp16", False, {"fp16", "fp32"}, True),
+        ("fp16", False, {"fp32"}, False),
+        ("int8", True, {"fp32"}, True),
+        ("int8", False, {"fp32"}, False),
+        ("w3a5", False, {"fp32"}, False),
+    ],
+)
+def test_the_number_types_of_a_file_fit_its_precision_or_not(
+    word: str, quantized: bool, float_types: set[str], answer: bool
+) -> None:
+    assert precision.fits(word, quantized=quantized, float_types=float_types) == answer
 
 
 @pytest.mark.parametrize(

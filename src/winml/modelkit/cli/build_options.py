@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli.options import max_sample_option, stacked, target_options, trust_of, trust_option
+from winml.modelkit.ep import precision
 
 calibration_options = stacked(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
@@ -51,7 +52,7 @@ build_options = stacked(
         default="auto",
         show_default=True,
         metavar="P",
-        help="fp32, fp16, int8, w8a16, w4a16, int16, dynamic, int4, or auto: what the target prefers.",
+        help=f"{', '.join(precision.words())}, or auto: what the target prefers.",
     ),
     calibration_options,
     click.option("--no-quant", is_flag=True, help="Leave the model unquantized, whatever the target prefers."),
@@ -83,9 +84,8 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.cli.words import dimensions, sizes
     from winml.modelkit.core.model_ref import parse
     from winml.modelkit.ep.options import parse_pairs
-    from winml.modelkit.ep.precision import UNQUANTIZED
 
-    if given["no_quant"] and given["precision"] not in ("auto", UNQUANTIZED):
+    if given["no_quant"] and given["precision"] not in (precision.AUTO, precision.UNQUANTIZED):
         raise click.UsageError("`--no-quant` and `--precision` exclude each other")
     # The shapes of a model that is exported are the exporter's business, those of ONNX are sizes like others.
     exported = parse(model).is_exported
@@ -94,7 +94,7 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
         target=given["target"],
         ep=given["ep"],
         device=given["device"],
-        precision=UNQUANTIZED if given["no_quant"] else given["precision"],
+        precision=precision.UNQUANTIZED if given["no_quant"] else given["precision"],
         data=calibration_data(False, given),
         sample_data=calibration_data(sample, given),
         optimize=not given["no_optimize"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -22,6 +22,11 @@ def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
         return function
 
     return apply
+
+
+def listed(words: Sequence[str], last: str) -> str:
+    """Words in a sentence: `a, b or c`."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure.")

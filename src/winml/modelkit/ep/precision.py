@@ -1,9 +1,13 @@
-"""Words for precision, and the quantize section each of them means on a target."""
+"""Words for precision: one row of one table has all there is to say of each.
+
+A new scheme is a row: its section on an EP, how near it must stay to its source, what follows it, what a search may try
+of it. Help, errors, searches, reviews and proofs read the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from winml.modelkit.core.config import QuantizeSection
@@ -11,6 +15,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep import catalog
+from winml.modelkit.ep.catalog import Int8
 
 AUTO = "auto"
 UNQUANTIZED = "fp32"
@@ -20,10 +25,23 @@ HALF: tuple[Device, ...] = ("npu", "gpu")
 
 
 @dataclass(frozen=True)
+class Scheme:
+    """A level of the knob `quantize.scheme` of a search."""
+
+    rank: int
+    """Its place among the levels of all precisions."""
+    name: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the section that the precision has on the target."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Precision:
     """One row of the table."""
 
     meaning: str
+    section: Callable[[Int8], QuantizeSection | None]
+    """The section on an EP that prefers these 8-bit types; None leaves the model as it is."""
     agreement: float
     """Least cosine of outputs with those of the source, on the target.
 
@@ -32,33 +50,136 @@ class Precision:
     """
     then: tuple[str, ...]
     """What to try where that is not reached, best first; `next_precision` leaves out what is no use on a device."""
+    useless_on: tuple[Device, ...] = ()
+    """Devices on which it is not worth trying next: an NPU computes float32 in 16 bits, a CPU has no kernels for 16-bit
+    types."""
+    computed: tuple[str, ...] = ()
+    """Other words for what its models compute in (`graph/precision.py`); compiled ones are held to its agreement."""
+    schemes: tuple[Scheme, ...] = ()
+    same_as: str | None = None
+    """The row that this one is another word for."""
+
+    @property
+    def mode(self) -> str | None:
+        """How it quantizes, on every EP; None when it does not."""
+        section = self.section(Int8())
+        return None if section is None else section.mode
+
+    @property
+    def needs_data(self) -> bool:
+        return self.mode == "static"
+
+
+def _int8(types: Int8) -> QuantizeSection:
+    return QuantizeSection(
+        mode="static",
+        activation_type=types.activation_type,
+        weight_type=types.weight_type,
+        # Per channel is nearer to the source nearly always; the quantizer looks where it is not.
+        per_channel=None if types.per_channel and types.rules == "ort" else types.per_channel,
+        rules=types.rules,
+    )
 
 
 PRECISIONS: dict[str, Precision] = {
-    "fp32": Precision("as it is, unquantized", 0.9999, ("int16",)),
-    "fp16": Precision("float16 weights and arithmetic", 0.99, ("fp32", "int16")),
+    "fp32": Precision(
+        meaning="as it is, unquantized",
+        section=lambda types: None,
+        agreement=0.9999,
+        then=("int16",),
+        useless_on=("npu",),
+        computed=("fp64",),
+    ),
+    "fp16": Precision(
+        meaning="float16 weights and arithmetic",
+        section=lambda types: QuantizeSection(mode="fp16"),
+        agreement=0.99,
+        then=("fp32", "int16"),
+        useless_on=("cpu",),
+        computed=("bf16",),
+        schemes=(Scheme(4, "fp16"),),
+    ),
     "int8": Precision(
-        "static 8-bit in the types the target is fastest with", 0.90, ("w8a16", "dynamic", "fp16", "int16", "fp32")
+        meaning="static 8-bit in the types the target is fastest with",
+        section=_int8,
+        agreement=0.90,
+        then=("w8a16", "dynamic", "fp16", "int16", "fp32"),
+        schemes=(
+            Scheme(1, "int8"),
+            Scheme(5, "u8u8", {"activation_type": "uint8", "weight_type": "uint8", "per_channel": False}),
+            Scheme(6, "s8s8", {"activation_type": "int8", "weight_type": "int8"}),
+        ),
     ),
-    "w8a8": Precision("the same as int8", 0.90, ("w8a16", "dynamic", "fp16", "int16", "fp32")),
-    "w8a16": Precision("static, 8-bit weights with 16-bit activations", 0.95, ("fp16", "int16", "fp32")),
+    "w8a8": Precision(
+        meaning="the same as int8",
+        section=_int8,
+        agreement=0.90,
+        then=("w8a16", "dynamic", "fp16", "int16", "fp32"),
+        same_as="int8",
+    ),
+    "w8a16": Precision(
+        meaning="static, 8-bit weights with 16-bit activations",
+        section=lambda types: QuantizeSection(
+            mode="static", activation_type="uint16", weight_type="uint8", rules=types.rules
+        ),
+        agreement=0.95,
+        then=("fp16", "int16", "fp32"),
+        useless_on=("gpu", "cpu"),
+        schemes=(Scheme(3, "w8a16"),),
+    ),
     "w4a16": Precision(
-        "static, 4-bit weights per channel with 16-bit activations", 0.90, ("w8a16", "fp16", "int16", "fp32")
+        meaning="static, 4-bit weights per channel with 16-bit activations",
+        # Per tensor, the QNN EP refuses a 4-bit Conv when the session is created.
+        section=lambda types: QuantizeSection(
+            mode="static", activation_type="uint16", weight_type="int4", per_channel=True, rules=types.rules
+        ),
+        agreement=0.90,
+        then=("w8a16", "fp16", "int16", "fp32"),
+        schemes=(Scheme(8, "w4a16"),),
     ),
-    "int16": Precision("static, 16-bit weights and activations", 0.99, ("fp16", "fp32")),
+    "int16": Precision(
+        meaning="static, 16-bit weights and activations",
+        section=lambda types: QuantizeSection(
+            mode="static", activation_type="uint16", weight_type="int16", rules=types.rules
+        ),
+        agreement=0.99,
+        then=("fp16", "fp32"),
+        useless_on=("gpu", "cpu"),
+        computed=("w16a16",),
+        schemes=(Scheme(9, "int16"),),
+    ),
     "dynamic": Precision(
-        "8-bit weights, activations quantized while running; needs no data", 0.90, ("w8a16", "fp16", "fp32")
+        meaning="8-bit weights, activations quantized while running; needs no data",
+        section=lambda types: QuantizeSection(mode="dynamic", weight_type="int8", per_channel=types.per_channel),
+        agreement=0.90,
+        then=("w8a16", "fp16", "fp32"),
+        useless_on=("npu", "gpu"),
+        schemes=(Scheme(2, "dynamic"),),
     ),
-    "int4": Precision("4-bit weights in blocks (MatMulNBits); needs no data", 0.90, ("dynamic", "fp16", "fp32")),
+    "int4": Precision(
+        meaning="4-bit weights in blocks (MatMulNBits); needs no data",
+        section=lambda types: QuantizeSection(mode="weight_only", weight_type="uint4", block_size=32),
+        agreement=0.90,
+        then=("dynamic", "fp16", "fp32"),
+        schemes=(Scheme(7, "int4"),),
+    ),
 }
-"""What `-p` takes besides `auto`: what it means, how near it must stay to its source, and what comes after it."""
+"""What `-p` takes besides `auto`."""
 
-_NO_BETTER: dict[Device, tuple[str, ...]] = {
-    "npu": ("dynamic", "fp32"),
-    "gpu": ("w8a16", "int16", "dynamic"),
-    "cpu": ("w8a16", "int16", "fp16"),
-}
-"""What is not worth trying next: an NPU computes float32 in 16 bits, a CPU has no kernels for 16-bit types."""
+
+def words(*, data: bool | None = None, quantized: bool = False) -> tuple[str, ...]:
+    """Words for people, each precision once: all, those that need data or do not, or those that change a model."""
+    return tuple(
+        word
+        for word, row in PRECISIONS.items()
+        if row.same_as is None and (data is None or row.needs_data == data) and (not quantized or row.mode is not None)
+    )
+
+
+def schemes() -> tuple[tuple[str, Scheme], ...]:
+    """What a search may try, in its order, with the precision of each."""
+    found = [(word, scheme) for word, row in PRECISIONS.items() for scheme in row.schemes]
+    return tuple(sorted(found, key=lambda entry: entry[1].rank))
 
 
 def agreement(target: Target, word: str) -> float:
@@ -68,14 +189,18 @@ def agreement(target: Target, word: str) -> float:
     return PRECISIONS[word].agreement
 
 
-_WORDS = {"bf16": "fp16", "fp64": "fp32", "w16a16": "int16"}
-"""Words of the table for what a model computes in, where the two differ."""
-
-
 def word_for(computed: str) -> str:
     """The row of the table for what a model computes in (`w16a16`); what has none may lose as much as eight bits do."""
-    word = _WORDS.get(computed, computed)
-    return word if word in PRECISIONS else "int8"
+    return next((word for word, row in PRECISIONS.items() if computed in (word, *row.computed)), "int8")
+
+
+def fits(word: str, *, quantized: bool, float_types: Collection[str]) -> bool:
+    """Whether the number types of a file are those of a precision; of an unknown one, only that it is quantized."""
+    row = PRECISIONS.get(word)
+    if row is None or row.mode not in (None, "fp16"):
+        return quantized
+    others = set(float_types) - {word, *row.computed}
+    return not quantized and (word in float_types if row.mode == "fp16" else not others)
 
 
 def next_precision(target: Target, word: str, *, data: bool, tried: Collection[str] = ()) -> str | None:
@@ -83,16 +208,17 @@ def next_precision(target: Target, word: str, *, data: bool, tried: Collection[s
 
     `data` says whether there is any to calibrate on.
     """
-    refused = (word, *tried, *_NO_BETTER[target.device])
+    refused = (word, *tried)
     return next((p for p in PRECISIONS[word].then if p not in refused and _possible(target, p, data)), None)
 
 
 def _possible(target: Target, word: str, data: bool) -> bool:
-    info = catalog.BY_NAME[target.ep]
-    section = _section(word, info)
-    if section is None or section.mode == "fp16":
+    row = PRECISIONS[word]
+    if target.device in row.useless_on:
+        return False
+    if row.mode in (None, "fp16"):
         return True
-    return target.device not in info.unquantized and (data or section.mode != "static")
+    return target.device not in catalog.BY_NAME[target.ep].unquantized and (data or not row.needs_data)
 
 
 def checked(word: str) -> str:
@@ -113,37 +239,10 @@ def quantize_section(target: Target, word: str, **changes: Any) -> QuantizeSecti
     """The section for a precision on a target, with some keys changed; None when nothing is quantized."""
     precision = resolve(target, word)
     info = catalog.BY_NAME[target.ep]
-    section = _section(precision, info)
+    section = PRECISIONS[precision].section(info.int8)
     reason = info.unquantized.get(target.device)
     if section is not None and section.mode != "fp16" and reason is not None:
         raise RequestError(
             f"precision `{precision}` cannot be used on {target}: {reason}", hint="use `-p fp32` or `-p fp16`"
         )
     return None if section is None else replace(section, **changes)
-
-
-def _section(precision: str, info: catalog.EPInfo) -> QuantizeSection | None:
-    int8 = info.int8
-    if precision in ("int8", "w8a8"):
-        return QuantizeSection(
-            mode="static",
-            activation_type=int8.activation_type,
-            weight_type=int8.weight_type,
-            # Per channel is nearer to the source nearly always; the quantizer looks where it is not.
-            per_channel=None if int8.per_channel and int8.rules == "ort" else int8.per_channel,
-            rules=int8.rules,
-        )
-    if precision == "w8a16":
-        return QuantizeSection(mode="static", activation_type="uint16", weight_type="uint8", rules=int8.rules)
-    if precision == "w4a16":
-        # Per tensor, the QNN EP refuses a 4-bit Conv when the session is created.
-        return QuantizeSection(
-            mode="static", activation_type="uint16", weight_type="int4", per_channel=True, rules=int8.rules
-        )
-    if precision == "int16":
-        return QuantizeSection(mode="static", activation_type="uint16", weight_type="int16", rules=int8.rules)
-    if precision == "dynamic":
-        return QuantizeSection(mode="dynamic", weight_type="int8", per_channel=int8.per_channel)
-    if precision == "int4":
-        return QuantizeSection(mode="weight_only", weight_type="uint4", block_size=32)
-    return QuantizeSection(mode="fp16") if precision == "fp16" else None

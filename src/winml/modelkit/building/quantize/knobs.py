@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, precision
 
-SCHEMES: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("int8", "int8", {}),
-    ("dynamic", "dynamic", {}),
-    ("w8a16", "w8a16", {}),
-    ("fp16", "fp16", {}),
-    ("u8u8", "int8", {"activation_type": "uint8", "weight_type": "uint8", "per_channel": False}),
-    ("s8s8", "int8", {"activation_type": "int8", "weight_type": "int8"}),
-    ("int4", "int4", {}),
-    ("w4a16", "w4a16", {}),
-    ("int16", "int16", {}),
-)
-"""Levels: name, precision word, and what differs from the section the word means on the target."""
-
 OP_TYPES = (("MatMul",), ("Conv",), ("Gemm",), ("MatMul", "Gemm"))
 """Operators that may be quantized alone."""
-
-
-def _level(target: Target, name: str, word: str, changes: dict[str, Any]) -> Level | None:
-    try:
-        section = precision.quantize_section(target, word, **changes)
-    except RequestError:
-        return None  # the device must not be handed quantized models
-    assert section is not None
-    needs = ("data",) if section.mode == "static" else ()
-    return Level(name, {"precision": word, "quantize": sections.plain(section)}, needs=needs)
 
 
 def _schemes(target: Target) -> tuple[Level, ...]:
     """Levels whose sections differ; two names for one section would be one config twice."""
     levels: dict[str, Level] = {}
-    for row in SCHEMES:
-        level = _level(target, *row)
-        if level is not None:
-            levels.setdefault(repr(level.sets["quantize"]), level)
+    for word, scheme in precision.schemes():
+        try:
+            section = precision.quantize_section(target, word, **scheme.changes)
+        except RequestError:
+            continue  # the device must not be handed quantized models
+        assert section is not None
+        needs = ("data",) if section.mode == "static" else ()
+        sets = {"precision": word, "quantize": sections.plain(section)}
+        levels.setdefault(repr(sets["quantize"]), Level(scheme.name, sets, needs=needs))
     return tuple(levels.values())
 
 

@@ -13,11 +13,13 @@ from winml.modelkit.cli.options import (
     chosen_model,
     examples,
     json_option,
+    listed,
     model_options,
     output_option,
     size_options,
     target_options,
 )
+from winml.modelkit.ep import precision
 
 _FIELDS = {
     "activations": "activation_type",
@@ -39,7 +41,8 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.command(
     "quantize",
     help="Quantize a model in the way the target prefers, and compare its outputs with the original's. Static "
-    "precisions (int8, w8a16, w4a16, int16) need calibration data; dynamic, int4 and fp16 do not.",
+    f"precisions ({', '.join(precision.words(data=True))}) need calibration data; "
+    f"{listed(precision.words(data=False, quantized=True), 'and')} do not.",
     epilog=examples(
         "winml quantize --sample -o int8.onnx",
         "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --data images/ --samples 128",
@@ -57,7 +60,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "-p",
     "--precision",
     metavar="P",
-    help="fp16, int8, w8a16, w4a16, int16, dynamic or int4 (default: what the target prefers, or int8).",
+    help=f"{listed(precision.words(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
 @calibration_options
 @size_options

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from winml.modelkit.core.measurement import Measurement, round_from_json
-from winml.modelkit.ep.precision import PRECISIONS
+from winml.modelkit.ep.precision import PRECISIONS, fits
 from winml.modelkit.measuring import summary
 from winml.modelkit.support.review import times
 
@@ -96,13 +96,6 @@ def agrees(found: Numbers, precision: str) -> bool:
     return found.get("cosine", -1.0) >= COSINE[precision]
 
 
-_KINDS: dict[str, Callable[[Json], bool]] = {
-    "fp32": lambda facts: facts["quantized"]["kind"] == "none" and set(facts["float_types"]) <= {"fp32", "fp64"},
-    "fp16": lambda facts: facts["quantized"]["kind"] == "none" and "fp16" in facts["float_types"],
-}
-
-
 def has_precision(facts: Json, precision: str) -> bool:
     """Whether the number types of a file are what the word for its precision says."""
-    check = _KINDS.get(precision)
-    return check(facts) if check is not None else facts["quantized"]["kind"] != "none"
+    return fits(precision, quantized=facts["quantized"]["kind"] != "none", float_types=facts["float_types"])
