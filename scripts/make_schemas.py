@@ -26,7 +26,9 @@ class Document:
     title: str
     classes: tuple[str, ...]
     command: bool = False
-    """The result of a command, which may fail."""
+    """The result of a command, which may fail; only we write it, so that every key is there."""
+    complete: bool = False
+    """No result, and only we write it all the same."""
 
 
 DOCUMENTS: dict[str, Document] = {
@@ -51,7 +53,13 @@ def _load(name: str) -> Any:
 def schema_text(name: str) -> str:
     """The file of one schema."""
     document = DOCUMENTS[name]
-    schema = document_schema(name, document.title, [_load(c) for c in document.classes], failure=document.command)
+    schema = document_schema(
+        name,
+        document.title,
+        [_load(c) for c in document.classes],
+        failure=document.command,
+        complete=document.command or document.complete,
+    )
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.value_schema import document_schema
-from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Pattern, Unique, key, read, to_json
+from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Pattern, Unique, in_json, key, read, to_json
 
 
 class Colour(Enum):
@@ -195,3 +195,83 @@ def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses() ->
 def test_what_is_no_json_is_a_bug() -> None:
     with pytest.raises(TypeError, match="bytes cannot be written as JSON"):
         to_json({"a": [b"x"]})
+
+
+@dataclass(frozen=True)
+class Names:
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class Person:
+    """Written as two names."""
+
+    name: str
+
+    def to_value(self) -> Names:
+        return Names(*self.name.split(" "))
+
+    @classmethod
+    def from_value(cls, value: Names) -> Person:
+        if not value.last:
+            raise RequestError("a last name is needed")
+        return cls(f"{value.first} {value.last}")
+
+
+@dataclass(frozen=True)
+class Order:
+    buyer: Person = key(inline=True)
+    seller: Person
+    prices: tuple[int, ...] = ()
+
+    @property
+    @in_json
+    def total(self) -> int:
+        """What all of it costs."""
+        return sum(self.prices)
+
+
+ORDER = {
+    "first": "Ada",
+    "last": "Byron",
+    "seller": {"first": "Bob", "last": "Smith"},
+    "prices": [1, 2],
+    "total": 3,
+}
+
+
+def test_a_property_is_written_with_the_fields_and_made_anew_when_read() -> None:
+    order = read(Order, {**ORDER, "total": 99})
+    assert order.total == 3
+    assert to_json(order) == ORDER
+    assert read(Order, {k: v for k, v in ORDER.items() if k != "total"}) == order
+
+
+def test_a_class_may_be_written_as_another_one() -> None:
+    assert read(Order, ORDER).buyer == Person("Ada Byron")
+    with pytest.raises(RequestError, match="`o.seller.first` is missing"):
+        read(Order, {**ORDER, "seller": {"last": "Smith"}}, "o")
+    with pytest.raises(RequestError, match="`o.seller`: a last name is needed"):
+        read(Order, {**ORDER, "seller": {"first": "Bob", "last": ""}}, "o")
+
+
+def test_everything_is_there_in_what_only_we_write() -> None:
+    schema = document_schema("test", "A test", [Order], complete=True)
+    order = schema["$defs"]["Order"]
+    assert order["required"] == ["first", "last", "prices", "seller", "total"]
+    assert order["properties"]["total"] == {"description": "What all of it costs.", "type": "integer"}
+    jsonschema.Draft202012Validator(schema).validate(ORDER)
+    assert "prices" not in document_schema("test", "A test", [Order])["$defs"]["Order"]["required"]
+
+
+def test_two_classes_of_one_name_cannot_be_in_one_schema() -> None:
+    def make() -> type:
+        @dataclass(frozen=True)
+        class Names:
+            names: str
+
+        return Names
+
+    with pytest.raises(TypeError, match="both have a class Names"):
+        document_schema("test", "A test", [Order, make()])

@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from winml.modelkit.core.errors import RequestError
+
 Device = Literal["npu", "gpu", "cpu"]
 DEVICES: tuple[Device, ...] = get_args(Device)
+
+
+@dataclass(frozen=True)
+class NamedTarget:
+    """A target as JSON has it, among the fields of what it belongs to."""
+
+    target: str
+    simulated: bool
 
 
 @dataclass(frozen=True)
@@ -22,3 +32,14 @@ class Target:
 
     def to_json(self) -> dict[str, Any]:
         return {"target": str(self), "simulated": self.simulated}
+
+    def to_value(self) -> NamedTarget:
+        return NamedTarget(str(self), self.simulated)
+
+    @classmethod
+    def from_value(cls, value: NamedTarget) -> Target:
+        ep, _, device = value.target.partition("/")
+        device = device or ep
+        if device not in DEVICES:
+            raise RequestError(f"`{value.target}` is no target")
+        return cls(ep, device, value.simulated)

@@ -15,16 +15,48 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from winml.modelkit.core.errors import EXIT_CODES
-from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Pattern, Unique, entries, to_json
+from winml.modelkit.core.values import (
+    AtLeast,
+    AtMost,
+    MoreThan,
+    NotEmpty,
+    Pattern,
+    Unique,
+    entries,
+    to_json,
+    written_as,
+)
 
 Schema = dict[str, Any]
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def document_schema(name: str, title: str, forms: Sequence[Any], *, failure: bool = False) -> Schema:
-    """The schema `winml/NAME/1` of a document: one of several classes, or a failure of the command."""
-    definitions: dict[str, Schema] = {}
+class _Definitions(dict[str, Schema]):
+    """The objects of a document by the names of their classes."""
+
+    def __init__(self, *, complete: bool) -> None:
+        self.complete = complete
+        self._classes: dict[str, Any] = {}
+
+    def reference(self, cls: Any) -> Schema:
+        name = str(cls.__name__)
+        if self._classes.setdefault(name, cls) is not cls:
+            raise TypeError(f"{cls.__module__} and {self._classes[name].__module__} both have a class {name}")
+        if name not in self:
+            self[name] = {}  # a class may hold itself
+            self[name] = _object(cls, self)
+        return {"$ref": f"#/$defs/{name}"}
+
+
+def document_schema(
+    name: str, title: str, forms: Sequence[Any], *, failure: bool = False, complete: bool = False
+) -> Schema:
+    """The schema `winml/NAME/1` of a document: one of several classes, or a failure of the command.
+
+    In what only we write (`complete`), every key that is not omitted is there, also those which have a default.
+    """
+    definitions = _Definitions(complete=complete)
     branches = [_schema(form, definitions) for form in forms]
     if failure:
         branches.append(_failure(name))
@@ -59,7 +91,7 @@ def _closed(properties: Schema, required: Sequence[str] | None = None) -> Schema
     }
 
 
-def _schema(form: Any, definitions: dict[str, Schema]) -> Schema:
+def _schema(form: Any, definitions: _Definitions) -> Schema:
     if form is Any:
         return {}
     if form in (None, *_TYPES):
@@ -87,7 +119,7 @@ def _words(words: Sequence[Any]) -> Schema:
     return {"const": words[0]} if len(words) == 1 else {"enum": list(words)}
 
 
-def _class(form: Any, definitions: dict[str, Schema]) -> Schema:
+def _class(form: Any, definitions: _Definitions) -> Schema:
     if hasattr(form, "json_schema"):
         own: Schema = form.json_schema()
         return own
@@ -95,41 +127,40 @@ def _class(form: Any, definitions: dict[str, Schema]) -> Schema:
         return _words([member.value for member in form])
     if form is Path:
         return {"type": "string"}
+    form = written_as(form) or form
     if "__dataclass_fields__" not in vars(form) or hasattr(form, "to_json"):
         raise TypeError(f"{form!r} has no schema")
-    name = str(form.__name__)
-    if name not in definitions:
-        definitions[name] = {}  # a class may hold itself
-        definitions[name] = _object(form, definitions)
-    return {"$ref": f"#/$defs/{name}"}
+    return definitions.reference(form)
 
 
-def _object(cls: Any, definitions: dict[str, Schema]) -> Schema:
+def _object(cls: Any, definitions: _Definitions) -> Schema:
     properties, required = _properties(cls, definitions)
     text = inspect.cleandoc(cls.__doc__ or "").splitlines()
     described = text and not text[0].startswith(f"{cls.__name__}(")
     return {**({"description": text[0]} if described else {}), **_closed(properties, required)}
 
 
-def _properties(cls: Any, definitions: dict[str, Schema]) -> tuple[Schema, list[str]]:
+def _properties(cls: Any, definitions: _Definitions) -> tuple[Schema, list[str]]:
     properties: Schema = {}
     required: list[str] = []
+    cls = written_as(cls) or cls
     words = descriptions(cls)
     defaults = {one.name: one.default for one in fields(cls)}
     for entry in entries(cls):
         if entry.inline:
-            more, needed = _properties(entry.form, definitions)
+            more, required_there = _properties(entry.form, definitions)
             properties.update(more)
-            required += needed
+            required += required_there
             continue
         found = _schema(entry.form, definitions)
         if entry.attribute in words:
             found = {"description": words[entry.attribute], **found}
-        default = defaults[entry.attribute]
-        if not entry.required and not entry.omit and default is not MISSING:
+        needed = entry.required or (definitions.complete and not entry.omit)
+        default = defaults.get(entry.attribute, MISSING)
+        if not needed and not entry.omit and default is not MISSING:
             found = {**found, "default": to_json(default)}
         properties[entry.key] = found
-        if entry.required:
+        if needed:
             required.append(entry.key)
     return properties, required
 
@@ -145,12 +176,13 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 def _described(cls: type) -> dict[str, str]:
+    getters = {name: vars(cls)[name].fget for name in vars(cls) if isinstance(vars(cls)[name], property)}
+    found = {name: " ".join(getter.__doc__.split()) for name, getter in getters.items() if getter.__doc__}
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError):  # made without a file
-        return {}
+        return found
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    found = {}
     for field, text in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
             value = text.value
@@ -159,7 +191,7 @@ def _described(cls: type) -> dict[str, str]:
     return found
 
 
-def _list(origin: Any, args: tuple[Any, ...], definitions: dict[str, Schema]) -> Schema:
+def _list(origin: Any, args: tuple[Any, ...], definitions: _Definitions) -> Schema:
     if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
         size = len(args)
         items = [_schema(one, definitions) for one in args]

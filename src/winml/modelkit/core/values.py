@@ -6,6 +6,9 @@ lists (`tuple[X, ...]`), objects (`Mapping[str, X]`), paths, other values, and u
 `schema: Literal["winml/perf/1"] = "winml/perf/1"` has to be there in what is read. The published schemas are made from
 the same declarations (`core/value_schema.py`).
 
+What is made from other fields is a property: `@property @in_json` writes it, too, and it is made anew when the value is
+read. A class that is written as another one has `to_value`, whose annotation names that class, and `from_value`.
+
 Only the standard library is used: workers of private environments have nothing else.
 """
 
@@ -86,6 +89,15 @@ def key(
     return field(default=default, metadata=settings)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_json(getter: F) -> F:
+    """Marks the function of a property that is written with the fields."""
+    getter.in_json = True  # type: ignore[attr-defined]  # functions take attributes
+    return getter
+
+
 @dataclass(frozen=True)
 class Entry:
     """A field of a value class, as it is read and written."""
@@ -96,11 +108,16 @@ class Entry:
     required: bool
     omit: bool
     inline: bool
+    derived: bool = False
+    """A property, made from the fields."""
 
 
 @cache
 def entries(cls: type) -> tuple[Entry, ...]:
-    """The fields of a value class."""
+    """The fields of a value class, then the properties that are written with them."""
+    other = written_as(cls)
+    if other is not None:
+        return entries(other)
     hints = get_type_hints(cls, include_extras=True)
     found = []
     for one in fields(cls):
@@ -116,7 +133,18 @@ def entries(cls: type) -> tuple[Entry, ...]:
                 inline=one.metadata.get("inline", False),
             )
         )
+    for name in dir(cls):
+        getter = getattr(getattr(cls, name), "fget", None)
+        if getattr(getter, "in_json", False):
+            form = get_type_hints(getter, include_extras=True)["return"]
+            found.append(Entry(name, name, form, required=True, omit=False, inline=False, derived=True))
     return tuple(found)
+
+
+@cache
+def written_as(cls: Any) -> type | None:
+    """The class that values of a class are written as, where it is another one."""
+    return get_type_hints(cls.to_value)["return"] if hasattr(cls, "to_value") else None
 
 
 def is_constant(form: Any) -> bool:
@@ -156,14 +184,11 @@ def to_json(value: Any) -> Any:
     raise TypeError(f"{kind.__name__} cannot be written as JSON")
 
 
-@cache
-def _own_writer(kind: type) -> bool:
-    return hasattr(kind, "to_json")
-
-
 def _object_json(value: Any) -> Any:
     kind: Any = type(value)
-    if _own_writer(kind):
+    if written_as(kind) is not None:
+        return to_json(value.to_value())
+    if hasattr(kind, "to_json"):
         return to_json(value.to_json())
     found: dict[str, Any] = {}
     for entry in entries(kind):
@@ -238,6 +263,10 @@ def reader(form: Any) -> Reader:
 
 
 def _class_reader(form: Any) -> Reader:
+    other = written_as(form)
+    if other is not None:
+        plain = reader(other)
+        return lambda value, strict: _call(form.from_value, plain(value, strict))
     if hasattr(form, "from_json"):
         return _own_reader(form.from_json)
     if is_dataclass(form):
@@ -370,9 +399,9 @@ def _tag(classes: Sequence[Any]) -> str | None:
         return None
     words: dict[str, list[Any]] = {}
     for cls in classes:
-        for entry in entries(cls):
+        for name, entry in keys(cls).items():
             if get_origin(entry.form) is Literal:
-                words.setdefault(entry.key, []).extend(get_args(entry.form))
+                words.setdefault(name, []).extend(get_args(entry.form))
     holders = {name: sum(1 for c in classes if name in keys(c)) for name in words}
     return next((n for n, w in words.items() if holders[n] == len(classes) and len(set(w)) == len(w)), None)
 
@@ -408,7 +437,7 @@ def _union_reader(forms: tuple[Any, ...]) -> Reader:
 
 
 def _object_reader(cls: type) -> Reader:
-    plan = [(entry, reader(entry.form)) for entry in entries(cls) if not entry.inline]
+    plan = [(entry, reader(entry.form)) for entry in entries(cls) if not (entry.inline or entry.derived)]
     inlined = [(entry.attribute, reader(entry.form), keys(entry.form)) for entry in entries(cls) if entry.inline]
     known = keys(cls)
 
@@ -424,7 +453,7 @@ def _object_reader(cls: type) -> Reader:
                 found[entry.attribute] = _read_key(entry.key, read_one, value, strict)
         for attribute, read_one, names in inlined:
             found[attribute] = read_one({name: value[name] for name in names if name in value}, strict)
-        return _construct(cls, found)
+        return _call(cls, **found)
 
     return value_object
 
@@ -439,10 +468,10 @@ def _read_key(name: str, read_one: Reader, value: dict[str, Any], strict: bool) 
         raise
 
 
-def _construct(cls: type, found: dict[str, Any]) -> Any:
+def _call(make: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """The value; what its class refuses is said with its place."""
     try:
-        return cls(**found)
+        return make(*args, **named)
     except ModelkitError as error:
         message, hint = error.message, error.hint
         raise _Misfit(lambda where: f"`{where}`: {message}" if where else message, hint) from None
