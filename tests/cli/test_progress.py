@@ -12,6 +12,7 @@ from winml.modelkit.cli.progress import (
     PerfProgress,
     StageProgress,
 )
+from winml.modelkit.core.events import ExportNeeded
 
 
 @pytest.mark.parametrize(
@@ -21,11 +22,11 @@ def test_a_command_that_has_to_export_its_model_first_says_so(
     kind: type[LineProgress], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with kind() as shown:
-        shown.on_event({"event": "needs-export", "model": "./bert"})
+        shown.on_event(ExportNeeded("./bert"))
     assert capsys.readouterr().err == "note: exporting ./bert, which is not in the cache\n"
 
 
 def test_so_does_perf(capsys: pytest.CaptureFixture[str]) -> None:
     with PerfProgress() as shown:
-        shown.on_event({"event": "needs-export", "model": "./bert"})
+        shown.on_event(ExportNeeded("./bert"))
     assert "exporting ./bert" in capsys.readouterr().err

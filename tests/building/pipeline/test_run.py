@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.artifact import Source, read_source
 from winml.modelkit.building.pipeline.run import Pipeline, Step
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
+from winml.modelkit.core.events import Event
 from winml.modelkit.store.cache import Cache
 
 FIRST = StageInfo("first", 1, (), "test.append", "first.onnx")
@@ -59,7 +61,7 @@ class Builds:
     def __init__(self, model: Path, cache: Cache) -> None:
         self.model, self.cache = model, cache
         self.ran: list[str] = []
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
 
     def pipeline(self, *, source: Source | None = None, before: Callable[[], None] = lambda: None, **more: Any) -> Any:
         return Pipeline(
@@ -157,8 +159,8 @@ def test_a_source_that_changes_while_it_is_read_is_not_stored_under_its_old_dige
 def test_events_say_which_stage_runs_and_which_came_from_the_cache(builds: Builds) -> None:
     builds.pipeline().run(step(FIRST, "a"))
     builds.pipeline().run(step(FIRST, "a"))
-    assert [(e["event"], e["hit"]) for e in builds.events] == [
-        ("stage", False), ("stage-done", False), ("stage", True), ("stage-done", True),
+    assert [(type(e), getattr(e, "hit", None)) for e in builds.events] == [
+        (StageStarted, False), (StageDone, False), (StageStarted, True), (StageDone, True),
     ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from winml.modelkit.building import build_analysis, build_compile
 from winml.modelkit.building import config as configs
 from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
+from winml.modelkit.building.events import PrecisionGivenUp
 from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.exported import Exporting, processor_objects
 from winml.modelkit.building.pipeline import folder as folders
@@ -28,6 +29,7 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
+from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import atomic, digest
@@ -35,7 +37,6 @@ from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/build/1"
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def with_fallbacks(
             if after is None:
                 raise
             attempt = after
-            on_event({"event": "fallback", **attempt.fallbacks[-1]})
+            last = attempt.fallbacks[-1]
+            on_event(PrecisionGivenUp(last["precision"], last["then"], last["reason"]))
 
 
 @dataclass
@@ -222,7 +224,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     source = source_of(made.config, worker) if made.exported is None else made.exported.source
     plan = _plan(request, made, source, cache)
     settings = _compile_settings(request, made)
-    on_event({"event": "target", "target": made.planned.target})
+    on_event(TargetChosen(made.planned.target))
     pipeline = Pipeline(
         source,
         cache=cache,

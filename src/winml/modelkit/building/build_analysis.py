@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze
+from winml.modelkit.building.events import StageDone, StageStarted, step_of
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.build_folder import ANALYSIS
@@ -46,10 +47,9 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
     )
     entry = None if pipeline.rebuild else cache.stages.find(key)
     started, hit = time.monotonic(), entry is not None
-    pipeline.tell({"event": "stage", "stage": "analyze", "hit": hit})
+    pipeline.tell(StageStarted("analyze", hit))
     value = _asked(pipeline, planned, session, cache, key) if entry is None else _stored(cache, entry)
-    seconds = time.monotonic() - started
-    pipeline.tell({"event": "stage-done", "stage": "analyze", "hit": hit, "seconds": seconds})
+    pipeline.tell(StageDone("analyze", hit, time.monotonic() - started))
     return value
 
 
@@ -69,7 +69,7 @@ def _asked(
             ep_options=dict(session.ep_options),
             fusions=False,
         )
-        value = analyze(request, pipeline.tell)
+        value = analyze(request, lambda event: pipeline.tell(step_of(event)))
         if _target(value)["status"] != "failed":
             write_json(folder / ANALYSIS, value)
             cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.compile.command import compile_settings, sdk_tools
 from winml.modelkit.building.compile.parity import NO_VALIDATE
 from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
+from winml.modelkit.building.events import StageStarted, StageStep
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import COMPILE
@@ -35,10 +35,12 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
     """Compile what the build has so far and make it the artifact."""
     started = time.monotonic()
     pipeline.stage = COMPILE.name
-    pipeline.tell({"event": "stage", "stage": COMPILE.name, "hit": False})
+    pipeline.tell(StageStarted(COMPILE.name))
     with pipeline.work_folder() as folder:
         model = Model(pipeline.materialize(folder), COMPILE.file)
-        outcome = CompileStage(settings, cache=cache, on_event=_told(pipeline)).run([model])
+        outcome = CompileStage(
+            settings, cache=cache, on_event=lambda event: pipeline.tell(StageStep(event["event"]))
+        ).run([model])
         error = outcome.errors.get(model)
         if error is not None:
             # A build has another way out than `winml compile`.
@@ -53,13 +55,6 @@ def unloadable(runs: Sequence[StageRun]) -> str | None:
     """Why the compiled form does not open on this machine; None where it does, and where nothing was compiled."""
     compiled = next((run for run in runs if run.step.stage is COMPILE), None)
     return None if compiled is None else build_proof.unloadable(compiled.report["validation"])
-
-
-def _told(pipeline: Pipeline) -> Any:
-    def tell(event: dict[str, Any]) -> None:
-        pipeline.tell({**event, "name": event["event"]})
-
-    return tell
 
 
 def _stage_run(pipeline: Pipeline, settings: Settings, outcome: Outcome, model: Model, seconds: float) -> StageRun:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,13 @@ from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, PARTS
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
 from winml.modelkit.worker.client import Worker
 
 SCHEMA = "winml/build-parts/1"
 MANIFEST_SCHEMA = "winml/parts/1"
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 def build_model(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.building.export.folder import ModelFolder, Weights
@@ -21,12 +19,12 @@ from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
-OnEvent = Callable[[dict[str, Any]], None]
 INSTALL = "install torch==2.13.0 by that pin, then `pip install 'winml-modelkit[hf]'`"
 
 
@@ -48,7 +46,7 @@ class Exporting:
     """How exports run."""
 
     cache: Cache = field(default_factory=Cache)
-    on_event: OnEvent = lambda event: None
+    on_event: OnEvent = ignore
     rebuild: bool = False
     timeout_s: float | None = None
 

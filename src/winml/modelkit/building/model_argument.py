@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import EvalSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import Event, ExportNeeded, OnEvent, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
@@ -19,8 +20,6 @@ from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.sections import text
 from winml.modelkit.ep.trust import NOTHING, Trust
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def _require_unchanged(config: Path, value: Mapping[str, Any]) -> None:
         )
 
 
-def model_argument(word: str, on_event: OnEvent = lambda _: None, *, trust: Trust = NOTHING) -> ModelArgument:
+def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
     """The model behind a word, and how a build folder says that it is opened, as far as a document may say that.
 
     A word is a path or a model of the hub; an export that is not in the cache is told of.
@@ -77,7 +76,7 @@ def model_argument(word: str, on_event: OnEvent = lambda _: None, *, trust: Trus
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 
-def model_path(word: str, on_event: OnEvent = lambda _: None) -> Path:
+def model_path(word: str, on_event: OnEvent = ignore) -> Path:
     """The model behind a word for who only reads it: how a build folder would have it opened is not asked."""
     ref = model_ref.parse(word)
     return _built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
@@ -101,12 +100,13 @@ def _file(ref: ModelRef, on_event: OnEvent) -> Path:
         return require_model_file(ref.source)
     # Stages bring modules that an ONNX file does not need.
     from winml.modelkit.building import exported
+    from winml.modelkit.building.events import StageStarted
 
     if ref.kind == "hub-file":
         return require_model_file(exported.fetched_file(ref))
 
-    def tell(event: dict[str, Any]) -> None:
-        if event["event"] == "stage" and not event["hit"]:
-            on_event({"event": "needs-export", "model": str(ref)})
+    def tell(event: Event) -> None:
+        if isinstance(event, StageStarted) and not event.hit:
+            on_event(ExportNeeded(str(ref)))
 
     return exported.exported_model(ref, exported.Exporting(on_event=tell)).path

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.building.events import StageStarted
 from winml.modelkit.cli.console import say
 from winml.modelkit.cli.progress import LineProgress
+from winml.modelkit.core.events import Event
 
 if TYPE_CHECKING:
     from winml.modelkit.core.verdict import Verdict
@@ -22,7 +24,11 @@ class SearchProgress(LineProgress):
         """The running trial; what it changes comes last, because that is what a narrow terminal may cut off."""
         self.write(" · ".join(part for part in (self._now, step, self._label) if part))
 
-    def show(self, event: dict[str, Any]) -> None:
+    def show(self, event: Any) -> None:
+        if isinstance(event, Event):
+            if isinstance(event, StageStarted):
+                self._show(event.stage)
+            return
         handler = getattr(self, f"_on_{event['event'].replace('-', '_')}", None)
         if handler is not None:
             handler(event)
@@ -67,9 +73,6 @@ class SearchProgress(LineProgress):
     def _on_delivering(self, event: dict[str, Any]) -> None:
         self._now, self._label = f"building the champion {event['id']}", ""
         self._show()
-
-    def _on_stage(self, event: dict[str, Any]) -> None:
-        self._show(event["stage"])
 
     def _on_round(self, event: dict[str, Any]) -> None:
         self._show(f"round {event['number']}")

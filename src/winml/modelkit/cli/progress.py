@@ -8,8 +8,10 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from winml.modelkit.building.events import PrecisionGivenUp, StageDone, StageStarted, StageStep, step_of
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.core import plain_text
+from winml.modelkit.core.events import ExportNeeded, TargetChosen
 from winml.modelkit.measuring.sessions import PerfProtocol
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
@@ -57,14 +59,15 @@ class PerfProgress:
         self._task = self._progress.add_task("opening", total=total)
         self._progress.start()
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def on_event(self, event: Any) -> None:
+        if isinstance(event, ExportNeeded):
+            announce_export(event.model)
+            return
         kind = event["event"]
         if kind == "target":
             announce(event["target"])
             self._protocol = event["protocol"]
             self._start()
-        elif kind == "needs-export":
-            announce_export(event["model"])
         elif self._progress is not None and self._task is not None:
             self._show(kind, event)
 
@@ -114,17 +117,19 @@ class LineProgress(ABC):
         self._live = is_terminal(sys.stderr)
         return self
 
-    def on_event(self, event: dict[str, Any]) -> None:
+    def on_event(self, event: Any) -> None:
         """Say what any command may tell of; the rest is its own."""
-        if event["event"] == "target":
+        if isinstance(event, TargetChosen):
+            announce(event.target)
+        elif isinstance(event, ExportNeeded):
+            announce_export(event.model)
+        elif isinstance(event, dict) and event["event"] == "target":  # of a command whose events are no values yet
             announce(event["target"])
-        elif event["event"] == "needs-export":
-            announce_export(event["model"])
         else:
             self.show(event)
 
     @abstractmethod
-    def show(self, event: dict[str, Any]) -> None:
+    def show(self, event: Any) -> None:
         """Show what only this command tells of."""
 
     def write(self, text: str) -> None:
@@ -171,27 +176,23 @@ class StageProgress(LineProgress):
 
     _stage = ""
 
-    def show(self, event: dict[str, Any]) -> None:
-        kind = event["event"]
-        if kind == "stage":
-            self._stage = event["stage"]
-            self.write(f"{self._stage} …")
-        elif kind == "stage-done":
-            self._done(event)
-        else:
-            self.write(f"{self._stage}: {_how_far(event)}")
-
-    def _done(self, event: dict[str, Any]) -> None:
-        if self._live:
-            how = "from the cache" if event["hit"] else f"{event['seconds']:.1f} s"
-            self.write(f"{event['stage']}: {how}\n")
+    def show(self, event: Any) -> None:
+        match event:
+            case StageStarted():
+                self._stage = event.stage
+                self.write(f"{self._stage} …")
+            case StageDone():
+                how = "from the cache" if event.hit else f"{event.seconds:.1f} s"
+                self.write(f"{event.stage}: {how}\n")
+            case PrecisionGivenUp():
+                self.write(f"{self._stage}: fallback")
+            case _:
+                self.write(f"{self._stage}: {_how_far(step_of(event))}")
 
 
-def _how_far(event: dict[str, Any]) -> str:
-    """An event of a stage in words: its numbers, and the name of the part it is at."""
-    name = event.get("name") or event.get("pass") or event.get("op") or event.get("step") or event["event"]
-    done, total = event.get("done"), event.get("total")
-    return f"{name} {done} of {total}" if done is not None and total is not None else str(name)
+def _how_far(step: StageStep) -> str:
+    """What a stage is at: its numbers, and the name of the part it is at."""
+    return step.name if step.done is None or step.total is None else f"{step.name} {step.done} of {step.total}"
 
 
 class EvalProgress(LineProgress):
@@ -220,7 +221,7 @@ class AnalyzeProgress(LineProgress):
         elif kind == "reading":
             self.write(f"reading {name}")
         else:
-            self.write(f"trying pass {_how_far(event)}")
+            self.write(f"trying pass {_how_far(step_of(event))}")
 
 
 class FeedProgress(LineProgress):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from winml.modelkit.core.target import Target
 
@@ -17,7 +18,8 @@ class Event:
     """Something happened."""
 
 
-OnEvent = Callable[[Event], None]
+OnEvent = Callable[[Any], None]
+"""Takes an `Event`; `Any` until every event is a value."""
 
 
 def ignore(event: Event) -> None:

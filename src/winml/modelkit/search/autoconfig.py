@@ -14,6 +14,7 @@ from winml.modelkit.building.build import BuildRequest, build
 from winml.modelkit.building.proof.prove import handed_over
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.events import TargetChosen
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import evidence as search_evidence
 from winml.modelkit.search import knob_table as search_space
@@ -205,7 +206,7 @@ def _enough_for_one(study: Study, start: Prepared, ended: str) -> None:
 
 def _stages_only(on_event: OnEvent) -> OnEvent:
     """The events of a build without its target, which the search has told already."""
-    return lambda event: None if event["event"] == "target" else on_event(event)
+    return lambda event: None if isinstance(event, TargetChosen) else on_event(event)
 
 
 def _deliver(result: dict[str, Any], start: Prepared, study: Study, folder: SearchFolder, on_event: OnEvent) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,13 @@ from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import EXPORT
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.ep.precision import UNQUANTIZED
 
 SCHEMA = "winml/export/1"
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
             prove=False,
             unproven="an export is compared with PyTorch instead",
         ),
-        lambda event: None if event["event"] == "target" else on_event(event),
+        lambda event: None if isinstance(event, TargetChosen) else on_event(event),
     )
     parts = [_part(result) for result in built.get("parts", [built])]
     return {

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.building.events import StageDone, StageStarted, step_of
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.pipeline.artifact import Artifact, Source
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.location import work_owner
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
-OnEvent = Callable[[dict[str, Any]], None]
 REBUILD = Explanation(False, (), "asked to run it again")
 
 
@@ -114,7 +115,7 @@ class Pipeline:
         self.stage = step.stage.name
         entry = self._find(key)
         explanation = self._explain(key, entry)
-        self.tell({"event": "stage", "stage": step.stage.name, "hit": explanation.hit})
+        self.tell(StageStarted(step.stage.name, explanation.hit))
         if entry is None:
             entry, explanation = self._made(step, key, explanation)
         done = StageRun(
@@ -132,8 +133,7 @@ class Pipeline:
         """Go on from a stage that has run."""
         self.artifact = done.artifact
         self.runs.append(done)
-        name = done.step.stage.name
-        self.tell({"event": "stage-done", "stage": name, "hit": done.hit, "seconds": done.seconds})
+        self.tell(StageDone(done.step.stage.name, done.hit, done.seconds))
 
     def _find(self, key: StageKey) -> StageEntry | None:
         return None if self.rebuild else self._cache.stages.find(key)
@@ -171,7 +171,7 @@ class Pipeline:
         def listen(event: dict[str, Any]) -> None:
             last.clear()
             last.update(event)
-            self.tell(event)
+            self.tell(step_of(event))
 
         try:
             return crashes.call(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.build_analysis import target_libraries
+from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
@@ -228,10 +229,9 @@ def _step(place: Place) -> Iterator[_Step]:
     pipeline = place.pipeline
     pipeline.stage = STAGE
     step = _Step(time.monotonic())
-    pipeline.tell({"event": "stage", "stage": STAGE, "hit": False})
+    pipeline.tell(StageStarted(STAGE))
     yield step
-    seconds = time.monotonic() - step.started
-    pipeline.tell({"event": "stage-done", "stage": STAGE, "hit": step.hit, "seconds": seconds})
+    pipeline.tell(StageDone(STAGE, step.hit, time.monotonic() - step.started))
 
 
 def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:

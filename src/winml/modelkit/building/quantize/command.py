@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building import output_model
+from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.quantize import advice, weight_range
@@ -28,7 +29,7 @@ DEFAULT_PRECISION = "int8"
 """Where a target prefers no precision of its own."""
 RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
 
-OnEvent = Callable[[dict[str, Any]], None]
+OnEvent = Callable[[Any], None]
 
 _CHOICE = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 _WEIGHTS = ("weight_type", "per_channel", "symmetric_weights", "reduce_range")
@@ -78,7 +79,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     if target.ep != "cpu":
         section, _ = weight_range.resolve(section, lambda: False)
     doubts = advice.check(section, target)
-    on_event({"event": "stage", "stage": "quantize"})
+    on_event(StageStarted("quantize"))
     with output_model.staged(output, overwrite=request.overwrite) as staged:
         report: dict[str, Any] = crashes.call(
             lambda: Worker(preload=PRELOAD),

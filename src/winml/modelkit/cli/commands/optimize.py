@@ -51,13 +51,14 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     if show_list:
         _list(given, as_json=as_json)
         return
+    from winml.modelkit.building.events import StageStarted
     from winml.modelkit.building.optimize.command import optimize
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.render.optimize import optimize_text
 
     request = _request(chosen_model(model, sample), given)
     with StageProgress() as progress:
-        progress.on_event({"event": "stage", "stage": "optimize"})
+        progress.on_event(StageStarted("optimize"))
         result = optimize(request, progress.on_event)
     if as_json:
         console.data_json(result)
