@@ -42,6 +42,12 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "ep": Document(
+        "Result of `winml ep`",
+        ("ep.ep_command:EnvironmentsResult", "ep.options_command:EPOptionsResult"),
+        command=True,
+    ),
+    "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
 }
 
 

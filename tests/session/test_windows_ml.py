@@ -15,6 +15,7 @@ import pytest
 from winml.modelkit.core.errors import EPNotDownloaded, EPUnavailableError
 from winml.modelkit.ep import catalog, sys_command
 from winml.modelkit.ep import ep_command as environments
+from winml.modelkit.ep.devices import DownloadProgress, WindowsMLProvider
 from winml.modelkit.ep.discovery import Host, Installed
 from winml.modelkit.session import windows_ml
 from winml.modelkit.session.ep_registry import EPRegistry
@@ -80,10 +81,10 @@ class Provider:
 
 @dataclass
 class Events:
-    seen: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    seen: list[DownloadProgress] = field(default_factory=list)
 
-    def event(self, name: str, **values: Any) -> None:
-        self.seen.append((name, values))
+    def tell(self, event: DownloadProgress) -> None:
+        self.seen.append(event)
 
 
 @pytest.fixture
@@ -139,15 +140,11 @@ def test_a_download_is_asked_for_and_tells_how_far_it_is(offer: Callable[..., No
     provider, events = Provider("QNNExecutionProvider", EpReadyState.NotPresent), Events()
     offer(provider)
     found = windows_ml.download({"ep": "qnn"}, events)
-    assert found == {
-        "ep": "qnn",
-        "version": "1.2.3.0",
-        "certification": "certified",
-        "downloaded": True,
-        "library": "C:\\EPs\\ep.dll",
-    }
-    assert [values["part"] for _, values in events.seen] == [0.0, 0.5, 1.0]
-    assert windows_ml.download({"ep": "qnn"}, Events())["downloaded"] is False
+    assert found == WindowsMLProvider(
+        ep="qnn", version="1.2.3.0", certification="certified", downloaded=True, library="C:\\EPs\\ep.dll"
+    )
+    assert [event.part for event in events.seen] == [0.0, 0.5, 1.0]
+    assert windows_ml.download({"ep": "qnn"}, Events()).downloaded is False
     assert provider.downloads == 1
 
 
@@ -184,9 +181,9 @@ def test_sys_says_how_to_bring_one_that_is_offered(windows: Host, monkeypatch: p
     def probe(found: Installed) -> dict[str, Any]:
         raise EPNotDownloaded("it is not downloaded", hint="`winml ep install qnn` downloads it")
 
-    monkeypatch.setattr(sys_command.targets, "probe", probe)
-    (entry,) = sys_command._ep(QNN, windows)["installations"]
-    assert {(row["status"], row["hint"]) for row in entry["targets"]} == {
+    monkeypatch.setattr(sys_command.probing, "probe", probe)
+    (entry,) = sys_command.describe_ep(QNN, windows).installations
+    assert {(state.status, state.hint) for state in entry.targets} == {
         ("missing", "`winml ep install qnn` downloads it")
     }
 

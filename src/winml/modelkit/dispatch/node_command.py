@@ -18,7 +18,7 @@ from winml.modelkit.dispatch import dask_link, dask_node
 from winml.modelkit.dispatch.cluster import Cluster, Node, shared_machines
 from winml.modelkit.ep import machine
 from winml.modelkit.ep import probing as targets
-from winml.modelkit.ep import sys_command as sys
+from winml.modelkit.ep.sys_command import describe_system
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 
@@ -91,9 +91,8 @@ def _announced(devices: tuple[str, ...]) -> list[Target]:
     """The targets that jobs may use here; a simulated one only when it was named."""
     if devices:
         return [targets.resolve(word, None, None).target for word in dict.fromkeys(devices)]
-    rows = [row for ep in sys.system()["eps"] for one in ep["installations"] for row in one["targets"]]
-    ready = dict.fromkeys(row["target"] for row in rows if row["status"] == "ready")
-    return [_target(word) for word in ready]
+    states = describe_system().installed_targets()
+    return [_target(word) for word in dict.fromkeys(state.target for state in states if state.status == "ready")]
 
 
 def _target(word: str) -> Target:

@@ -10,13 +10,26 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root
+from winml.modelkit.core.values import read
 
-SCHEMA = "winml/environment/1"
 MANIFEST = "environment.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentManifest:
+    """What `environment.json` holds."""
+
+    schema: Literal["winml/environment/1"] = "winml/environment/1"
+    ep: str
+    distribution: str
+    version: str
+    tracer: str | None = None
+    """What traces its operators, with its version; null where nothing does or an older winml made it."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +41,10 @@ class Environment:
     version: str
     folder: Path
     tracer: str | None = None
-    """What traces its operators, with its version; None where nothing does or an older winml made it."""
 
     @property
     def python(self) -> Path:
         return python_in(self.folder)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "ep": self.ep,
-            "distribution": self.distribution,
-            "version": self.version,
-            "folder": str(self.folder),
-            "tracer": self.tracer,
-        }
 
 
 def python_in(folder: Path) -> Path:
@@ -56,13 +59,12 @@ def environments_root() -> Path:
 def read_environment(folder: Path) -> Environment | None:
     """The environment in a folder, or None when there is no finished one."""
     try:
-        value = read_json(folder / MANIFEST)
-        if value["schema"] != SCHEMA or not python_in(folder).exists():
-            return None
-        ep, distribution, version = (str(value[key]) for key in ("ep", "distribution", "version"))
-        return Environment(ep, distribution, version, folder, value.get("tracer"))
-    except (OSError, ValueError, KeyError, TypeError):
+        found = read(EnvironmentManifest, read_json(folder / MANIFEST), strict=False)
+    except (OSError, ValueError, RequestError):
         return None
+    if not python_in(folder).exists():
+        return None
+    return Environment(found.ep, found.distribution, found.version, folder, found.tracer)
 
 
 def environments_in(root: Path) -> Iterator[Environment]:

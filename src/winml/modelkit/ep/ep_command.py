@@ -7,19 +7,22 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from filelock import FileLock, Timeout
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package
+from winml.modelkit.ep.devices import DownloadProgress, EPAnswer, WindowsMLProvider
 from winml.modelkit.ep.discovery import Host, this_host
 from winml.modelkit.ep.environments import (
     MANIFEST,
-    SCHEMA,
     Environment,
+    EnvironmentManifest,
     environments_in,
     environments_root,
     python_in,
@@ -30,11 +33,32 @@ from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.command import Finished, run_command
 
-RESULT_SCHEMA = "winml/ep/1"
 INSTALL_TIMEOUT_S = 1800.0
 PROBE_TIMEOUT_S = 120.0
 
 OnStep = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledEnvironment:
+    """A private environment and what it takes on the disk."""
+
+    ep: str
+    distribution: str
+    version: str
+    folder: str
+    tracer: str | None
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentsResult:
+    schema: Literal["winml/ep/1"] = "winml/ep/1"
+    ok: Literal[True] = True
+    action: Literal["install", "list", "remove"]
+    environments: tuple[InstalledEnvironment, ...]
+    windows_ml: WindowsMLProvider | None
+    """What Windows ML made ready, for `install`."""
 
 
 def _bundled(info: EPInfo, host: Host) -> Package:
@@ -81,8 +105,8 @@ def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
     return wanted
 
 
-def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> dict[str, Any]:
-    """Make the virtual environment and install the package; the versions that were installed."""
+def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> EnvironmentManifest:
+    """Make the virtual environment and install the package; what its manifest says of it."""
     on_step("creating a virtual environment")
     _step([sys.executable, "-m", "venv", str(folder)], folder, "`python -m venv`")
     wanted = f"{package.distribution}=={version}" if version else package.distribution
@@ -91,15 +115,12 @@ def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_
     on_step("trying it out")
     args = {"ep": info.name, "distribution": package.distribution}
     with Worker(python=str(python_in(folder))) as worker:
-        answer = worker.call("session.probe", args, timeout_s=PROBE_TIMEOUT_S, what=f"loading {wanted}")
-    if answer["kinds"] == []:
+        answer = worker.ask(EPAnswer, "session.probe", args, timeout_s=PROBE_TIMEOUT_S, what=f"loading {wanted}")
+    if answer.kinds == ():
         raise UnavailableError(f"`{wanted}` has no `{info.full_name}` that works here")
-    return {"version": str(answer["version"]), "tracer": tracer}
-
-
-def _write_manifest(folder: Path, info: EPInfo, package: Package, installed: dict[str, Any]) -> None:
-    value = {"schema": SCHEMA, "ep": info.name, "distribution": package.distribution, **installed}
-    atomic.write_bytes(folder / MANIFEST, json.dumps(value, indent=2).encode())
+    return EnvironmentManifest(
+        ep=info.name, distribution=package.distribution, version=str(answer.version), tracer=tracer
+    )
 
 
 def _in_windows_ml(info: EPInfo, host: Host) -> bool:
@@ -109,30 +130,32 @@ def _in_windows_ml(info: EPInfo, host: Host) -> bool:
     )
 
 
-def _download(info: EPInfo, on_step: OnStep) -> dict[str, Any]:
+def _download(info: EPInfo, on_step: OnStep) -> WindowsMLProvider:
     """Have Windows download an EP of its catalog; the system keeps and updates it, so there is no environment."""
     on_step(f"asking Windows ML for `{info.name}`; it may download hundreds of megabytes")
     shown = 0
 
-    def on_event(event: dict[str, Any]) -> None:
+    def on_event(event: DownloadProgress) -> None:
         nonlocal shown
-        if event["event"] == "progress" and int(event["part"] * 10) > shown:
-            shown = int(event["part"] * 10)
+        if int(event.part * 10) > shown:
+            shown = int(event.part * 10)
             on_step(f"{shown * 10} % of `{info.name}`")
 
     with Worker() as worker:
-        found: dict[str, Any] = worker.call(
+        found = worker.ask(
+            WindowsMLProvider,
             "session.download",
             {"ep": info.name},
             timeout_s=INSTALL_TIMEOUT_S,
+            events=DownloadProgress,
             on_event=on_event,
             what=f"downloading {info.name}",
         )
-    on_step(f"`{info.name}` is {'downloaded' if found['downloaded'] else 'there already'}")
+    on_step(f"`{info.name}` is {'downloaded' if found.downloaded else 'there already'}")
     return found
 
 
-def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -> dict[str, Any]:
+def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -> EnvironmentsResult:
     """Bring an EP: from Windows ML where that is installed, otherwise in a private environment.
 
     An environment appears whole, or not at all.
@@ -140,7 +163,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
     info = catalog.find(ep)
     host = this_host()
     if version is None and _in_windows_ml(info, host):
-        return {**_result("install"), "windows_ml": _download(info, on_step)}
+        return _result("install", _download(info, on_step))
     package = _bundled(info, host)
     root = environments_root()
     atomic.make_folder(root)
@@ -157,7 +180,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
         _sweep(root, info.name)
         staging.mkdir()
         found = _fill(staging, info, package, version, on_step)
-        _write_manifest(staging, info, package, found)
+        atomic.write_bytes(staging / MANIFEST, json.dumps(to_json(found), indent=2).encode())
         if final.exists():
             atomic.move(final, root / f".staging-{info.name}-old-{os.getpid()}")
         atomic.move(staging, final)
@@ -176,12 +199,12 @@ def _sweep(root: Path, ep: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def listing() -> dict[str, Any]:
+def list_environments() -> EnvironmentsResult:
     """All private environments."""
     return _result("list")
 
 
-def remove(ep: str) -> dict[str, Any]:
+def remove(ep: str) -> EnvironmentsResult:
     """Delete an EP's private environment; first its manifest, so that it is gone at once."""
     info = catalog.find(ep)
     folder = environments_root() / info.name
@@ -200,6 +223,18 @@ def _folder_bytes(environment: Environment) -> int:
     return sum(p.lstat().st_size for p in environment.folder.rglob("*") if not p.is_dir())
 
 
-def _result(action: str) -> dict[str, Any]:
-    found = [{**e.to_json(), "bytes": _folder_bytes(e)} for e in environments_in(environments_root())]
-    return {"schema": RESULT_SCHEMA, "ok": True, "action": action, "environments": found, "windows_ml": None}
+def _result(
+    action: Literal["install", "list", "remove"], windows_ml: WindowsMLProvider | None = None
+) -> EnvironmentsResult:
+    found = tuple(
+        InstalledEnvironment(
+            ep=one.ep,
+            distribution=one.distribution,
+            version=one.version,
+            folder=str(one.folder),
+            tracer=one.tracer,
+            bytes=_folder_bytes(one),
+        )
+        for one in environments_in(environments_root())
+    )
+    return EnvironmentsResult(action=action, environments=found, windows_ml=windows_ml)

@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 from winml.modelkit.ep import catalog
-from winml.modelkit.ep.catalog import EPInfo, Option
-from winml.modelkit.ep.ep_command import RESULT_SCHEMA
+from winml.modelkit.ep.catalog import EPInfo, OptionType
 
 
-def _row(name: str, option: Option) -> dict[str, Any]:
-    return {
-        "name": name,
-        "type": option.type,
-        "choices": list(option.choices),
-        "low": option.low,
-        "high": option.high,
-        "set_by": "nobody" if option.refused is not None else option.trust,
-        "reason": option.refused,
-    }
+@dataclass(frozen=True, kw_only=True)
+class OptionInfo:
+    """A provider option."""
+
+    name: str
+    type: OptionType
+    choices: tuple[str, ...]
+    low: int | None
+    high: int | None
+    set_by: Literal["document", "command_line", "nobody"]
+    """`document`: also a build folder or config may set it."""
+    reason: str | None
+    """Why nobody may set it."""
 
 
-def _entry(info: EPInfo) -> dict[str, Any]:
-    return {"ep": info.name, "options": [_row(name, info.options[name]) for name in sorted(info.options)]}
+@dataclass(frozen=True, kw_only=True)
+class EPOptions:
+    """The options of one EP."""
+
+    ep: str
+    options: tuple[OptionInfo, ...]
 
 
-def options(ep: str | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class EPOptionsResult:
+    schema: Literal["winml/ep/1"] = "winml/ep/1"
+    ok: Literal[True] = True
+    action: Literal["options"] = "options"
+    eps: tuple[EPOptions, ...]
+    config_entries: tuple[str, ...]
+    """Config entries of the runtime that a document may set."""
+
+
+def _describe(info: EPInfo) -> EPOptions:
+    return EPOptions(
+        ep=info.name,
+        options=tuple(
+            OptionInfo(
+                name=name,
+                type=option.type,
+                choices=option.choices,
+                low=option.low,
+                high=option.high,
+                set_by="nobody" if option.refused is not None else option.trust,
+                reason=option.refused,
+            )
+            for name, option in sorted(info.options.items())
+        ),
+    )
+
+
+def list_options(ep: str | None = None) -> EPOptionsResult:
     """The options of one EP, or of every EP that takes some."""
-    rows = [info for info in catalog.TABLE if info.options] if ep is None else [catalog.find(ep)]
-    return {
-        "schema": RESULT_SCHEMA,
-        "ok": True,
-        "action": "options",
-        "eps": [_entry(info) for info in rows],
-        "config_entries": sorted(catalog.DOCUMENT_ENTRIES),
-    }
+    infos = [info for info in catalog.TABLE if info.options] if ep is None else [catalog.find(ep)]
+    return EPOptionsResult(
+        eps=tuple(_describe(info) for info in infos), config_entries=tuple(sorted(catalog.DOCUMENT_ENTRIES))
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from winml.modelkit.core.errors import EPUnavailableError, RunFailedError
 from winml.modelkit.core.target import DEVICES, Device, Target
 from winml.modelkit.ep import targets
+from winml.modelkit.ep.devices import EPAnswer
 from winml.modelkit.ep.discovery import Installed, this_host
 from winml.modelkit.ep.targets import Resolved, TargetRequest
 from winml.modelkit.worker.client import Worker
@@ -15,23 +15,22 @@ from winml.modelkit.worker.client import Worker
 PROBE_TIMEOUT_S = 60.0
 
 
-def probe(found: Installed) -> dict[str, Any]:
+def probe(found: Installed) -> EPAnswer:
     """What an installed EP says of itself, asked in a process of its own: its devices, the machine's devices."""
     args = {"ep": found.ep, "distribution": found.package.distribution}
     with Worker(python=found.python) as worker:
         try:
-            answer: dict[str, Any] = worker.call("session.probe", args, timeout_s=PROBE_TIMEOUT_S, what="loading it")
+            return worker.ask(EPAnswer, "session.probe", args, timeout_s=PROBE_TIMEOUT_S, what="loading it")
         except RunFailedError as error:
             # A library that takes the process down when it is loaded is not available.
             raise EPUnavailableError(
                 f"execution provider `{found.ep}` does not load: {error.message}", details=error.details
             ) from error
-    return answer
 
 
 def probe_devices(found: Installed) -> tuple[Device, ...] | None:
     """The kinds of devices an installed EP finds; None for a bundled EP that lists none."""
-    kinds = probe(found)["kinds"]
+    kinds = probe(found).kinds
     return None if kinds is None else tuple(d for d in DEVICES if d in kinds)
 
 

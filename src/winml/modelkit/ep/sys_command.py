@@ -4,108 +4,159 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import EPNotDownloaded, ModelkitError
 from winml.modelkit.core.target import Device, Target
-from winml.modelkit.ep import catalog
-from winml.modelkit.ep import probing as targets
+from winml.modelkit.ep import catalog, probing
 from winml.modelkit.ep.catalog import EPInfo
+from winml.modelkit.ep.devices import EPAnswer, EPDevice
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, candidates, distribution_version, this_host
 
-SCHEMA = "winml/sys/1"
+TargetStatus = Literal["ready", "simulated", "missing", "does-not-load", "no-device", "unknown"]
 
 
-def _probe(found: Installed) -> dict[str, Any]:
-    """What the EP's own process says: its devices, or why it does not load."""
-    try:
-        return targets.probe(found)
-    except EPNotDownloaded as error:
-        return {"absent": error.message, "hint": error.hint}
-    except ModelkitError as error:
-        return {"error": error.message}
+@dataclass(frozen=True, kw_only=True)
+class TargetState:
+    """Whether a target can be used here, and why not."""
+
+    target: str
+    simulated: bool
+    status: TargetStatus
+    reason: str | None
+    hint: str | None
 
 
-def _row(target: Target, status: str, reason: str | None, hint: str | None = None) -> dict[str, Any]:
-    return {**target.to_json(), "status": status, "reason": reason, "hint": hint}
+@dataclass(frozen=True, kw_only=True)
+class Installation:
+    """One installation of an EP: where it comes from and what it can be used for."""
+
+    package: str
+    version: str | None
+    environment: str | None
+    """The folder of its private environment; null when it is in this one."""
+    devices: tuple[EPDevice, ...]
+    targets: tuple[TargetState, ...]
 
 
-def _missing_device(info: EPInfo, device: Device, answer: dict[str, Any]) -> str:
+@dataclass(frozen=True, kw_only=True)
+class EPState:
+    """An EP of the table, and what of it is here."""
+
+    ep: str
+    full_name: str
+    can_compile: bool
+    installations: tuple[Installation, ...]
+    missing: tuple[TargetState, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    system: str
+    release: str
+    architecture: str
+    cores: int | None
+    memory_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SysResult:
+    schema: Literal["winml/sys/1"] = "winml/sys/1"
+    ok: Literal[True] = True
+    machine: Machine
+    winml: str
+    python: str
+    onnxruntime: str | None
+    eps: tuple[EPState, ...]
+
+    def installed_targets(self) -> Iterator[TargetState]:
+        """The targets of every installation."""
+        return (state for ep in self.eps for found in ep.installations for state in found.targets)
+
+
+def _state(target: Target, status: TargetStatus, reason: str | None, hint: str | None = None) -> TargetState:
+    return TargetState(target=str(target), simulated=target.simulated, status=status, reason=reason, hint=hint)
+
+
+def _explain_missing_device(info: EPInfo, device: Device, answer: EPAnswer) -> str:
     """Why an EP that loads has no such device: another vendor's hardware, or none at all."""
-    vendors = sorted({d["vendor"] for d in answer["machine_devices"] or () if d["kind"] == device and d["vendor"]})
+    vendors = sorted({d.vendor for d in answer.machine_devices or () if d.kind == device and d.vendor})
     if vendors and info.vendors:
         return f"wrong vendor: this machine's {device} is by {', '.join(vendors)}, it drives {', '.join(info.vendors)}"
     wanted = f"{' or '.join(info.vendors)} {device}" if info.vendors else device
     return f"no device: it loads, and finds no {wanted}"
 
 
-def _installed_rows(info: EPInfo, found: Installed, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = []
-    for device in info.devices:
-        target = Target(info.name, device, simulated=device in found.simulated)
-        if "absent" in answer:
-            rows.append(_row(target, "missing", answer["absent"], answer["hint"]))
-        elif "error" in answer:
-            rows.append(_row(target, "does-not-load", f"library fails to load: {answer['error']}"))
-        elif target.simulated:
-            rows.append(_row(target, "simulated", "placement, outputs and compiled binaries are real, times are not"))
-        elif answer["kinds"] is None:
-            rows.append(_row(target, "unknown", "it lists no devices; whether one is there shows when a session opens"))
-        elif device in answer["kinds"]:
-            rows.append(_row(target, "ready", None))
-        else:
-            rows.append(_row(target, "no-device", _missing_device(info, device, answer)))
-    return rows
+def _judge_target(info: EPInfo, target: Target, answer: EPAnswer) -> TargetState:
+    if target.simulated:
+        return _state(target, "simulated", "placement, outputs and compiled binaries are real, times are not")
+    if answer.kinds is None:
+        return _state(target, "unknown", "it lists no devices; whether one is there shows when a session opens")
+    if target.device in answer.kinds:
+        return _state(target, "ready", None)
+    return _state(target, "no-device", _explain_missing_device(info, target.device, answer))
 
 
-def _installation(info: EPInfo, found: Installed) -> dict[str, Any]:
-    """One installation of an EP: where it comes from and what it can be used for."""
-    answer = _probe(found)
+def describe_installation(info: EPInfo, found: Installed) -> Installation:
+    """Ask an installed EP in a process of its own what it finds."""
+    targets = [Target(info.name, device, simulated=device in found.simulated) for device in info.devices]
+    devices: tuple[EPDevice, ...] = ()
+    try:
+        answer = probing.probe(found)
+    except EPNotDownloaded as error:
+        states = [_state(target, "missing", error.message, error.hint) for target in targets]
+    except ModelkitError as error:
+        states = [_state(target, "does-not-load", f"library fails to load: {error.message}") for target in targets]
+    else:
+        devices = answer.devices
+        states = [_judge_target(info, target, answer) for target in targets]
     private = found.environment
-    return {
-        "package": found.package.distribution,
-        "version": private.version if private else distribution_version(found.package),
-        "environment": str(private.folder) if private else None,
-        "devices": answer.get("devices", []),
-        "targets": _installed_rows(info, found, answer),
-    }
+    return Installation(
+        package=found.package.distribution,
+        version=private.version if private else distribution_version(found.package),
+        environment=str(private.folder) if private else None,
+        devices=devices,
+        targets=tuple(states),
+    )
 
 
-def _ep(info: EPInfo, host: Host) -> dict[str, Any]:
+def describe_ep(info: EPInfo, host: Host) -> EPState:
+    """Every installation of an EP, or why there is none."""
     found = candidates(info, host)
-    common = {"ep": info.name, "full_name": info.full_name, "can_compile": info.can_compile}
+    installations: tuple[Installation, ...] = ()
+    missing: tuple[TargetState, ...] = ()
     if isinstance(found, Rejected):
-        rows = [_row(Target(info.name, d), "missing", found.reason, found.hint) for d in info.devices]
-        return {**common, "installations": [], "missing": rows}
-    return {**common, "installations": [_installation(info, f) for f in found], "missing": []}
+        missing = tuple(_state(Target(info.name, d), "missing", found.reason, found.hint) for d in info.devices)
+    else:
+        installations = tuple(describe_installation(info, one) for one in found)
+    return EPState(
+        ep=info.name,
+        full_name=info.full_name,
+        can_compile=info.can_compile,
+        installations=installations,
+        missing=missing,
+    )
 
 
-def _memory_bytes() -> int:
+def describe_system() -> SysResult:
+    """Machine, runtime and one entry per EP of the table."""
     import psutil
 
-    return int(psutil.virtual_memory().total)
-
-
-def _runtime_version() -> str | None:
-    return distribution_version(catalog.BY_NAME["cpu"].packages[0])
-
-
-def system() -> dict[str, Any]:
-    """Machine, runtime and one entry per EP of the table."""
     host = this_host()
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "machine": {
-            "system": host.system,
-            "release": platform.release(),
-            "architecture": platform.machine(),
-            "cores": os.cpu_count(),
-            "memory_bytes": _memory_bytes(),
-        },
-        "winml": __version__,
-        "python": platform.python_version(),
-        "onnxruntime": _runtime_version(),
-        "eps": [_ep(info, host) for info in catalog.TABLE],
-    }
+    machine = Machine(
+        system=host.system,
+        release=platform.release(),
+        architecture=platform.machine(),
+        cores=os.cpu_count(),
+        memory_bytes=int(psutil.virtual_memory().total),
+    )
+    return SysResult(
+        machine=machine,
+        winml=__version__,
+        python=platform.python_version(),
+        onnxruntime=distribution_version(catalog.BY_NAME["cpu"].packages[0]),
+        eps=tuple(describe_ep(info, host) for info in catalog.TABLE),
+    )

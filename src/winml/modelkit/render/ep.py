@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
-
-def _values(option: dict[str, Any]) -> str:
-    if option["choices"]:
-        return " | ".join(option["choices"])
-    ends = ["" if option[end] is None else str(option[end]) for end in ("low", "high")]
-    return str(option["type"]) + (f" {ends[0]}…{ends[1]}" if any(ends) else "")
-
+if TYPE_CHECKING:
+    from winml.modelkit.ep.ep_command import EnvironmentsResult
+    from winml.modelkit.ep.options_command import EPOptions, EPOptionsResult, OptionInfo
 
 _SET_BY = {"document": "anyone", "command_line": "command line only", "nobody": "nobody"}
 
 
-def _options(entry: dict[str, Any]) -> str:
-    """The options of one EP."""
-    if not entry["options"]:
-        return f"{entry['ep']} takes no options"
-    rows = [(entry["ep"], "set by", "values")]
-    rows += [(o["name"], _SET_BY[o["set_by"]], o["reason"] or _values(o)) for o in entry["options"]]
+def _values(option: OptionInfo) -> str:
+    if option.choices:
+        return " | ".join(option.choices)
+    ends = ["" if end is None else str(end) for end in (option.low, option.high)]
+    return option.type + (f" {ends[0]}…{ends[1]}" if any(ends) else "")
+
+
+def _ep_options(entry: EPOptions) -> str:
+    if not entry.options:
+        return f"{entry.ep} takes no options"
+    rows = [(entry.ep, "set by", "values")]
+    rows += [(o.name, _SET_BY[o.set_by], o.reason or _values(o)) for o in entry.options]
     return table(rows)
 
 
-def environments_text(result: dict[str, Any]) -> str:
-    """One line per private environment, or the options of providers."""
-    if result["action"] == "options":
-        return "\n\n".join(_options(entry) for entry in result["eps"])
-    ready = result["windows_ml"]
+def options_text(result: EPOptionsResult) -> str:
+    """One line per provider option."""
+    return "\n\n".join(_ep_options(entry) for entry in result.eps)
+
+
+def environments_text(result: EnvironmentsResult) -> str:
+    """One line per private environment."""
+    ready = result.windows_ml
     if ready is not None:
-        return f"{ready['ep']} {ready['version'] or 'of an unknown version'} from Windows ML ({ready['certification']})"
-    if not result["environments"]:
+        return f"{ready.ep} {ready.version or 'of an unknown version'} from Windows ML ({ready.certification})"
+    if not result.environments:
         return "no execution provider has an environment of its own"
     rows = [("ep", "package", "version", "size", "folder")]
-    rows += [(e["ep"], e["distribution"], e["version"], size(e["bytes"]), e["folder"]) for e in result["environments"]]
+    rows += [(e.ep, e.distribution, e.version, size(e.bytes), e.folder) for e in result.environments]
     return table(rows, right=frozenset({3}))

@@ -7,12 +7,13 @@ tried again on the next call.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from winml.modelkit.core.errors import EPUnavailableError
 from winml.modelkit.core.target import DEVICES, Device
 from winml.modelkit.ep import catalog
+from winml.modelkit.ep.devices import EPAnswer, EPDevice, HardwareDevice
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, distribution_version, look_for, this_host
 from winml.modelkit.ep.targets import unavailable
 from winml.modelkit.session import failures, windows_ml
@@ -126,27 +127,27 @@ def device_kind(device: Any) -> Device:
     return cast("Device", device.device.type.name.lower())
 
 
-def _hardware(hardware: Any) -> dict[str, Any]:
-    return {
-        "kind": hardware.type.name.lower(),
-        "vendor": hardware.vendor,
-        "vendor_id": hardware.vendor_id,
-        "device_id": hardware.device_id,
-        "metadata": dict(hardware.metadata),
-    }
+def _describe_hardware(hardware: Any) -> HardwareDevice:
+    return HardwareDevice(
+        kind=hardware.type.name.lower(),
+        vendor=hardware.vendor,
+        vendor_id=hardware.vendor_id,
+        device_id=hardware.device_id,
+        metadata=dict(hardware.metadata),
+    )
 
 
-def _describe(device: Any) -> dict[str, Any]:
+def _describe(device: Any) -> EPDevice:
     metadata = {k: v for k, v in dict(device.ep_metadata).items() if k != "library_path"}
-    return {**_hardware(device.device), "ep_metadata": metadata}
+    return EPDevice(**vars(_describe_hardware(device.device)), ep_metadata=metadata)
 
 
-def _machine_devices() -> list[dict[str, Any]] | None:
+def _machine_devices() -> tuple[HardwareDevice, ...] | None:
     """All hardware the runtime sees, whoever drives it; None where it is too old to say."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     list_hardware = getattr(native, "get_hardware_devices", None)
-    return None if list_hardware is None else [_hardware(h) for h in list_hardware()]
+    return None if list_hardware is None else tuple(_describe_hardware(h) for h in list_hardware())
 
 
 def _openvino_kinds() -> list[str] | None:
@@ -157,12 +158,12 @@ def _openvino_kinds() -> list[str] | None:
     return None if ask is None else sorted({str(name).partition(".")[0].lower() for name in ask()})
 
 
-def _kinds(info: catalog.EPInfo, found: Installed, listed: list[dict[str, Any]]) -> list[str] | None:
+def _kinds(info: catalog.EPInfo, found: Installed, listed: Sequence[EPDevice]) -> list[str] | None:
     """Kinds of devices the EP has here; None where only opening a session tells."""
     import onnxruntime
 
     if found.package.kind != "bundled":
-        return sorted({device["kind"] for device in listed})
+        return sorted({device.kind for device in listed})
     if info.full_name not in onnxruntime.get_available_providers():
         return []
     return _openvino_kinds() if info.name == "openvino" else None
@@ -180,7 +181,7 @@ def kinds_here(found: Installed) -> tuple[Device, ...] | None:
     return None if kinds is None else tuple(d for d in DEVICES if d in kinds)
 
 
-def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
+def probe(args: dict[str, Any], context: object) -> EPAnswer:
     """Worker operation: register one EP and list the devices it finds."""
     import onnxruntime
 
@@ -189,12 +190,13 @@ def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
     if isinstance(found, Rejected):
         raise unavailable(info, found)
     require(info.name, found.package.distribution)
-    listed = [_describe(d) for d in devices_of(info)]
-    return {
-        "ep": info.name,
-        "runtime": onnxruntime.__version__,
-        "version": distribution_version(found.package),
-        "devices": listed,
-        "kinds": _kinds(info, found, listed),
-        "machine_devices": _machine_devices(),
-    }
+    listed = tuple(_describe(d) for d in devices_of(info))
+    kinds = _kinds(info, found, listed)
+    return EPAnswer(
+        ep=info.name,
+        runtime=onnxruntime.__version__,
+        version=distribution_version(found.package),
+        devices=listed,
+        kinds=None if kinds is None else cast("tuple[Device, ...]", tuple(kinds)),
+        machine_devices=_machine_devices(),
+    )

@@ -14,6 +14,7 @@ from typing import Any
 
 from winml.modelkit.core.errors import EPNotDownloaded, EPUnavailableError
 from winml.modelkit.ep import catalog
+from winml.modelkit.ep.devices import DownloadProgress, WindowsMLProvider
 
 _STATES = ("Ready", "NotReady", "NotPresent")
 """`EpReadyState` of `windowsml` in the order in which we take providers of one name."""
@@ -82,23 +83,23 @@ def _wait(provider: Any, on_progress: Callable[[float], None]) -> None:
         operation.wait()
 
 
-def download(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def download(args: dict[str, Any], context: Any) -> WindowsMLProvider:
     """Worker operation: have Windows download and install a provider."""
     info = catalog.BY_NAME[args["ep"]]
     provider = _find(info)
     before = provider.ready_state.name
     if before != "Ready":
         try:
-            _wait(provider, lambda part: context.event("progress", part=max(0.0, min(1.0, float(part)))))
+            _wait(provider, lambda part: context.tell(DownloadProgress(part=max(0.0, min(1.0, float(part))))))
         except OSError as error:
             raise EPUnavailableError(
                 f"Windows could not make `{info.name}` ready: {error}",
                 hint="Windows Update has to be allowed to download; `winml sys` shows what is there",
             ) from error
-    return {
-        "ep": info.name,
-        "version": provider.version or None,
-        "certification": provider.certification.name.lower(),
-        "downloaded": before == "NotPresent",
-        "library": str(_library(info, provider)),
-    }
+    return WindowsMLProvider(
+        ep=info.name,
+        version=provider.version or None,
+        certification=provider.certification.name.lower(),
+        downloaded=before == "NotPresent",
+        library=str(_library(info, provider)),
+    )

@@ -13,7 +13,7 @@ from winml.modelkit.core import model_ref, sections
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
 from winml.modelkit.core.recipe import Recipe
-from winml.modelkit.ep.sys_command import system
+from winml.modelkit.ep.sys_command import describe_system
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelKnowledge
@@ -80,8 +80,8 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
 
 def _ready() -> tuple[str, ...]:
     """Targets with a real device here; simulated ones have to be named."""
-    rows = [t for ep in system()["eps"] for found in ep["installations"] for t in found["targets"]]
-    found = dict.fromkeys(row["target"] for row in rows if row["status"] == "ready")
+    states = describe_system().installed_targets()
+    found = dict.fromkeys(state.target for state in states if state.status == "ready")
     return tuple(sorted(found, key=lambda target: target != "cpu"))
 
 

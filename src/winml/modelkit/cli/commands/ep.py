@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from winml.modelkit.cli import console
@@ -21,15 +19,6 @@ def command() -> None:
     pass
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.ep import environments_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(environments_text, result)
-
-
 @command.command(
     "install",
     help="Bring an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
@@ -41,12 +30,13 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @click.option("--reinstall", is_flag=True, help="Replace an environment that is there.")
 @json_option
 def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> None:
-    from winml.modelkit.ep import ep_command as environments
+    from winml.modelkit.ep import ep_command
+    from winml.modelkit.render.ep import environments_text
 
-    _show(
-        environments.install(ep, version=version, reinstall=reinstall, on_step=lambda s: console.say("note", s)),
-        as_json,
+    result = ep_command.install(
+        ep, version=version, reinstall=reinstall, on_step=lambda step: console.say("note", step)
     )
+    console.show_result(environments_text, result, as_json=as_json)
     if not as_json:
         console.say("next", f"winml perf --sample --ep {ep}")
 
@@ -54,9 +44,10 @@ def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> Non
 @command.command("list", help="List the private environments.", context_settings=HELP)
 @json_option
 def listing(as_json: bool) -> None:
-    from winml.modelkit.ep import ep_command as environments
+    from winml.modelkit.ep import ep_command
+    from winml.modelkit.render.ep import environments_text
 
-    _show(environments.listing(), as_json)
+    console.show_result(environments_text, ep_command.list_environments(), as_json=as_json)
 
 
 @command.command(
@@ -69,15 +60,17 @@ def listing(as_json: bool) -> None:
 @click.argument("ep", required=False)
 @json_option
 def options(ep: str | None, as_json: bool) -> None:
-    from winml.modelkit.ep import options_command as ep_options
+    from winml.modelkit.ep.options_command import list_options
+    from winml.modelkit.render.ep import options_text
 
-    _show(ep_options.options(ep), as_json)
+    console.show_result(options_text, list_options(ep), as_json=as_json)
 
 
 @command.command("remove", help="Delete the private environment of an execution provider.", context_settings=HELP)
 @click.argument("ep")
 @json_option
 def remove(ep: str, as_json: bool) -> None:
-    from winml.modelkit.ep import ep_command as environments
+    from winml.modelkit.ep import ep_command
+    from winml.modelkit.render.ep import environments_text
 
-    _show(environments.remove(ep), as_json)
+    console.show_result(environments_text, ep_command.remove(ep), as_json=as_json)

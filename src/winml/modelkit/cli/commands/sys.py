@@ -18,10 +18,10 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option("--list-device", is_flag=True, help="Only the devices that providers found.")
 @json_option
 def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
-    from winml.modelkit.ep.sys_command import system
+    from winml.modelkit.ep.sys_command import describe_system
     from winml.modelkit.render import sys as text
 
-    result = system()
+    result = describe_system()
     if as_json:
         console.data_json(result)
         return
@@ -29,8 +29,8 @@ def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
     if everything:
         console.show(text.machine_text, result, end="\n")
     if everything or list_ep:
-        console.show(text.ep_text, result)
+        console.show(text.ep_text, result.eps)
     if list_device:
-        console.show(text.device_text, result)
+        console.show(text.device_text, result.eps)
     if everything:
         console.say("next", "winml perf --sample")
