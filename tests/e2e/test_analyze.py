@@ -8,7 +8,7 @@ from typing import Any
 
 import onnxruntime
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 import analysis_zoo
 import model_zoo

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from test_commands import DIVIDED, failed, valid
-from test_commands import winml as run
+from program import DIVIDED, Done, failed, valid
+from program import winml as run
 
 import model_zoo
 from winml.modelkit import sample
@@ -44,7 +44,7 @@ class Searches:
         self.folder = folder
         self.env = {**os.environ, "WINML_CACHE": str(folder / "cache"), "WINML_KNOWLEDGE": str(folder / "knowledge")}
 
-    def winml(self, *args: str | Path) -> subprocess.CompletedProcess[str]:
+    def winml(self, *args: str | Path) -> Done:
         return run(*args, cwd=self.folder, env=self.env)
 
     def search(self, *args: str | Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from test_commands import DIVIDED, failed, valid
-from test_commands import winml as run
+from program import DIVIDED, Done, failed, valid, winml_process
+from program import winml as run
 
 import model_zoo
 from winml.modelkit import sample
@@ -30,7 +30,7 @@ class Builds:
         self.cache = folder / "cache"
         self.env = {**os.environ, "WINML_CACHE": str(self.cache)}
 
-    def winml(self, *args: str | Path) -> subprocess.CompletedProcess[str]:
+    def winml(self, *args: str | Path) -> Done:
         return run(*args, cwd=self.folder, env=self.env)
 
     def build(self, *args: str | Path) -> dict[str, Any]:
@@ -59,8 +59,10 @@ def int8(tmp_path_factory: pytest.TempPathFactory) -> Builds:
         (poison / name).mkdir(parents=True)
         (poison / name / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
     path = os.pathsep.join(filter(None, [str(poison), os.environ.get("PYTHONPATH", "")]))
-    made.env = {**made.env, "PYTHONPATH": path}
-    made.build(*INT8, "-o", "out")
+    words = ("build", *INT8, "-o", "out", "--json")
+    done = winml_process(*words, cwd=made.folder, env={**made.env, "PYTHONPATH": path})
+    assert done.returncode == 0, done.stderr
+    valid(done.stdout)
     return made
 
 

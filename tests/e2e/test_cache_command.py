@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from test_commands import failed, valid
+from program import Done, failed, valid
+from program import winml as run
 
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
@@ -25,11 +24,8 @@ def cache(tmp_path: Path) -> Cache:
     return made
 
 
-def winml(cache: Cache, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "winml.modelkit", "cache", *args],
-        capture_output=True, text=True, timeout=60, env={**os.environ, "WINML_CACHE": str(cache.root)},
-    )  # fmt: skip
+def winml(cache: Cache, *args: str) -> Done:
+    return run("cache", *args, env={**os.environ, "WINML_CACHE": str(cache.root)})
 
 
 def test_list_and_size_tell_what_is_there(cache: Cache) -> None:

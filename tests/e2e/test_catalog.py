@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 
 def test_the_catalog_names_what_was_proven_of_a_family() -> None:

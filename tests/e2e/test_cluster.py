@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 from cluster_zoo import ClusterHere
 from winml.modelkit import __version__

@@ -7,56 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import numpy as np
 import psutil
 import pytest
-from referencing import Registry, Resource
+from program import DIVIDED, QUICK, failed, valid, wait_for_work, winml
 
 import model_zoo
-from hints import wrong_words
-
-SCHEMAS = Path(__file__).parents[2] / "src/winml/modelkit/schemas"
-QUICK = ("--sessions", "1", "--iterations", "5", "--warmup", "1")
-
-DIVIDED = "STATUS_INTEGER_DIVIDE_BY_ZERO" if sys.platform == "win32" else "SIGFPE"
-"""What a process ends by that divides by zero."""
-
-
-def winml(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run the program; commands and options that its hints name have to exist."""
-    result = subprocess.run(
-        [sys.executable, "-m", "winml.modelkit", *map(str, args)],
-        capture_output=True, text=True, encoding="utf-8", timeout=540, **options,
-    )  # fmt: skip
-    assert wrong_words(f"{result.stdout}\n{result.stderr}", tuple(map(str, args))) == [], result.stderr
-    return result
-
-
-def valid(text: str) -> dict[str, Any]:
-    """The one JSON object on stdout, checked against its published schema."""
-    return valid_value(json.loads(text))
-
-
-def valid_value(value: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object, checked against the schema it names."""
-    stored = [json.loads(p.read_text()) for p in SCHEMAS.glob("*.json")]
-    registry = Registry().with_resources((s["$id"], Resource.from_contents(s)) for s in stored)
-    schema = registry.contents("urn:" + value["schema"].replace("/", ":"))
-    jsonschema.Draft202012Validator(schema, registry=registry).validate(value)
-    return value
-
-
-def failed(result: subprocess.CompletedProcess[str], exit_code: int) -> str:
-    """The error text of a run that failed as it should: one error line, no traceback."""
-    assert result.returncode == exit_code, result.stderr
-    assert "Traceback" not in result.stderr
-    assert sum(line.startswith("error: ") for line in result.stderr.splitlines()) == 1, result.stderr
-    return result.stderr
 
 
 def test_sys_names_every_ep_and_why_it_is_missing() -> None:
@@ -265,17 +223,6 @@ def test_an_existing_result_is_not_overwritten_by_accident(zoo: Path, tmp_path: 
     assert out.read_text() == "mine"
     assert winml("perf", "-m", zoo / "relu.onnx", *QUICK, "-o", out, "--overwrite").returncode == 0
     valid(out.read_text(encoding="utf-8"))
-
-
-def wait_for_work(pid: int) -> None:
-    """Wait until a worker has computed for longer than it takes to start, however busy the machine is."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        used = [sum(child.cpu_times()[:2]) for child in psutil.Process(pid).children(recursive=True)]
-        if max(used, default=0.0) > 2.0:
-            return
-        time.sleep(0.1)
-    raise AssertionError("no worker ran")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from test_commands import DIVIDED, failed, valid
-from test_commands import winml as run
+from program import DIVIDED, Done, failed, valid, wait_for_work
+from program import winml as run
 
 import model_zoo
 
@@ -68,11 +67,11 @@ def _conv_shaped(kind: str) -> onnx.ModelProto:
     return model_zoo.text_model(f"g (float[1,3,32,32] x) => (float[1,3,1,1] y) {body}")
 
 
-def winml(cwd: Path, *args: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
+def winml(cwd: Path, *args: str, cache: Path | None = None) -> Done:
     return run("compare", *args, cwd=cwd, env={**os.environ, "WINML_CACHE": str(cache or cwd / "cache")})
 
 
-def first(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def first(result: Done) -> dict[str, Any]:
     found: dict[str, Any] = valid(result.stdout)["candidates"][0]
     return found
 
@@ -113,11 +112,10 @@ def test_a_slower_candidate_is_discarded_and_fails_the_gate(folder: Path) -> Non
 
 
 def test_identical_graphs_are_not_measured_unless_forced(folder: Path) -> None:
-    started = time.monotonic()
     result = winml(folder, "plain.onnx", "plain.onnx", "--fail-if-slower", "3", "--json")
     assert first(result)["verdict"]["verdict"] == "IDENTICAL"
     assert first(result)["gate"] == "pass"
-    assert time.monotonic() - started < 15
+    assert first(result)["measurement"] is None
     forced = first(winml(folder, "plain.onnx", "plain.onnx", "--force", "--threads", "1", "--json"))
     assert forced["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
     assert forced["measurement"] is not None
@@ -132,12 +130,10 @@ def test_an_equal_pair_with_two_threads_and_spinning_is_not_kept(folder: Path) -
 @pytest.mark.parametrize(
     ("name", "reason"), [("fpe.onnx", f"crashed with {DIVIDED}"), ("hang.onnx", "timed out after 10 s")]
 )
-def test_a_candidate_that_misbehaves_is_a_verdict_within_seconds(folder: Path, name: str, reason: str) -> None:
+def test_a_candidate_that_misbehaves_is_a_verdict(folder: Path, name: str, reason: str) -> None:
     model = model_zoo.text_model("g (float[1,3,32,32] x) => (float[1,3,1,1] y) { y = GlobalAveragePool(x) }")
     model_zoo.saved(model, folder / "pool.onnx")
-    started = time.monotonic()
     result = winml(folder, "pool.onnx", name, "--json")
-    assert time.monotonic() - started < 25
     assert reason in failed(result, 1)
     assert first(result)["verdict"]["verdict"] == "FAILED"
 
@@ -214,37 +210,36 @@ def test_a_simulated_target_gets_no_verdict(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "message"),
     [
-        ["plain.onnx"],
-        [],
-        ["plain.onnx", "gone.onnx"],
-        ["plain.onnx", "--targets", "cpu"],
-        ["plain.onnx", "--targets", "cpu,cpu"],
-        ["plain.onnx", "chained.onnx", "--targets", "cpu,openvino/cpu"],
-        ["plain.onnx", "chained.onnx", "--fail-if-slower", "-1"],
-        ["--from", "gone.json"],
-        ["--from", "plain.onnx"],
-        ["plain.onnx", "chained.onnx", "--from", "x.json"],
+        (["plain.onnx"], "compare needs a base and a candidate"),
+        ([], "name a base and a candidate"),
+        (["plain.onnx", "gone.onnx"], "model file not found: `gone.onnx`"),
+        (["plain.onnx", "--targets", "cpu"], "compare needs a base and a candidate"),
+        (["plain.onnx", "--targets", "cpu,cpu"], "names a target twice"),
+        (["plain.onnx", "chained.onnx", "--targets", "cpu,openvino/cpu"], "several models over several targets"),
+        (["plain.onnx", "chained.onnx", "--fail-if-slower", "-1"], "-1.0 is not in the range"),
+        (["--from", "gone.json"], "comparison not found: `gone.json`"),
+        (["--from", "plain.onnx"], "`plain.onnx` is not a stored comparison"),
+        (["plain.onnx", "chained.onnx", "--from", "x.json"], "`--from` takes no models"),
     ],
 )
-def test_wrong_requests(folder: Path, words: list[str]) -> None:
+def test_wrong_requests(folder: Path, words: list[str], message: str) -> None:
     result = winml(folder, *words, "--json")
-    assert result.returncode in (2, 3), result.stderr
+    assert message in failed(result, 2)
     assert valid(result.stdout)["ok"] is False
-    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    # Four equal candidates take about 20 s, so that Ctrl-C after 8 s finds some of them measured.
+    # Four equal candidates take about 20 s, so that Ctrl-C after some seconds of them finds rounds that were measured.
     command = [sys.executable, "-m", "winml.modelkit", "compare", *["plain.onnx"] * 5, "--force", "-o", str(out),
                "--threads", "1", "--no-calibration", "--json"]  # fmt: skip
     environment = {**os.environ, "WINML_CACHE": str(folder / "cache")}
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=environment) as process:  # fmt: skip
-        time.sleep(8)
+        wait_for_work(process.pid, seconds=5.0)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130, stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from test_commands import DIVIDED, failed, valid, winml
+from program import DIVIDED, Done, failed, valid, winml
 from test_environments import CACHE, installed
 
 import model_zoo
@@ -27,7 +27,7 @@ from winml.modelkit.store import digest
 
 pytestmark = [pytest.mark.qnn, pytest.mark.xdist_group("compile")]
 NPU = Target("qnn", "npu", simulated=True)
-Compile = Callable[..., "subprocess.CompletedProcess[str]"]
+Compile = Callable[..., Done]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def run(env: dict[str, str]) -> Compile:
-    def compile_(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    def compile_(*words: str | Path) -> Done:
         return winml("compile", "--target", "qnn/npu", *words, env=env)
 
     return compile_

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import QUICK, failed, valid
+from program import QUICK, Done, failed, valid
+from program import winml as run
 
 import feed_zoo
 
@@ -22,11 +23,8 @@ CACHE = Path(sys.prefix) / "winml-test-cache"
 SWIFTSHADER = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
 
-def winml(*args: str | Path, cache: Path = CACHE, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "winml.modelkit", *map(str, args)],
-        capture_output=True, text=True, timeout=800, env={**os.environ, "WINML_CACHE": str(cache), **environment},
-    )  # fmt: skip
+def winml(*args: str | Path, cache: Path = CACHE, **environment: str) -> Done:
+    return run(*args, env={**os.environ, "WINML_CACHE": str(cache), **environment})
 
 
 def installed(ep: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_commands import failed, valid, wait_for_work, winml
+from program import failed, valid, wait_for_work, winml
 
 import data_zoo
 import model_zoo

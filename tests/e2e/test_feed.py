@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 from feed_zoo import RegistryServer, StandInAz, contents, filled, quiet
 from winml.modelkit.feed.feed_command import Wanted, push

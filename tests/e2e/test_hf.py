@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from program import QUICK, failed, valid, winml_process
 from test_build import Builds
-from test_commands import QUICK, failed, valid
 
 import hf_zoo
 
@@ -132,17 +133,17 @@ def test_families_that_were_wrong_on_the_npu_are_proven_there(family: str, build
 
 
 def test_inspect_reads_a_folder_without_torch(hf_folders: Path, tmp_path: Path) -> None:
-    builds = Builds(tmp_path)
     for name in ("torch", "transformers", "numpy", "onnx"):
         (tmp_path / "poison" / name).mkdir(parents=True)
         (tmp_path / "poison" / name / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
     path = os.pathsep.join(filter(None, [str(tmp_path / "poison"), os.environ.get("PYTHONPATH", "")]))
-    builds.env = {**builds.env, "PYTHONPATH": path}
-    value = valid(builds.winml("inspect", "-m", hf_folders / "t5", "--json").stdout)
+    words = ("inspect", "-m", hf_folders / "t5")
+    env = {**os.environ, "PYTHONPATH": path}
+    value = valid(winml_process(*words, "--json", env=env).stdout)
     assert (value["architecture"], value["task"]) == ("T5ForConditionalGeneration", "text2text-generation")
     assert [part["part"] for part in value["parts"]] == ["encoder", "prefill", "decode"]
     assert value["parameters"] == 41_216
-    text = builds.winml("inspect", "-m", hf_folders / "t5").stdout
+    text = winml_process(*words, env=env).stdout
     assert "part decode" in text
 
 
@@ -181,22 +182,19 @@ def test_what_cannot_be_exported_is_one_error_with_a_hint(hf_folders: Path, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_extra_names_what_to_install(hf_folders: Path, tmp_path: Path) -> None:
-    script = (  # what the program sees where torch is not installed
-        "import importlib.metadata as m, sys\n"
-        "original = m.version\n"
-        "def version(name):\n"
-        "    if name == 'torch': raise m.PackageNotFoundError(name)\n"
-        "    return original(name)\n"
-        "m.version = version\n"
-        "from winml.modelkit.cli.main import run\n"
-        "sys.exit(run(sys.argv[1:]))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "export", "-m", hf_folders / "bert", "-o", tmp_path / "out"],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "WINML_CACHE": str(tmp_path)},
-    )  # fmt: skip
-    text = failed(done, 3)
+def test_a_missing_extra_names_what_to_install(
+    hf_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the program sees where torch is not installed."""
+    here = metadata.version
+
+    def without_torch(name: str) -> str:
+        if name == "torch":
+            raise metadata.PackageNotFoundError(name)
+        return here(name)
+
+    monkeypatch.setattr(metadata, "version", without_torch)
+    text = failed(Builds(tmp_path).winml("export", "-m", hf_folders / "bert", "-o", "out"), 3)
     assert "needs the Python package `torch`" in text
     assert "pip install 'winml-modelkit[hf]'" in text
 

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import psutil
 import pytest
-from test_commands import SCHEMAS, failed, valid, winml
+from program import SCHEMAS, failed, valid, winml
 
 import model_zoo
 from feed_zoo import PASSWORD_HASH, RegistryServer, StandInAz, contents, quiet, skopeo

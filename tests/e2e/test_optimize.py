@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from test_commands import QUICK, valid, winml
+from program import QUICK, valid, winml
 
 import model_zoo
 import pass_zoo

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import winml
+from program import winml
 
 from winml.modelkit.cli.main import run
 from winml.modelkit.core.errors import CheckFailed

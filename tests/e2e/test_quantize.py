@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml, winml_process
 
 import model_zoo
 from winml.modelkit import sample
@@ -44,7 +44,7 @@ def test_text_goes_to_stdout_and_talk_to_stderr(tmp_path: Path) -> None:
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     for number in (1, 2):
         env = {**os.environ, "PYTHONHASHSEED": str(number)}
-        result = winml("quantize", "--sample", "-o", tmp_path / f"{number}.onnx", "--samples", "8", env=env)
+        result = winml_process("quantize", "--sample", "-o", tmp_path / f"{number}.onnx", "--samples", "8", env=env)
         assert result.returncode == 0, result.stderr
     assert (tmp_path / "1.onnx").read_bytes() == (tmp_path / "2.onnx").read_bytes()
 
@@ -137,9 +137,8 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    result = winml(
-        "quantize", "--sample", "-o", tmp_path / "q.onnx", "--samples", "4", "--no-compare", preexec_fn=small_files
-    )
+    words = ("quantize", "--sample", "-o", tmp_path / "q.onnx", "--samples", "4", "--no-compare")
+    result = winml_process(*words, preexec_fn=small_files)
     failed(result, 3)
     assert not list(tmp_path.iterdir())
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 SKILLS = Path(__file__).parents[2] / "skills"
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 import sandbox_zoo
 import support_zoo

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from test_commands import failed, valid, winml
+from program import failed, valid, winml
 
 FINDING = {
     "id": "bart-900", "title": "A claim", "observation": "It was seen.", "status": "reported", "source": "a test",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from onnx import TensorProto, helper
-from test_commands import DIVIDED, failed, valid, valid_value, winml
+from program import DIVIDED, failed, valid, valid_value, winml
 from test_environments import CACHE, installed
 from test_environments import winml as winml_with_environments
 

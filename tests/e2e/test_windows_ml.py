@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 
 import pytest
-from test_commands import failed, valid, winml
+from program import failed, valid
+from program import winml_process as winml  # the path of its packages is that of a new interpreter
 
 pytestmark = pytest.mark.windows
 
