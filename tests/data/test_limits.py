@@ -162,11 +162,11 @@ def _steps() -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("name", ["d.csv", "d.jsonl", "d.txt"])
-def test_a_line_is_read_no_further_than_a_line_is_long(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "first"), [("d.csv", b"a,b"), ("d.jsonl", b'{"a": 1}'), ("d.txt", b"a,b")])
+def test_a_line_is_read_no_further_than_a_line_is_long(tmp_path: Path, name: str, first: bytes) -> None:
     path = tmp_path / name
-    path.write_bytes(b"a,b\n" + b"x" * (4 * MIB))
-    with pytest.raises(DataError, match="is longer than|is not JSON"):
+    path.write_bytes(first + b"\n" + b"x" * (4 * MIB))
+    with pytest.raises(DataError, match=r"line 2 of .* is longer than"):
         list(tables._rows(path))
 
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -72,15 +73,32 @@ def test_what_is_known_of_one_target_leaves_nothing_out_on_another(others: bool,
     assert (option in found.space.options()) == searched
 
 
+class _Placements:
+    """A target that takes every node but a convolution that is fused with its activation."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def placement(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(config["optimize"]["passes"])
+        left = {"com.microsoft:FusedConv": 3} if "conv_activation_fusion" in self.asked[-1] else {}
+        return {"requested": "QNN", "nodes": {"QNN": 5}, "partitions": {"QNN": 1}, "cpu_ops": left}
+
+
 def test_a_finding_is_asked_about_once() -> None:
     space = Space(search_space.knobs((NPU,)), {**BASE, "target": "qnn/npu"})
     left_out = Note("skip", ("optimize.conv_activation_fusion", "on"), "npu-006", "fused")
     insight = insights.insight(space, [left_out], (), lambda advice, config: False)
     findings = Knowledge(Path("none")).findings
-    bench = cast("Workbench", None)
-    assert search_evidence.asked(space, insight, findings, bench, [Seen("npu-006", True, "seen")]) == []
-    with pytest.raises(AttributeError):
-        search_evidence.asked(space, insight, findings, bench, [Seen("npu-101", True, "another one")])
+    bench = _Placements()
+    known = Seen("npu-006", True, "seen")
+    assert search_evidence.asked(space, insight, findings, cast("Workbench", bench), [known]) == []
+    assert bench.asked == []
+    other = Seen("npu-101", True, "another one")
+    (found,) = search_evidence.asked(space, insight, findings, cast("Workbench", bench), [other])
+    assert (found.finding, found.holds) == ("npu-006", True)
+    assert found.words == "seen here: com.microsoft:FusedConv x3 on the CPU, 4 pieces instead of 1"
+    assert bench.asked == [[], ["conv_activation_fusion"]]
 
 
 def test_times_of_two_machines_are_not_put_together() -> None:

@@ -113,7 +113,7 @@ def test_the_api_takes_only_what_it_knows(zoo: Path, tmp_path: Path) -> None:
         compile_multiple_onnx([zoo / "conv.onnx"], tmp_path, {"compiler": "ort"})
     with pytest.raises(RequestError, match="does not compile models"):
         compile_multiple_onnx([zoo / "conv.onnx"], tmp_path, {"target": "cpu"})
-    with pytest.raises(RequestError, match="must end in .onnx|is a file|names one file|once"):
+    with pytest.raises(RequestError, match="output folder .* is a file"):
         compile_multiple_onnx([zoo / "conv.onnx", zoo / "fused.onnx"], zoo / "conv.onnx", {"target": "qnn/npu"})
 
 

@@ -96,9 +96,7 @@ def test_a_pass_that_needs_a_newer_opset_says_so(tmp_path: Path, events: Any) ->
 
 def test_an_opset_that_the_runtime_does_not_read_is_refused(tmp_path: Path, events: Any) -> None:
     newest = onnx.defs.onnx_opset_version()
-    with pytest.raises(
-        ModelFileError, match=r"the model (needs opset|has IR version) \d+; this onnxruntime reads up to"
-    ):
+    with pytest.raises(ModelFileError, match=r"the model has IR version \d+; this onnxruntime reads up to"):
         _optimized(model_zoo.relu(), tmp_path, events, opset=newest)
     assert not (tmp_path / "out.onnx").exists()
 
