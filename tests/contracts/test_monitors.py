@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import valid_value
+from program import valid_value
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.op_trace import LEVELS, TracingLevel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_commands import valid_value
+from program import valid_value
 
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.openvino import openvino_inside

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_commands import valid_value
+from program import valid_value
 
 import model_zoo
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json

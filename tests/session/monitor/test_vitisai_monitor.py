@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import valid_value
+from program import valid_value
 
 from winml.modelkit.core.target import Target
 from winml.modelkit.session.monitor.ep_monitor import Observation
