@@ -47,6 +47,15 @@ DOCUMENTS: dict[str, Document] = {
         ("ep.ep_command:EnvironmentsResult", "ep.options_command:EPOptionsResult"),
         command=True,
     ),
+    "node": Document(
+        "Result of `winml node`",
+        (
+            "dispatch.node_command:NodeRun",
+            "dispatch.node_command:SchedulerRun",
+            "dispatch.node_command:NodeList",
+        ),
+        command=True,
+    ),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
 }
 

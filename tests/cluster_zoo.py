@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from winml.modelkit import __version__
+from winml.modelkit.core.values import to_json
 from winml.modelkit.dispatch.cluster import Cluster, Node
 
 STARTING_S = 120.0
@@ -22,13 +23,16 @@ STARTING_S = 120.0
 _NODE = """
 import json, sys
 from pathlib import Path
+from winml.modelkit.core.values import read
 from winml.modelkit.dispatch.cluster import Cluster, Node
 from winml.modelkit.dispatch.dask_node import join
+from winml.modelkit.dispatch.events import NodeJoined
 
 def tell(event):
-    print(event["event"], file=sys.stderr, flush=True)
+    if isinstance(event, NodeJoined):
+        print("joined", file=sys.stderr, flush=True)
 
-join(Cluster.parse(sys.argv[1]), Node.from_json(json.loads(sys.argv[2])), Path(sys.argv[3]), tell)
+join(Cluster.parse(sys.argv[1]), read(Node, json.loads(sys.argv[2])), Path(sys.argv[3]), tell)
 """
 
 
@@ -119,7 +123,7 @@ class ClusterHere:
     def join_with(self, name: str, slots: int, has: Mapping[str, int], **about: Any) -> Process:
         """A node with things that no real machine has."""
         node = Node(name, "here", __version__, slots, has, (), {"cores": 2})
-        value = json.dumps({**node.to_json(), **about})
+        value = json.dumps({**to_json(node), **about})
         argv = [sys.executable, "-c", _NODE, str(self.cluster), value, str(self.folder / name / "notes")]
         started = self._started(name, argv, self.environment(name), "joined")
         self.nodes[name] = started

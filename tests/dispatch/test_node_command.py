@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from winml.modelkit.core.events import Event
 from winml.modelkit.core.location import JOB_VARIABLE, work_owner
-from winml.modelkit.dispatch.node_command import tidying
+from winml.modelkit.dispatch.events import JobEnded, JobStarted, LeftoversEnded
+from winml.modelkit.dispatch.node_command import clean_after_jobs
 from winml.modelkit.store.cache import Cache
 
 
@@ -21,12 +22,13 @@ def test_what_a_job_was_ended_over_goes_from_the_cache_of_its_node(
     other = tmp_path / f"{Cache.work_prefix(412)}x"
     left.mkdir()
     other.mkdir()
-    told: list[dict[str, Any]] = []
-    tell = tidying(told.append)
-    tell({"event": "job", "job": "a"})
+    told: list[Event] = []
+    tell = clean_after_jobs(told.append)
+    started, ended = JobStarted("a"), JobEnded("a", "ok", 1.0, (412,))
+    tell(started)
     assert left.exists()
-    tell({"event": "cleared", "pids": (41,)})
+    tell(LeftoversEnded((41,)))
     assert (left.exists(), other.exists()) == (False, True)
-    tell({"event": "ended", "job": "a", "pids": (412,)})
+    tell(ended)
     assert not other.exists()
-    assert [event["event"] for event in told] == ["job", "ended"]
+    assert told == [started, ended]

@@ -16,7 +16,7 @@ from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.json_text import read_object
-from winml.modelkit.ep import machine
+from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.feed.content import Content, FileEntry, scan
 from winml.modelkit.store import atomic, digest, journal
 
@@ -87,7 +87,7 @@ class MatrixFolder:
 
     def write_environment(self, nodes: Mapping[str, Mapping[str, Any]]) -> None:
         """Write down this machine, and the nodes that have built something."""
-        folders.write_json(self.path / ENVIRONMENT, {**machine.environment(), "nodes": dict(nodes)})
+        folders.write_json(self.path / ENVIRONMENT, {**describe_environment(), "nodes": dict(nodes)})
 
     def of(self, cell: Cell) -> Path:
         return self.path / cell.folder

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from winml.modelkit.building.events import PrecisionGivenUp, StageDone, StageStarted, StageStep, step_of
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.core import plain_text
-from winml.modelkit.core.events import ExportNeeded, TargetChosen
+from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
 from winml.modelkit.measuring.sessions import PerfProtocol
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
@@ -262,18 +262,17 @@ class MatrixProgress(LineProgress):
 class NodeProgress:
     """What happens to a node or a scheduler, line by line."""
 
-    def on_event(self, event: dict[str, Any]) -> None:
-        say("note", self._text(event))
+    def on_event(self, event: Event) -> None:
+        from winml.modelkit.dispatch import events
 
-    @staticmethod
-    def _text(event: dict[str, Any]) -> str:
-        kind = event["event"]
-        if kind == "listening":
-            return f"listening at {event['cluster']}; Ctrl-C ends it"
-        if kind == "joined":
-            return f"joined {event['cluster']} as {event['node']}; Ctrl-C leaves"
-        if kind == "waiting":
-            return f"the scheduler at {event['cluster']} is away; joining again when it is back"
-        if kind == "ended":
-            return f"{event['job']}: {event['status']} after {event['seconds']:.1f} s"
-        return f"{event['job']}: running"
+        match event:
+            case events.SchedulerListens():
+                say("note", f"listening at {event.cluster}; Ctrl-C ends it")
+            case events.NodeJoined():
+                say("note", f"joined {event.cluster} as {event.node}; Ctrl-C leaves")
+            case events.SchedulerAway():
+                say("note", f"the scheduler at {event.cluster} is away; joining again when it is back")
+            case events.JobStarted():
+                say("note", f"{event.job}: running")
+            case events.JobEnded():
+                say("note", f"{event.job}: {event.status} after {event.seconds:.1f} s")

@@ -6,9 +6,10 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.values import AtLeast
 from winml.modelkit.dispatch.base import Job
 
 PREFIX = "dask://"
@@ -80,11 +81,11 @@ class Node:
     machine: str
     """The computer; two nodes may be on one."""
     winml: str
-    slots: int
-    has: Mapping[str, int]
+    slots: Annotated[int, AtLeast(1)]
+    has: Mapping[str, Annotated[int, AtLeast(1)]]
     simulated: tuple[str, ...]
     """Those of `has` whose device is emulated."""
-    environment: Mapping[str, Any]
+    environment: Mapping[str, str | int | None]
 
     @property
     def offers(self) -> dict[str, int]:
@@ -93,13 +94,6 @@ class Node:
 
     def can_run(self, job: Job) -> bool:
         return all(count <= self.offers.get(name, 0) for name, count in job.needs.items())
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "has": dict(self.has), "simulated": list(self.simulated)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Node:
-        return cls(**{**value, "simulated": tuple(value["simulated"])})
 
     def __str__(self) -> str:
         listed = ", ".join(f"{name} (simulated)" if name in self.simulated else name for name in sorted(self.has))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.values import read
 from winml.modelkit.dispatch.cluster import Cluster, Node
 
 if TYPE_CHECKING:
@@ -97,4 +98,8 @@ def nodes(client: Client) -> dict[str, Node]:
     workers: dict[str, dict[str, Any]] | None = client.scheduler_info(n_workers=-1).get("workers")
     if workers is None:  # Dask's answer while there is no connection
         raise UnavailableError("the scheduler went away while it was asked who is there")
-    return {address: Node.from_json(value[ANNOUNCED]) for address, value in workers.items() if ANNOUNCED in value}
+    return {
+        address: read(Node, value[ANNOUNCED], address, error=UnavailableError)
+        for address, value in workers.items()
+        if ANNOUNCED in value
+    }

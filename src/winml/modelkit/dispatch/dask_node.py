@@ -7,16 +7,26 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.values import to_json
 from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch import dask_link
 from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.dispatch.cluster import Cluster, Node
+from winml.modelkit.dispatch.events import (
+    JobEnded,
+    JobStarted,
+    LeftoversEnded,
+    NodeJoined,
+    SchedulerAway,
+    SchedulerListens,
+)
 from winml.modelkit.dispatch.leftovers import Leftovers
 from winml.modelkit.dispatch.run import run_job
 from winml.modelkit.store import atomic
@@ -24,7 +34,6 @@ from winml.modelkit.store import atomic
 if TYPE_CHECKING:
     from distributed import Worker
 
-OnEvent = Callable[[dict[str, Any]], None]
 _AGAIN_S = 2.0
 """So long a node waits before it tries to join again."""
 _WORK = "work"
@@ -64,15 +73,14 @@ def run_here(job: Job) -> Result:
         task = worker.state.tasks.get(key)
         return task is None or task.state != "executing" or worker.status.name != "running"
 
-    here.on_event({"event": "job", "job": job.id})
+    here.on_event(JobStarted(job.id))
     try:
         result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note, within=here.work)
     except ModelkitError as error:
         raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
     here.jobs += 1
-    said = {"status": result.status, "seconds": result.seconds, "pids": result.pids}
-    here.on_event({"event": "ended", "job": job.id, **said})
+    here.on_event(JobEnded(job.id, result.status, result.seconds, result.pids))
     return replace(result, node=here.node.name, environment=here.node.environment)
 
 
@@ -82,7 +90,7 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent, *, listen
     dask_link.require()
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
-    on_event({"event": "cleared", "pids": leftovers.end()})
+    on_event(LeftoversEnded(leftovers.end()))
     here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
     _here = here
     _run_until_stopped(_joined(cluster, here, listen))
@@ -121,7 +129,7 @@ async def _joined(cluster: Cluster, here: _Here, listen: str | None) -> None:
                 host=listen or _own_address(cluster),
                 security=dask_link.security(cluster),
                 resources={clusters.slot(node.winml): node.slots, **node.offers},
-                startup_information={dask_link.ANNOUNCED: lambda _: node.to_json()},
+                startup_information={dask_link.ANNOUNCED: lambda _: to_json(node)},
                 memory_limit=0,
                 dashboard_address=_PAGES,
                 local_directory=scratch,
@@ -130,7 +138,7 @@ async def _joined(cluster: Cluster, here: _Here, listen: str | None) -> None:
             try:
                 await worker
                 joined = True
-                here.on_event({"event": "joined", "node": node, "cluster": str(cluster)})
+                here.on_event(NodeJoined(node, str(cluster)))
                 await worker.finished()
             except OSError:
                 pass  # no scheduler there yet: it is tried again
@@ -142,7 +150,7 @@ async def _joined(cluster: Cluster, here: _Here, listen: str | None) -> None:
                     ) from error
             finally:
                 await worker.close(timeout=_AGAIN_S)
-        here.on_event({"event": "waiting", "cluster": str(cluster)})
+        here.on_event(SchedulerAway(str(cluster)))
         await asyncio.sleep(_AGAIN_S)
 
 
@@ -182,7 +190,7 @@ async def _served(cluster: Cluster, on_event: OnEvent) -> None:
         )
     except (OSError, RuntimeError) as error:
         raise UnavailableError(f"cannot listen at {cluster}: {error.__cause__ or error}") from error
-    on_event({"event": "listening", "cluster": str(cluster)})
+    on_event(SchedulerListens(str(cluster)))
     try:
         await scheduler.finished()
     finally:

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import AtLeast
 from winml.modelkit.dispatch import dask_link, dask_node
 from winml.modelkit.dispatch.cluster import Cluster, Node, shared_machines
-from winml.modelkit.ep import machine
-from winml.modelkit.ep import probing as targets
+from winml.modelkit.dispatch.events import JobEnded, LeftoversEnded
+from winml.modelkit.ep import probing
+from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.ep.sys_command import describe_system
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 
-SCHEMA = "winml/node/1"
 _FOLDER = "node"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -42,33 +41,60 @@ class NodeRequest:
     """The address it listens at; None means the one that leads to the scheduler."""
 
 
-def _result(action: str, cluster: Cluster, **values: Any) -> dict[str, Any]:
-    return {"schema": SCHEMA, "ok": True, "action": action, "cluster": str(cluster), **values}
+@dataclass(frozen=True, kw_only=True)
+class NodeResult:
+    """What every action says."""
+
+    schema: Literal["winml/node/1"] = "winml/node/1"
+    ok: Literal[True] = True
+    cluster: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeRun(NodeResult):
+    """What a node was, and how many jobs it ran."""
+
+    action: Literal["join"] = "join"
+    node: Node
+    jobs_run: Annotated[int, AtLeast(0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerRun(NodeResult):
+    action: Literal["scheduler"] = "scheduler"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeList(NodeResult):
+    action: Literal["list"] = "list"
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...]
 
 
 # Join
 
 
-def join(request: NodeRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Be a node until interrupted; what it was, and how many jobs it ran."""
+def join(request: NodeRequest, on_event: OnEvent) -> NodeRun:
+    """Be a node until interrupted."""
     dask_link.require()
     node = _node(request)
     with ExitStack() as held:
         notes = _own_folder(held)
-        jobs = dask_node.join(request.cluster, node, notes, tidying(on_event), listen=request.listen)
-    return _result("join", request.cluster, node=node.to_json(), jobs_run=jobs)
+        jobs = dask_node.join(request.cluster, node, notes, clean_after_jobs(on_event), listen=request.listen)
+    return NodeRun(cluster=str(request.cluster), node=node, jobs_run=jobs)
 
 
-def tidying(on_event: OnEvent) -> OnEvent:
-    """Remove what jobs that were ended left in the cache, besides telling."""
+def clean_after_jobs(on_event: OnEvent) -> OnEvent:
+    """Remove what jobs that were ended left in the cache, then pass events on."""
     cache = Cache()
 
-    def told(event: dict[str, Any]) -> None:
-        cache.remove_work(event.get("pids", ()))
-        if event["event"] != "cleared":
+    def clean(event: Event) -> None:
+        if isinstance(event, LeftoversEnded | JobEnded):
+            cache.remove_work(event.pids)
+        if not isinstance(event, LeftoversEnded):
             on_event(event)
 
-    return told
+    return clean
 
 
 def _node(request: NodeRequest) -> Node:
@@ -83,14 +109,14 @@ def _node(request: NodeRequest) -> Node:
         slots=request.jobs,
         has={str(target): 1 for target in found},
         simulated=tuple(str(target) for target in found if target.simulated),
-        environment=machine.environment(),
+        environment=describe_environment(),
     )
 
 
 def _announced(devices: tuple[str, ...]) -> list[Target]:
     """The targets that jobs may use here; a simulated one only when it was named."""
     if devices:
-        return [targets.resolve(word, None, None).target for word in dict.fromkeys(devices)]
+        return [probing.resolve(word, None, None).target for word in dict.fromkeys(devices)]
     states = describe_system().installed_targets()
     return [_target(word) for word in dict.fromkeys(state.target for state in states if state.status == "ready")]
 
@@ -120,19 +146,19 @@ def _own_folder(held: ExitStack) -> Path:
 # Scheduler
 
 
-def serve(cluster: Cluster, on_event: OnEvent) -> dict[str, Any]:
+def serve(cluster: Cluster, on_event: OnEvent) -> SchedulerRun:
     """Be the scheduler until interrupted."""
     dask_link.require()
     dask_node.serve(cluster, on_event)
-    return _result("scheduler", cluster)
+    return SchedulerRun(cluster=str(cluster))
 
 
 # List
 
 
-def listing(cluster: Cluster) -> dict[str, Any]:
+def list_nodes(cluster: Cluster) -> NodeList:
     """The nodes that are there."""
     dask_link.require()
     with dask_link.connected(cluster) as client:
-        found = sorted(dask_link.nodes(client).values(), key=lambda node: node.name)
-    return _result("list", cluster, nodes=[node.to_json() for node in found], notes=shared_machines(found))
+        found = tuple(sorted(dask_link.nodes(client).values(), key=lambda node: node.name))
+    return NodeList(cluster=str(cluster), nodes=found, notes=tuple(shared_machines(found)))

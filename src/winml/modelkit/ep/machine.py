@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import version
-from typing import Any
 
 from winml.modelkit import __version__
 
 
-def environment() -> dict[str, Any]:
+def describe_environment() -> dict[str, str | int | None]:
     """Versions and system of this machine."""
     return {
         "winml": __version__,

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 
-
-def node_text(result: dict[str, Any]) -> str:
-    """What a node was, or who is there."""
-    if result["action"] == "join":
-        return f"node {result['node']['name']} left {result['cluster']} after {result['jobs_run']} jobs"
-    if result["action"] == "scheduler":
-        return f"the scheduler at {result['cluster']} has ended"
-    if not result["nodes"]:
-        return f"{result['cluster']} has no nodes"
-    head = ("node", "jobs", "targets", "system", "winml", "onnxruntime")
-    return table([head, *map(_row, result["nodes"])])
+if TYPE_CHECKING:
+    from winml.modelkit.dispatch.cluster import Node
+    from winml.modelkit.dispatch.node_command import NodeList, NodeRun, SchedulerRun
 
 
-def _row(node: dict[str, Any]) -> tuple[str, ...]:
-    names = [f"{name} (simulated)" if name in node["simulated"] else name for name in sorted(node["has"])]
-    about = node["environment"]
+def run_text(result: NodeRun) -> str:
+    return f"node {result.node.name} left {result.cluster} after {result.jobs_run} jobs"
+
+
+def scheduler_text(result: SchedulerRun) -> str:
+    return f"the scheduler at {result.cluster} has ended"
+
+
+def list_text(result: NodeList) -> str:
+    if not result.nodes:
+        return f"{result.cluster} has no nodes"
+    return table([("node", "jobs", "targets", "system", "winml", "onnxruntime"), *map(_row, result.nodes)])
+
+
+def _row(node: Node) -> tuple[str, ...]:
+    names = [f"{name} (simulated)" if name in node.simulated else name for name in sorted(node.has)]
+    about = node.environment
     system = f"{about.get('system', '?')} {about.get('architecture', '?')}"
-    return node["name"], str(node["slots"]), ", ".join(names), system, node["winml"], about.get("onnxruntime", "?")
+    return node.name, str(node.slots), ", ".join(names), system, node.winml, str(about.get("onnxruntime", "?"))

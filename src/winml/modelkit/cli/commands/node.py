@@ -40,24 +40,20 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @json_option
 def command(as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import NodeProgress
-    from winml.modelkit.dispatch import node_command as node
-    from winml.modelkit.render.node import node_text
+    from winml.modelkit.dispatch import node_command
+    from winml.modelkit.render import node as text
 
     cluster = chosen_cluster(given)
     assert cluster is not None
     tell = NodeProgress().on_event
     _check(given)
     if given["listed"]:
-        result = node.listing(cluster)
+        console.show_result(text.list_text, node_command.list_nodes(cluster), as_json=as_json)
     elif given["scheduler"]:
-        result = node.serve(cluster, tell)
+        console.show_result(text.scheduler_text, node_command.serve(cluster, tell), as_json=as_json)
     else:
-        request = node.NodeRequest(cluster, given["name"], given["devices"], given["jobs"], given["listen"])
-        result = node.join(request, tell)
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(node_text, result)
+        request = node_command.NodeRequest(cluster, given["name"], given["devices"], given["jobs"], given["listen"])
+        console.show_result(text.run_text, node_command.join(request, tell), as_json=as_json)
 
 
 def _check(given: dict[str, Any]) -> None:
