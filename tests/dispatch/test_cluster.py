@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.dispatch.base import Job
 from winml.modelkit.dispatch.cluster import (
     MEASURING,
@@ -80,7 +81,7 @@ def test_nodes_on_one_machine_are_told_of() -> None:
 
 def test_a_node_survives_its_announcement_and_says_what_is_simulated() -> None:
     made = Node("a", "m", "1", 2, {"cpu": 1, "qnn/npu": 1}, ("qnn/npu",), {"cores": 8})
-    assert Node.from_json(made.to_json()) == made
+    assert read(Node, to_json(made)) == made
     assert described([made]) == "nodes: a: 2 jobs at once, has cpu, qnn/npu (simulated)"
 
 
