@@ -47,6 +47,17 @@ DOCUMENTS: dict[str, Document] = {
         ("ep.ep_command:EnvironmentsResult", "ep.options_command:EPOptionsResult"),
         command=True,
     ),
+    "feed": Document(
+        "Result of `winml feed`",
+        (
+            "feed.feed_command:PushResult",
+            "feed.feed_command:PackageList",
+            "feed.feed_command:VersionList",
+            "feed.feed_command:PullResult",
+            "feed.feed_command:VerifyResult",
+        ),
+        command=True,
+    ),
     "node": Document(
         "Result of `winml node`",
         (

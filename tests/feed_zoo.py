@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.events import Event, OnEvent
+
 TOOLS = Path(tempfile.gettempdir()) / f"winml-test-tools-{os.getuid() if sys.platform != 'win32' else 0}"
 PASSWORD_HASH = "$2y$05$abcdefghijklmnopqrstuuHIrMEWpUCQe2YqFR3sXwQ75u4od..9q"
 """bcrypt of `pw`."""
@@ -184,12 +186,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def once(event: str, action: Callable[[], object]) -> Callable[[dict[str, Any]], None]:
+def once(kind: type[Event], action: Callable[[], object]) -> OnEvent:
     """Hears events and acts at the first of a kind."""
     done: list[int] = []
 
-    def on_event(heard: dict[str, Any]) -> None:
-        if heard["event"] == event and not done:
+    def on_event(heard: Event) -> None:
+        if isinstance(heard, kind) and not done:
             done.append(1)
             action()
 

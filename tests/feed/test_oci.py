@@ -14,14 +14,22 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from feed_zoo import PASSWORD_HASH, RegistryServer, contents, filled, once, quiet, skopeo
 from winml.modelkit.core.errors import RequestError, UnavailableError
-from winml.modelkit.feed.base import AlreadyThere, Conflict, Published, Unavailable
+from winml.modelkit.core.events import Event
+from winml.modelkit.feed.base import (
+    AlreadyThere,
+    Conflict,
+    FileMoved,
+    NamingVersion,
+    Published,
+    Unavailable,
+    VersionNamed,
+)
 from winml.modelkit.feed.content import PULLING, FeedDamaged, FileEntry, Tree, scan
 from winml.modelkit.feed.credentials import Credentials, credentials_for
 from winml.modelkit.feed.oci import OCIFeed, SeenBlobs, content_of, manifest_of
@@ -86,7 +94,7 @@ def test_a_cache_that_cannot_be_written_does_not_stop_a_push(feed: OCIFeed, tree
 
 def test_a_tag_that_another_writer_took_first_is_a_conflict(feed: OCIFeed, tree: Tree, tmp_path: Path) -> None:
     other = _other(tmp_path)
-    overtaken = once("naming", lambda: feed.publish("m", VERSION, other, quiet))
+    overtaken = once(NamingVersion, lambda: feed.publish("m", VERSION, other, quiet))
     outcome = feed.publish("m", VERSION, tree, overtaken)
     assert isinstance(outcome, Conflict)
     assert outcome.digest == other.content.digest
@@ -100,7 +108,7 @@ def test_a_tag_that_another_writer_moved_is_a_conflict(feed: OCIFeed, tree: Tree
         raw = manifest_of(other.content, VERSION)
         feed._registry.put_manifest(feed._of("m"), VERSION, raw)
 
-    outcome = feed.publish("m", VERSION, tree, once("named", move))
+    outcome = feed.publish("m", VERSION, tree, once(VersionNamed, move))
     assert isinstance(outcome, Conflict)
     assert "moved by another writer" in outcome.reason
     assert outcome.digest == other.content.digest
@@ -112,8 +120,8 @@ def test_a_registry_killed_in_mid_upload_is_unavailable_and_the_next_push_comple
         files = {"a_small": secrets.token_bytes(1000), "b_large": secrets.token_bytes(24 << 20)}
         tree = scan(filled(tmp_path / "source", **files))
 
-        def kill(event: dict[str, Any]) -> None:
-            if event["event"] == "file" and event["name"] == "b_large.bin" and event["done"] > (8 << 20):
+        def kill(event: Event) -> None:
+            if isinstance(event, FileMoved) and event.name == "b_large.bin" and event.done > (8 << 20):
                 server.kill()
 
         with closing(OCIFeed.at(server.address)) as feed:

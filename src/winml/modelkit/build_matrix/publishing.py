@@ -10,11 +10,11 @@ from winml.modelkit.build_matrix.resume import There
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
 from winml.modelkit.build_matrix.state import CellState, Upload
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.feed.base import (
     AlreadyThere,
     Conflict,
     Feed,
-    OnEvent,
     Outcome,
     Published,
     Rejected,

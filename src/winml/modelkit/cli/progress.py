@@ -12,6 +12,7 @@ from winml.modelkit.building.events import PrecisionGivenUp, StageDone, StageSta
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+from winml.modelkit.feed.base import FileMoved, NamingVersion, VersionNamed
 from winml.modelkit.measuring.sessions import PerfProtocol
 from winml.modelkit.render.perf import utilization_words
 from winml.modelkit.render.units import size
@@ -227,11 +228,14 @@ class AnalyzeProgress(LineProgress):
 class FeedProgress(LineProgress):
     """Which file is on its way and how much of it has come."""
 
-    def show(self, event: dict[str, Any]) -> None:
-        if event["event"] == "file":
-            self.write(f"{event['name']}: {size(event['done'])} of {size(event['total'])}")
-        else:
-            self.write(f"{event['event']} {event['name']}")
+    def show(self, event: Any) -> None:
+        match event:
+            case FileMoved():
+                self.write(f"{event.name}: {size(event.done)} of {size(event.total)}")
+            case NamingVersion():
+                self.write(f"naming {event.name}")
+            case VersionNamed():
+                self.write(f"named {event.name}")
 
 
 class MatrixProgress(LineProgress):

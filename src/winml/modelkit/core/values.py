@@ -68,6 +68,10 @@ class Unique:
     """A list in which nothing is given twice."""
 
 
+Count = Annotated[int, AtLeast(0)]
+Digest = Annotated[str, Pattern("sha256:[0-9a-f]{64}", "`sha256:` and 64 hexadecimal digits")]
+
+
 def key(
     name: str | None = None,
     *,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.events import ignore
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.dispatch.base import PYTHON, Result
 from winml.modelkit.feed.base import AlreadyThere, Feed, NotPublished, Published, Unavailable
@@ -30,10 +31,6 @@ _PROGRAM = "winml.modelkit.dispatch.staged_job"
 
 Word = str | dict[str, str]
 """A word of a command, or `{"input": digest, "path": inside}` where an input lies on the node."""
-
-
-def _silent(_: dict[str, Any]) -> None:
-    """Hear nothing of files that move."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Staging:
     def put(self, tree: Tree) -> str:
         """Put files there; the digest under which anybody gets them."""
         name = tree.content.digest
-        outcome = self.feed.publish(PACKAGE, self._version(name), tree, _silent)
+        outcome = self.feed.publish(PACKAGE, self._version(name), tree, ignore)
         if isinstance(outcome, Published | AlreadyThere):
             return name
         if isinstance(outcome, Unavailable):
@@ -76,7 +73,7 @@ class Staging:
             )
         if stored.content.digest != name:
             raise FeedDamaged(f"`{self.feed.address}` has other files than those of {name}")
-        self.feed.fetch(stored, into, only=stored.content, overwrite=True, on_event=_silent)
+        self.feed.fetch(stored, into, only=stored.content, overwrite=True, on_event=ignore)
 
     def clear(self) -> list[str]:
         """Take away all that this run has put there; a note when that does not work, for the work itself is done."""

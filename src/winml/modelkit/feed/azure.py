@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.feed.az import Az, Done, Failure, unavailable
 from winml.modelkit.feed.base import (
     Conflict,
     Fetched,
     Listed,
-    OnEvent,
+    NamingVersion,
     Outcome,
     Published,
     Refused,
@@ -184,7 +185,7 @@ class AzureFeed:
         return guarded(lambda: self._publish(checked_package(package), checked_version(version), tree, on_event))
 
     def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
-        on_event({"event": "naming", "name": version})
+        on_event(NamingVersion(version))
         with _staged(tree) as folder:
             done = self._universal("publish", package, version, folder)
         if isinstance(done, Done):

@@ -10,13 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.feed.content import Content, Tree
 
-OnEvent = Callable[[dict[str, Any]], None]
-"""Hears `{"event": "file", "name", "done", "total"}` while a file moves; `naming` and `named` around a version."""
+
+@dataclass(frozen=True)
+class FileMoved(Event):
+    """A part of a file was sent, received or read."""
+
+    name: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class NamingVersion(Event):
+    """All files are there; the version gets its name now."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class VersionNamed(Event):
+    name: str
+
 
 State = Literal["live", "reserved"]
 """`reserved`: it was deleted, and its version can never be published again."""

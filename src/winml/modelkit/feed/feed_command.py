@@ -7,11 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from winml.modelkit.core.build_folder import MANIFEST, PARTS, source_name
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.values import AtLeast, Count, Digest
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed import names
@@ -19,12 +21,11 @@ from winml.modelkit.feed.base import (
     AlreadyThere,
     Conflict,
     Feed,
-    Fetched,
     Listed,
     NotPublished,
-    OnEvent,
     Outcome,
     Published,
+    State,
     Stored,
     Unavailable,
 )
@@ -32,7 +33,6 @@ from winml.modelkit.feed.content import Content, Tree, scan
 from winml.modelkit.feed.names import VersionParts
 from winml.modelkit.feed.table import open_feed
 
-SCHEMA = "winml/feed/1"
 MOST_REVISIONS = 1000
 """Contents under one stamp for one target; who builds more often names stamps."""
 
@@ -57,8 +57,99 @@ class Wanted:
         return names.package(self.model, self.task)
 
 
-def _result(action: str, feed: Feed, **values: Any) -> dict[str, Any]:
-    return {"schema": SCHEMA, "ok": True, "action": action, "feed": feed.address, **values}
+@dataclass(frozen=True, kw_only=True)
+class FeedResult:
+    """What every action says."""
+
+    schema: Literal["winml/feed/1"] = "winml/feed/1"
+    ok: Literal[True] = True
+    feed: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushAttempt(FeedResult):
+    """What was to be published, and what came of it."""
+
+    action: Literal["push"] = "push"
+    package: str
+    version: str
+    outcome: str
+    revision: Annotated[int, AtLeast(1)] | None
+    """Which content under its run stamp this is; null for a version that was named."""
+    files: Count
+    bytes: Count
+    digest: Digest
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushResult(PushAttempt):
+    """A version that is published."""
+
+    outcome: Literal["published", "already-there"]
+    reference: str
+    """How the feed itself names it for ever."""
+    sent_bytes: int | None
+    """Bytes that had to be sent; null when the feed does not tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageList(FeedResult):
+    action: Literal["list"] = "list"
+    package: None = None
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedVersion:
+    version: str
+    state: State
+    run_stamp: str | None
+    revision: int | None
+    target: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionList(FeedResult):
+    action: Literal["list"] = "list"
+    package: str
+    versions: tuple[ListedVersion, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulledVersion:
+    """A version, and what of it had to be received."""
+
+    version: str
+    folder: str
+    digest: Digest
+    reference: str
+    files: tuple[str, ...]
+    received_bytes: Count
+    kept_bytes: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullResult(FeedResult):
+    action: Literal["pull"] = "pull"
+    package: str
+    folder: str
+    versions: tuple[PulledVersion, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedVersion:
+    version: str
+    digest: Digest
+    files: Count
+    bytes: Count
+    damaged: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyResult(FeedResult):
+    action: Literal["verify"] = "verify"
+    package: str
+    versions: tuple[VerifiedVersion, ...]
 
 
 def today() -> str:
@@ -102,20 +193,26 @@ def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, s
     return named.package, names.version(stamp, model_slug, ep=ep, device=device, revision=revision)
 
 
-def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
+def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> PushResult:
     """Publish a folder as one version; anything but a proven success is an error that carries the outcome."""
     coordinates(Path(folder), wanted)  # names that cannot be published, before a feed is made or asked
     with closing(open_feed(address)) as feed:
         feed.check()
         tree = scan(Path(folder))
         package, version, revision, outcome = _publish(feed, Path(folder), tree, wanted, on_event)
-    count, size = len(tree.content.files), tree.content.bytes
-    about = {"package": package, "version": version, "outcome": outcome.name, "files": count, "bytes": size}
-    about["revision"] = revision
-    result = _result("push", feed, **about, digest=tree.content.digest)
-    if isinstance(outcome, Published | AlreadyThere):
-        return result | {"reference": outcome.reference, "sent_bytes": outcome.sent_bytes}
-    raise _failure(outcome, result)
+    attempt = PushAttempt(
+        feed=feed.address,
+        package=package,
+        version=version,
+        outcome=outcome.name,
+        revision=revision,
+        files=len(tree.content.files),
+        bytes=tree.content.bytes,
+        digest=tree.content.digest,
+    )
+    if not isinstance(outcome, Published | AlreadyThere):
+        raise _failure(outcome, attempt)
+    return PushResult(**{**vars(attempt), "reference": outcome.reference, "sent_bytes": outcome.sent_bytes})
 
 
 def _publish(
@@ -132,13 +229,13 @@ def _publish(
     return package, version, revision, outcome
 
 
-def _failure(outcome: Outcome, details: dict[str, Any]) -> ModelkitError:
+def _failure(outcome: Outcome, attempt: PushAttempt) -> ModelkitError:
     assert not isinstance(outcome, Published | AlreadyThere)
-    where = f"`{details['package']}` {details['version']}"
     if isinstance(outcome, Unavailable):
-        return UnavailableError(outcome.reason, hint=outcome.hint, details=details)
+        return UnavailableError(outcome.reason, hint=outcome.hint, result=attempt)
     hint = "publish under another `--run-stamp` or `--version`" if outcome.name == "conflict" else None
-    return RunFailedError(f"{where} was not published: {outcome.reason}", hint=hint, details=details)
+    message = f"`{attempt.package}` {attempt.version} was not published: {outcome.reason}"
+    return RunFailedError(message, hint=hint, result=attempt)
 
 
 # Choosing versions
@@ -168,7 +265,7 @@ def _is_of(parts: VersionParts, version: str, wanted: Wanted) -> bool:
     return again == version
 
 
-def chosen(feed: Feed, wanted: Wanted) -> list[Listed]:
+def choose_versions(feed: Feed, wanted: Wanted) -> list[Listed]:
     """The live versions that are meant; none is an error that says what there is."""
     listed = feed.versions(wanted.package)
     if listed is None:
@@ -219,37 +316,32 @@ def _stored(feed: Feed, package: str, version: str) -> Stored:
 # List, pull, verify
 
 
-def listing(address: str, wanted: Wanted) -> dict[str, Any]:
+def list_feed(address: str, wanted: Wanted) -> PackageList | VersionList:
     """The packages of a feed, or the versions of one package."""
     with closing(open_feed(address)) as feed:
-        return _listing(feed, wanted)
-
-
-def _listing(feed: Feed, wanted: Wanted) -> dict[str, Any]:
-    if wanted.model is None and wanted.package_name is None:
-        return _result("list", feed, package=None, packages=list(feed.packages()))
-    versions = feed.versions(wanted.package)
+        if wanted.model is None and wanted.package_name is None:
+            return PackageList(feed=feed.address, packages=tuple(feed.packages()))
+        versions = feed.versions(wanted.package)
     if versions is None:
         raise NotPublished(f"no package `{wanted.package}` in `{feed.address}`", hint="`winml feed list` shows them")
-    shown = [_described(item) for item in versions if _matches(item, wanted)]
-    return _result("list", feed, package=wanted.package, versions=shown)
+    shown = tuple(_describe(item) for item in versions if _matches(item, wanted))
+    return VersionList(feed=feed.address, package=wanted.package, versions=shown)
 
 
-def _described(item: Listed) -> dict[str, Any]:
+def _describe(item: Listed) -> ListedVersion:
     parts = names.parse_version(item.version)
-    target = f"{parts.ep}/{parts.device}" if parts is not None and parts.ep is not None else None
-    return {
-        "version": item.version,
-        "state": item.state,
-        "run_stamp": None if parts is None else parts.stamp,
-        "revision": None if parts is None else parts.revision,
-        "target": target,
-    }
+    return ListedVersion(
+        version=item.version,
+        state=item.state,
+        run_stamp=None if parts is None else parts.stamp,
+        revision=None if parts is None else parts.revision,
+        target=f"{parts.ep}/{parts.device}" if parts is not None and parts.ep is not None else None,
+    )
 
 
 def pull(
     address: str, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
-) -> dict[str, Any]:
+) -> PullResult:
     """Bring a model, one of its targets or some of its files into a folder.
 
     Several targets lie side by side as `<ep>_<device>/`, and a pattern is over such paths; one that was named lies
@@ -261,8 +353,8 @@ def pull(
 
 def _pull(
     feed: Feed, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
-) -> dict[str, Any]:
-    found = chosen(feed, wanted)
+) -> PullResult:
+    found = choose_versions(feed, wanted)
     if wanted.version is None:
         _one_stamp(found, wanted)
         found = _newest(found)
@@ -278,20 +370,18 @@ def _pull(
         if only.files:
             into = Path(output) / below
             fetched = feed.fetch(stored, into, only=only, overwrite=overwrite, on_event=on_event)
-            done.append(_brought(stored, into, fetched))
-    return _result("pull", feed, package=wanted.package, folder=output, versions=done)
-
-
-def _brought(stored: Stored, into: Path, fetched: Fetched) -> dict[str, Any]:
-    return {
-        "version": stored.version,
-        "folder": str(into),
-        "digest": stored.content.digest,
-        "reference": stored.reference,
-        "files": list(fetched.files),
-        "received_bytes": fetched.received_bytes,
-        "kept_bytes": fetched.kept_bytes,
-    }
+            done.append(
+                PulledVersion(
+                    version=stored.version,
+                    folder=str(into),
+                    digest=stored.content.digest,
+                    reference=stored.reference,
+                    files=tuple(fetched.files),
+                    received_bytes=fetched.received_bytes,
+                    kept_bytes=fetched.kept_bytes,
+                )
+            )
+    return PullResult(feed=feed.address, package=wanted.package, folder=output, versions=tuple(done))
 
 
 def _selection(
@@ -308,28 +398,28 @@ def _paths(stored: Stored, below: str) -> list[str]:
     return [f"{below}/{path}" if below else path for path in sorted(stored.content.files)]
 
 
-def verify(address: str, wanted: Wanted, on_event: OnEvent) -> dict[str, Any]:
+def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
     """Hash every file of some versions where the feed keeps them; damage is a check answered with no."""
     with closing(open_feed(address)) as feed:
-        done = [_verified(feed, wanted.package, item, on_event) for item in chosen(feed, wanted)]
-    result = _result("verify", feed, package=wanted.package, versions=done)
-    damaged = [f"{v['version']}/{path}" for v in done for path in v["damaged"]]
+        done = tuple(_verify(feed, wanted.package, item, on_event) for item in choose_versions(feed, wanted))
+    result = VerifyResult(feed=feed.address, package=wanted.package, versions=done)
+    damaged = [f"{one.version}/{path}" for one in done for path in one.damaged]
     if damaged:
         raise CheckFailed(
             f"{len(damaged)} files in `{address}` are missing or damaged: {_listed(damaged)}",
             hint="push the folder again, or pull from elsewhere",
-            details=result,
+            result=result,
         )
     return result
 
 
-def _verified(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> dict[str, Any]:
+def _verify(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> VerifiedVersion:
     stored = _stored(feed, package, item.version)
     answer = feed.verify(stored, on_event)
-    return {
-        "version": item.version,
-        "digest": stored.content.digest,
-        "files": answer.files,
-        "bytes": answer.bytes,
-        "damaged": list(answer.damaged),
-    }
+    return VerifiedVersion(
+        version=item.version,
+        digest=stored.content.digest,
+        files=answer.files,
+        bytes=answer.bytes,
+        damaged=tuple(answer.damaged),
+    )

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from winml.modelkit.core import patience
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.location import expanded
 from winml.modelkit.feed.base import (
     Fetched,
+    FileMoved,
     Listed,
     NotPublished,
-    OnEvent,
     Outcome,
     Published,
     Refused,
@@ -116,7 +117,7 @@ class FolderFeed:
 
     def _put(self, tree: Tree, path: str, entry: FileEntry, on_event: OnEvent) -> int:
         """Store a file unless it is there; the bytes that were written."""
-        on_event({"event": "file", "name": path, "done": 0, "total": entry.bytes})
+        on_event(FileMoved(path, 0, entry.bytes))
         with contextlib.suppress(ObjectMissing):
             self._objects.open_path(entry.digest)
             return 0

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from winml.modelkit.core import patience
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long
-from winml.modelkit.feed.base import Fetched, OnEvent
+from winml.modelkit.feed.base import Fetched, FileMoved
 from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry
 from winml.modelkit.store import atomic, digest
 
@@ -173,7 +174,7 @@ def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: 
             stream.write(chunk)
             hasher.update(chunk)
             count, received = count + len(chunk), received + len(chunk)
-            on_event({"event": "file", "name": path, "done": count, "total": entry.bytes})
+            on_event(FileMoved(path, count, entry.bytes))
             if count > entry.bytes:
                 break
         stream.flush()
@@ -219,7 +220,7 @@ def _is_sound(path: str, entry: FileEntry, source: Source, on_event: OnEvent) ->
             for chunk in delivery.chunks:
                 hasher.update(chunk)
                 count += len(chunk)
-                on_event({"event": "file", "name": path, "done": count, "total": entry.bytes})
+                on_event(FileMoved(path, count, entry.bytes))
                 if count > entry.bytes:
                     return False
     except FeedDamaged:

@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.feed.base import (
     Conflict,
     Fetched,
+    FileMoved,
     Listed,
+    NamingVersion,
     NotPublished,
-    OnEvent,
     Outcome,
     Published,
     Refused,
     Stored,
     Verified,
+    VersionNamed,
     cannot_delete,
     compared,
     guarded,
@@ -168,13 +171,13 @@ class OCIFeed:
         if there is not None and there.content.digest != tree.content.digest:
             return compared(there, tree.content)
         sent = self._send_all(self._of(package), tree, on_event)
-        on_event({"event": "naming", "name": version})
+        on_event(NamingVersion(version))
         there = self.find(package, version)
         if there is not None:
             return compared(there, tree.content, sent)
         raw = manifest_of(tree.content, version)
         self._registry.put_manifest(self._of(package), version, raw)
-        on_event({"event": "named", "name": version})
+        on_event(VersionNamed(version))
         return self._read_back(package, version, raw, sent)
 
     def _send_all(self, repository: str, tree: Tree, on_event: OnEvent) -> int:
@@ -206,7 +209,7 @@ class OCIFeed:
                 if count > item.bytes:
                     break
                 yield chunk
-                on_event({"event": "file", "name": path, "done": count, "total": item.bytes})
+                on_event(FileMoved(path, count, item.bytes))
             if count != item.bytes:
                 raise Refused(f"`{tree.path(path)}` changed while it was being published")
 

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
+if TYPE_CHECKING:
+    from winml.modelkit.feed.feed_command import PackageList, PullResult, PushResult, VerifyResult, VersionList
 
-def _push(result: dict[str, Any]) -> str:
-    how = "published" if result["outcome"] == "published" else "was there already"
-    if (result["revision"] or 1) > 1:
-        how += f"; it is revision {result['revision']}, for this run stamp has other content too"
-    sent = "" if result["sent_bytes"] is None else f", {size(result['sent_bytes'])} sent"
+
+def push_text(result: PushResult) -> str:
+    how = "published" if result.outcome == "published" else "was there already"
+    if (result.revision or 1) > 1:
+        how += f"; it is revision {result.revision}, for this run stamp has other content too"
+    sent = "" if result.sent_bytes is None else f", {size(result.sent_bytes)} sent"
     return (
-        f"{result['package']} {result['version']} {how}\n"
-        f"  {result['files']} files, {size(result['bytes'])}{sent}\n"
-        f"  content {result['digest']}\n"
-        f"  stored as {result['reference']}"
+        f"{result.package} {result.version} {how}\n"
+        f"  {result.files} files, {size(result.bytes)}{sent}\n"
+        f"  content {result.digest}\n"
+        f"  stored as {result.reference}"
     )
 
 
-def _list(result: dict[str, Any]) -> str:
-    if result["package"] is None:
-        return "\n".join(result["packages"]) or f"{result['feed']} holds no packages"
-    if not result["versions"]:
-        return f"{result['package']} has no such versions in {result['feed']}"
+def packages_text(result: PackageList) -> str:
+    return "\n".join(result.packages) or f"{result.feed} holds no packages"
+
+
+def versions_text(result: VersionList) -> str:
+    if not result.versions:
+        return f"{result.package} has no such versions in {result.feed}"
     rows = [("version", "run", "target", "state")]
-    rows += [(v["version"], v["run_stamp"] or "-", v["target"] or "-", v["state"]) for v in result["versions"]]
+    rows += [(v.version, v.run_stamp or "-", v.target or "-", v.state) for v in result.versions]
     return table(rows)
 
 
-def _pull(result: dict[str, Any]) -> str:
+def pull_text(result: PullResult) -> str:
     return "\n".join(
-        f"{v['folder']}  {len(v['files'])} files of {v['version']}, {size(v['received_bytes'])} received, "
-        f"{size(v['kept_bytes'])} were here"
-        for v in result["versions"]
+        f"{v.folder}  {len(v.files)} files of {v.version}, {size(v.received_bytes)} received, "
+        f"{size(v.kept_bytes)} were here"
+        for v in result.versions
     )
 
 
-def _verify(result: dict[str, Any]) -> str:
-    return "\n".join(f"{v['version']}  {v['files']} files, {size(v['bytes'])}, sound" for v in result["versions"])
-
-
-def feed_text(result: dict[str, Any]) -> str:
-    """The answer to one of the actions."""
-    return {"push": _push, "list": _list, "pull": _pull, "verify": _verify}[result["action"]](result)
+def verify_text(result: VerifyResult) -> str:
+    return "\n".join(f"{v.version}  {v.files} files, {size(v.bytes)}, sound" for v in result.versions)

@@ -40,21 +40,6 @@ wanted_options = stacked(
 )
 
 
-def _wanted(given: dict[str, Any]) -> Any:
-    from winml.modelkit.feed.feed_command import Wanted
-
-    return Wanted(**given)
-
-
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.feed import feed_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(feed_text, result)
-
-
 @command.command(
     "push",
     help="Publish a build folder, or any folder, as one version. Model and target are those of the build unless given.",
@@ -67,16 +52,17 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
 @json_option
 def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
-    from winml.modelkit.feed import feed_command as feed
+    from winml.modelkit.feed import feed_command
+    from winml.modelkit.render.feed import push_text
 
     with FeedProgress() as progress:
-        result = feed.push(folder, address, _wanted(given), progress.on_event)
-    _show(result, as_json)
+        result = feed_command.push(folder, address, feed_command.Wanted(**given), progress.on_event)
+    console.show_result(push_text, result, as_json=as_json)
     if not as_json:
         console.say(
             "next",
-            f"winml feed pull --package-name {console.quoted(result['package'])} "
-            f"--version {console.quoted(result['version'])} "
+            f"winml feed pull --package-name {console.quoted(result.package)} "
+            f"--version {console.quoted(result.version)} "
             f"--feed {console.quoted(address)} -o DIR",
         )
 
@@ -91,9 +77,14 @@ def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
 @wanted_options
 @json_option
 def listing(address: str, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.feed import feed_command as feed
+    from winml.modelkit.feed import feed_command
+    from winml.modelkit.render.feed import packages_text, versions_text
 
-    _show(feed.listing(address, _wanted(given)), as_json)
+    result = feed_command.list_feed(address, feed_command.Wanted(**given))
+    if isinstance(result, feed_command.PackageList):
+        console.show_result(packages_text, result, as_json=as_json)
+    else:
+        console.show_result(versions_text, result, as_json=as_json)
 
 
 @command.command(
@@ -115,13 +106,15 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 @json_option
 def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
-    from winml.modelkit.feed import feed_command as feed
+    from winml.modelkit.feed import feed_command
+    from winml.modelkit.render.feed import pull_text
 
+    wanted = feed_command.Wanted(**given)
     with FeedProgress() as progress:
-        result = feed.pull(
-            address, _wanted(given), output, pattern=pattern, overwrite=overwrite, on_event=progress.on_event
+        result = feed_command.pull(
+            address, wanted, output, pattern=pattern, overwrite=overwrite, on_event=progress.on_event
         )
-    _show(result, as_json)
+    console.show_result(pull_text, result, as_json=as_json)
 
 
 @command.command(
@@ -135,8 +128,9 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
 @json_option
 def verify(address: str, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
-    from winml.modelkit.feed import feed_command as feed
+    from winml.modelkit.feed import feed_command
+    from winml.modelkit.render.feed import verify_text
 
     with FeedProgress() as progress:
-        result = feed.verify(address, _wanted(given), progress.on_event)
-    _show(result, as_json)
+        result = feed_command.verify(address, feed_command.Wanted(**given), progress.on_event)
+    console.show_result(verify_text, result, as_json=as_json)
