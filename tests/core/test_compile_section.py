@@ -29,8 +29,8 @@ def test_the_older_name_of_a_compiler_is_understood() -> None:
         ({"provider_option": {}}, "unknown key `compile.provider_option`"),
         ({"compiler": 1}, "`compile.compiler` cannot be 1"),
         ({"embed": "yes"}, "`compile.embed` must be true or false"),
-        ({"provider_options": {"soc_model": 60}}, "must map names to text"),
-        ({"provider_options": None}, "must map names to text"),
+        ({"provider_options": {"soc_model": 60}}, "`compile.provider_options.soc_model` must be text"),
+        ({"provider_options": None}, "`compile.provider_options` must be an object"),
     ],
 )
 def test_what_does_not_fit_is_named(value: Any, message: str) -> None:

@@ -18,6 +18,7 @@ from winml.modelkit.core.config import (
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.trust import OWN_REQUEST
+from winml.modelkit.core.values import to_json
 
 FULL = BuildConfig(
     schema=SCHEMA,
@@ -39,7 +40,7 @@ FULL = BuildConfig(
 
 
 def test_a_config_comes_back_from_its_file() -> None:
-    assert config_from_json(json.loads(json.dumps(FULL.to_json())), OWN_REQUEST) == FULL
+    assert config_from_json(json.loads(json.dumps(to_json(FULL))), OWN_REQUEST) == FULL
 
 
 def test_a_section_that_is_null_is_a_stage_that_is_skipped() -> None:

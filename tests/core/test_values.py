@@ -13,7 +13,21 @@ import pytest
 
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.value_schema import document_schema
-from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Pattern, Unique, in_json, key, read, to_json
+from winml.modelkit.core.values import (
+    AtLeast,
+    AtMost,
+    Between,
+    MoreThan,
+    NotEmpty,
+    OneOf,
+    Ordered,
+    Pattern,
+    Unique,
+    in_json,
+    key,
+    read,
+    to_json,
+)
 
 
 class Colour(Enum):
@@ -176,6 +190,28 @@ def test_limits_are_held() -> None:
         read(Limits, {"above": 0, "digest": "0f"})
     with pytest.raises(RequestError, match="`digest` must be hexadecimal digits but got 'xy'"):
         read(Limits, {"above": 1, "digest": "xy"})
+
+
+@dataclass(frozen=True)
+class Choices:
+    share: Annotated[float, Between(0, 1)] = 0.5
+    ends: Annotated[tuple[float, float], Ordered()] = (0, 1)
+    word: Annotated[str, OneOf(("new", "other"), earlier=(("old", "new"),))] = "new"
+
+
+def test_words_of_earlier_versions_are_read_as_those_of_now_and_shares_as_floats() -> None:
+    found = read(Choices, {"share": 1, "ends": [1, 2], "word": "old"})
+    assert (found.word, found.ends) == ("new", (1, 2))
+    assert isinstance(found.share, float)
+    for value, message in (
+        ({"share": 2}, "`share` must be a number from 0 to 1 but got 2"),
+        ({"ends": [2, 1]}, r"`ends` must be the least and the greatest value but got \[2, 1\]"),
+        ({"word": 1}, "`word` cannot be 1"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            read(Choices, value)
+    schema = document_schema("test", "A test", [Choices])["$defs"]["Choices"]["properties"]
+    assert schema["word"]["enum"] == ["new", "other"]
 
 
 def test_the_schema_takes_what_the_reader_takes_and_refuses_what_it_refuses() -> None:

@@ -30,6 +30,7 @@ from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST,
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, TargetChosen
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import precision
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.store import atomic, digest
@@ -268,7 +269,7 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
 
 def _identity(config: BuildConfig, source: Source) -> str:
     """What a build's result depends on: the model's content and the sections, not where anything lies."""
-    return identity_of(config.to_json(), source.artifact.digest)
+    return identity_of(to_json(config), source.artifact.digest)
 
 
 def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
@@ -357,7 +358,7 @@ def deliver(ready: Ready, proof: dict[str, Any], attempt: Attempt) -> dict[str, 
             folders.write_json(staged / ANALYSIS, analysis)
         if plan.made.exported is not None:
             folders.write_json(staged / EXPORT, plan.made.exported.run.report)
-        folders.write_json(staged / CONFIG, plan.config.to_json())
+        folders.write_json(staged / CONFIG, to_json(plan.config))
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
         manifest = _manifest(plan, pipeline, analysis, seconds) | {
             "files_by": how,

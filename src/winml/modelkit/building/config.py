@@ -31,6 +31,7 @@ from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import catalog, options, precision
 from winml.modelkit.ep import probing as targets
@@ -322,4 +323,4 @@ def config(request: ConfigRequest) -> dict[str, Any]:
     """The JSON object of `winml config`."""
     with Worker(preload=PRELOAD) as worker:
         made = make(request, worker)
-    return {"schema": RESULT, "ok": True, "config": made.config.to_json(), "notes": list(made.notes)}
+    return {"schema": RESULT, "ok": True, "config": to_json(made.config), "notes": list(made.notes)}

@@ -5,31 +5,17 @@ A section that is null is a stage that is skipped. The session section is how th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
-from winml.modelkit.core.sections import (
-    choice,
-    each,
-    flag,
-    key,
-    mapping,
-    names,
-    number,
-    optional,
-    section,
-    sizes,
-    text,
-    whole,
-    words,
-)
 from winml.modelkit.core.trust import OptionGate
+from winml.modelkit.core.values import AtLeast, AtMost, Between, NotEmpty, OneOf, Ordered, Unique
 
-SCHEMA = "winml/build-config/1"
+SCHEMA: Final = "winml/build-config/1"
 
 HUB = "hf:"
 """How a file of a data set of the Hugging Face hub begins: `hf:ORG/NAME/FILE[@REVISION]`."""
@@ -37,38 +23,37 @@ RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""
 
 
-def _ranges(value: Any, where: str) -> dict[str, tuple[float, float]]:
-    """Least and greatest value by name."""
-    return {name: _range(pair, f"{where}.{name}") for name, pair in mapping(value, where).items()}
-
-
-def _range(value: Any, where: str) -> tuple[float, float]:
-    ends = each(number(-1e9, 1e9))(value, where)
-    if len(ends) != 2 or ends[0] > ends[1]:
-        raise RequestError(f"`{where}` must be the least and the greatest value but got {value!r}")
-    return (ends[0], ends[1])
+Text = Annotated[str, NotEmpty()]
+Names = Annotated[tuple[Text, ...], Unique()]
+Count = Annotated[int, AtLeast(1)]
+Seed = Annotated[int, AtLeast(0)]
+Number = Annotated[float, Between(-1e9, 1e9)]
+Range = Annotated[tuple[Number, Number], Ordered()]
+"""The least and the greatest value."""
+Axis = Count | Text
+"""A size, or the name of an axis that stays open."""
 
 
 @dataclass(frozen=True)
 class DataSection:
     """Where samples come from and how they become inputs."""
 
-    source: str = key(text)
+    source: Text
     """A file or folder, `hf:ORG/NAME/FILE[@REVISION]`, or `random`."""
-    limit: int | None = key(optional(whole(1)), None)
+    limit: Count | None = None
     """How many samples to use, chosen with the seed; null uses all."""
-    seed: int = key(whole(0), 0)
-    columns: dict[str, str] = key(words, factory=dict)
+    seed: Seed = 0
+    columns: dict[str, str] = field(default_factory=dict)
     """Columns of a table by role: `text`, `text_pair`, `label`, `image`, or the name of an input."""
-    processor: str | None = key(optional(text), None)
+    processor: Text | None = None
     """Folder with the tokenizer or image processor; null looks beside the model."""
-    length: int | None = key(optional(whole(1)), None)
+    length: Count | None = None
     """Tokens per text where the model leaves that open; null is the default of `data/text.py`."""
-    ranges: dict[str, tuple[float, float]] = key(_ranges, factory=dict)
+    ranges: dict[str, Range] = field(default_factory=dict)
     """Least and greatest value of random inputs by name; others lie from 0 to 1."""
-    dims: dict[str, int] = key(sizes, factory=dict)
+    dims: dict[str, Count] = field(default_factory=dict)
     """Sizes that axes have in random inputs where the model leaves them open; others are 1."""
-    digest: str | None = key(optional(text), None)
+    digest: Text | None = None
     """Content of the data when the config was made; data that changed since is an error."""
 
     def absolute(self) -> DataSection:
@@ -79,23 +64,18 @@ class DataSection:
         return replace(self, source=source, processor=processor)
 
 
-def _axis(value: Any, where: str) -> int | str:
-    """A size, or the name of an axis that stays open."""
-    return text(value, where) if isinstance(value, str) else int(whole(1)(value, where))
-
-
 @dataclass(frozen=True)
 class InputSection:
     """An input of a model that is exported, with the values that samples of it have."""
 
-    name: str = key(text)
-    dtype: str = key(choice("float32", "int64", "bool"), "float32")
-    shape: tuple[int | str, ...] = key(each(_axis), ())
+    name: Text
+    dtype: Annotated[str, OneOf(("float32", "int64", "bool"))] = "float32"
+    shape: tuple[Axis, ...] = ()
     """Sizes, and names of the axes that stay open."""
-    low: float = key(number(-1e9, 1e9), -1.0)
-    high: float = key(number(-1e9, 1e9), 1.0)
+    low: Number = -1.0
+    high: Number = 1.0
     """Values lie from `low` to `high`, for whole numbers both included."""
-    values: str = key(choice("random", "padding", "positions"), "random")
+    values: Annotated[str, OneOf(("random", "padding", "positions"))] = "random"
     """`padding`: ones, then zeros in the last sample; `positions`: 0, 1, 2 …"""
 
 
@@ -103,18 +83,18 @@ class InputSection:
 class ExportSection:
     """How a Hugging Face model becomes ONNX."""
 
-    task: str = key(text)
-    part: str = key(text, "model")
+    task: Text
+    part: Text = "model"
     """Which part of a composite model; `model` is the whole."""
-    exporter: str = key(choice("transformers", "legacy"), "transformers")
-    opset: int = key(whole(17, 24), 20)
-    attention: str = key(choice("eager", "sdpa"), "eager")
+    exporter: Annotated[str, OneOf(("transformers", "legacy"))] = "transformers"
+    opset: Annotated[int, AtLeast(17), AtMost(24)] = 20
+    attention: Annotated[str, OneOf(("eager", "sdpa"))] = "eager"
     """How attention is traced; `eager` gives the smaller graph."""
-    inputs: tuple[InputSection, ...] = key(each(section(InputSection)), ())
-    sizes: dict[str, int] = key(sizes, factory=dict)
+    inputs: tuple[InputSection, ...] = ()
+    sizes: dict[str, Count] = field(default_factory=dict)
     """Sizes of open axes in the sample that is traced."""
-    seed: int = key(whole(0), 0)
-    verify: bool = key(flag, True)
+    seed: Seed = 0
+    verify: bool = True
     """Whether outputs are compared with those of PyTorch."""
 
 
@@ -122,10 +102,10 @@ class ExportSection:
 class OptimizeSection:
     """Which passes run, in this order, and what is fixed before them."""
 
-    passes: tuple[str, ...] = key(names, ())
-    opset: int | None = key(optional(whole(7)), None)
+    passes: Names = ()
+    opset: Annotated[int, AtLeast(7)] | None = None
     """Opset to convert to; null keeps the model's."""
-    fixed_dims: dict[str, int] = key(sizes, factory=dict)
+    fixed_dims: dict[str, Count] = field(default_factory=dict)
     """Sizes of symbolic dimensions, written into the model."""
 
 
@@ -133,49 +113,47 @@ class OptimizeSection:
 class QuantizeSection:
     """How numbers become smaller. Fields that a mode does not use stay at their defaults."""
 
-    mode: str = key(choice("fp16", "dynamic", "static", "weight_only"))
-    activation_type: str | None = key(optional(choice("uint8", "int8", "uint16", "int16")), None)
-    weight_type: str | None = key(optional(choice("int8", "uint8", "int16", "int4", "uint4")), None)
-    per_channel: bool | None = key(optional(flag), False)
+    mode: Annotated[str, OneOf(("fp16", "dynamic", "static", "weight_only"))]
+    activation_type: Annotated[str, OneOf(("uint8", "int8", "uint16", "int16"))] | None = None
+    weight_type: Annotated[str, OneOf(("int8", "uint8", "int16", "int4", "uint4"))] | None = None
+    per_channel: bool | None = False
     """Scales of weights; null measures both ways where outputs agree poorly (static 8-bit pairs by `ort` rules)."""
-    symmetric_activations: bool = key(flag, False)
-    symmetric_weights: bool = key(flag, True)
-    reduce_range: bool | None = key(optional(flag), None)
+    symmetric_activations: bool = False
+    symmetric_weights: bool = True
+    reduce_range: bool | None = None
     """7-bit weights, for x86 processors without VNNI whose 16-bit sums could saturate; null asks this one."""
-    rules: str = key(choice("ort", "qnn"), "ort")
+    rules: Annotated[str, OneOf(("ort", "qnn"))] = "ort"
     """Whose conventions the QDQ pairs follow."""
-    calibration_method: str = key(choice("minmax", "entropy", "percentile"), "minmax")
-    percentile: float = key(number(50.0, 100.0), 99.99)
-    op_types: tuple[str, ...] | None = key(optional(names), None)
+    calibration_method: Annotated[str, OneOf(("minmax", "entropy", "percentile"))] = "minmax"
+    percentile: Annotated[float, Between(50.0, 100.0)] = 99.99
+    op_types: Names | None = None
     """Only these operators; null means all that the mode can quantize."""
-    exclude_op_types: tuple[str, ...] = key(names, ())
-    nodes: tuple[str, ...] | None = key(optional(names), None)
-    exclude_nodes: tuple[str, ...] = key(names, ())
-    block_size: int | None = key(optional(whole(16, 1024)), None)
+    exclude_op_types: Names = ()
+    nodes: Names | None = None
+    exclude_nodes: Names = ()
+    block_size: Annotated[int, AtLeast(16), AtMost(1024)] | None = None
     """Weights that share a scale, for `weight_only`."""
-    keep_io_types: bool = key(flag, True)
+    keep_io_types: bool = True
     """With `fp16`: inputs and outputs stay float32."""
-    calibration: DataSection | None = key(optional(section(DataSection)), None)
+    calibration: DataSection | None = None
 
 
-def _compiler(value: Any, where: str) -> str:
-    """`ort_session` is what the compiler `ort_jit` was called before."""
-    return str(choice("ort", "ort_jit", "qairt")("ort_jit" if value == "ort_session" else value, where))
+COMPILERS = ("ort", "ort_jit", "qairt")
 
 
 @dataclass(frozen=True)
 class CompileSection:
     """How the model becomes an EP context."""
 
-    compiler: str = key(_compiler, "ort")
-    embed: bool = key(flag, False)
+    compiler: Annotated[str, OneOf(COMPILERS, earlier=(("ort_session", "ort_jit"),))] = "ort"
+    embed: bool = False
     """Whether the compiled data is inside the ONNX file instead of beside it."""
-    provider_options: dict[str, str] = key(words, factory=dict)
+    provider_options: dict[str, str] = field(default_factory=dict)
 
 
 def compile_section_from_json(value: Any, gate: OptionGate) -> CompileSection:
     """A compile section on its own."""
-    section = sections.read(CompileSection, value, "compile")
+    section = values.read(CompileSection, value, "compile")
     check_compile(section, gate)
     return section
 
@@ -190,51 +168,47 @@ def check_compile(section: CompileSection, gate: OptionGate) -> None:
 class EvalSection:
     """What the model is judged by."""
 
-    task: str = key(text)
-    data: DataSection = key(section(DataSection))
-    min_metric: float | None = key(optional(number(-1e9, 1e9)), None)
-    max_drop: float | None = key(optional(number(0.0, 1e9)), None)
-
-
-def _schema(value: Any, where: str) -> str:
-    if value == SCHEMA:
-        return SCHEMA
-    family = SCHEMA.rpartition("/")[0]
-    if isinstance(value, str) and value.startswith(f"{family}/"):
-        raise RequestError(
-            f"the config says `{value}`; this winml reads {SCHEMA}",
-            hint="it was written by another version of winml; make it again with `winml config`",
-        )
-    raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}", hint="`winml config` writes a config")
+    task: Text
+    data: DataSection
+    min_metric: Number | None = None
+    max_drop: Annotated[float, Between(0.0, 1e9)] | None = None
 
 
 @dataclass(frozen=True)
 class BuildConfig:
     """Everything a build needs besides the machine."""
 
-    schema: str = key(_schema)
-    model: str | None = key(optional(text), None)
-    target: str = key(text, "cpu")
-    precision: str = key(text, "fp32")
+    schema: Literal["winml/build-config/1"] = SCHEMA
+    model: Text | None = None
+    target: Text = "cpu"
+    precision: Text = "fp32"
     """The word the quantize section was made from."""
-    export: ExportSection | None = key(optional(section(ExportSection)), None)
-    optimize: OptimizeSection | None = key(optional(section(OptimizeSection)), None)
-    quantize: QuantizeSection | None = key(optional(section(QuantizeSection)), None)
-    compile: CompileSection | None = key(optional(section(CompileSection)), None)
-    session: SessionSection = key(section(SessionSection), factory=SessionSection)
-    eval: EvalSection | None = key(optional(section(EvalSection)), None)
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
+    export: ExportSection | None = None
+    optimize: OptimizeSection | None = None
+    quantize: QuantizeSection | None = None
+    compile: CompileSection | None = None
+    session: SessionSection = field(default_factory=SessionSection)
+    eval: EvalSection | None = None
 
 
 def config_from_json(value: Any, gate: OptionGate) -> BuildConfig:
     """The config in a JSON value; an error names the first key that does not fit, or that the gate refuses."""
     if isinstance(value, dict) and "schema" in value:
-        _schema(value["schema"], "schema")
-    config = sections.read(BuildConfig, value, "")
+        _require_schema(value["schema"])
+    config = values.read(BuildConfig, value)
     check_session(config.session, gate)
     if config.compile is not None:
         check_compile(config.compile, gate)
     return config
+
+
+def _require_schema(found: Any) -> None:
+    """Raise for a config of another version before its keys are looked at."""
+    if found == SCHEMA:
+        return
+    if isinstance(found, str) and found.startswith(f"{SCHEMA.rpartition('/')[0]}/"):
+        raise RequestError(
+            f"the config says `{found}`; this winml reads {SCHEMA}",
+            hint="it was written by another version of winml; make it again with `winml config`",
+        )
+    raise RequestError(f"`schema` must be `{SCHEMA}` but got {found!r}", hint="`winml config` writes a config")

@@ -14,7 +14,8 @@
     │   ├── PlacementError        1   the requested EP took no node
     │   ├── WorkerCrashed         1   the process died
     │   ├── WorkerTimeout         1   the process did not answer in time
-    │   └── WorkerMemory          1   the process used more memory than it may
+    │   ├── WorkerMemory          1   the process used more memory than it may
+    │   └── WorkerAnswerError     1   the process answered something else than its operation promises
     ├── TraceEmpty                4   an operator trace was asked for and has no usable data
     ├── CheckFailed               5   a check was answered with no
     ├── PartlyDone                6   some cells or models failed
@@ -120,6 +121,10 @@ class WorkerTimeout(RunFailedError):
 
 class WorkerMemory(RunFailedError):
     code = "worker-memory"
+
+
+class WorkerAnswerError(RunFailedError):
+    code = "worker-answer"
 
 
 class TraceEmpty(ModelkitError):

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from winml.modelkit.core import sections
-from winml.modelkit.core.sections import key, optional, sizes, text, whole, words
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OptionGate
+from winml.modelkit.core.values import AtLeast, NotEmpty
 
 NS_PER_MS = 1_000_000
+Size = Annotated[int, AtLeast(1)]
 
 
 @dataclass(frozen=True)
 class SessionSection:
     """How a session is opened; never part of a cache key."""
 
-    threads: int | None = key(optional(whole(1)), None)
-    optimization_level: str = key(text, "all")
-    config_entries: dict[str, str] = key(words, factory=dict)
-    ep_options: dict[str, str] = key(words, factory=dict)
-    fixed_dims: dict[str, int] = key(sizes, factory=dict)
+    threads: Size | None = None
+    optimization_level: Annotated[str, NotEmpty()] = "all"
+    config_entries: dict[str, str] = field(default_factory=dict)
+    ep_options: dict[str, str] = field(default_factory=dict)
+    fixed_dims: dict[str, Size] = field(default_factory=dict)
     """Sizes of symbolic dimensions, fixed when the session is opened."""
 
     def to_json(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, TypeVar
 
+from winml.modelkit.core import values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 
@@ -139,6 +140,8 @@ def read(cls: type[S], value: Any, where: str) -> S:
     if not isinstance(value, dict):
         raise RequestError(f"`{where or 'config'}` must be an object but got {value!r:.200}")
     prefix = f"{where}." if where else ""
+    if not any(_KIND in entry.metadata for entry in fields(cls)):  # type: ignore[arg-type]  # sections are dataclasses
+        return values.read(cls, value, where)
     entries = {entry.name: entry for entry in fields(cls)}  # type: ignore[arg-type]  # sections are dataclasses
     for name in value:
         if name not in entries:

@@ -18,8 +18,11 @@ from winml.modelkit.core.errors import EXIT_CODES
 from winml.modelkit.core.values import (
     AtLeast,
     AtMost,
+    Between,
     MoreThan,
     NotEmpty,
+    OneOf,
+    Ordered,
     Pattern,
     Unique,
     entries,
@@ -99,7 +102,7 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
     origin = get_origin(form) or form
     if origin is Annotated:
         inner, *limits = get_args(form)
-        found = _schema(inner, definitions)
+        found = {} if isinstance(limits[0], OneOf) else _schema(inner, definitions)
         for limit in limits:
             found = {**found, **_limit(limit, found)}
         return found
@@ -226,6 +229,12 @@ def _limit(limit: Any, schema: Schema) -> Schema:
             return {"exclusiveMinimum": limit.limit}
         case AtMost():
             return {"maximum": limit.limit}
+        case Between():
+            return {"minimum": limit.low, "maximum": limit.high}
+        case OneOf():
+            return {"enum": [*limit.words]}
+        case Ordered():
+            return {}
         case Pattern():
             return {"pattern": f"^(?:{limit.regex})$"}
         case Unique():

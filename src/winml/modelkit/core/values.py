@@ -51,6 +51,27 @@ class AtMost:
 
 
 @dataclass(frozen=True)
+class Between:
+    """A number from `low` to `high`, read as a float also where it is written without a point."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Two numbers, the lesser first."""
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Text that is one of `words`; `earlier` are words of earlier versions and what they are now."""
+
+    words: tuple[str, ...]
+    earlier: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Pattern:
     """Text that a regular expression describes from its first to its last character; `words` say so in an error."""
 
@@ -322,6 +343,8 @@ def _literal_reader(words: tuple[Any, ...]) -> Reader:
 
 def _limited_reader(form: Any) -> Reader:
     inner, *limits = get_args(form)
+    if isinstance(limits[0], OneOf):
+        return _word_reader(limits[0])
     read_inner = reader(inner)
 
     def limited(value: Any, strict: bool) -> Any:
@@ -330,9 +353,16 @@ def _limited_reader(form: Any) -> Reader:
             problem = _beyond(limit, found)
             if problem is not None:
                 raise _must(problem, value)
+            if isinstance(limit, Between):
+                found = float(found)
         return found
 
     return limited
+
+
+def _word_reader(choice: OneOf) -> Reader:
+    literal, now = _literal_reader(choice.words), dict(choice.earlier)
+    return lambda value, strict: literal(now.get(value, value) if isinstance(value, str) else value, strict)
 
 
 def _beyond(limit: Any, value: Any) -> str | None:
@@ -344,6 +374,10 @@ def _beyond(limit: Any, value: Any) -> str | None:
             return f"be more than {limit.limit:g}"
         case AtMost() if value > limit.limit:
             return f"be at most {limit.limit:g}"
+        case Between() if not limit.low <= value <= limit.high:
+            return f"be a number from {limit.low:g} to {limit.high:g}"
+        case Ordered() if value[0] > value[1]:
+            return "be the least and the greatest value"
         case Pattern() if re.fullmatch(limit.regex, value) is None:
             return f"be {limit.words}"
         case NotEmpty() if not value:

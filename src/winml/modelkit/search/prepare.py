@@ -20,6 +20,7 @@ from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
@@ -314,7 +315,7 @@ def _base(
     )
     session = made.config.session
     session = replace(model.section, threads=session.threads, ep_options=session.ep_options)
-    value = replace(made.config, session=session).to_json()
+    value: dict[str, Any] = to_json(replace(made.config, session=session))
     if value["quantize"] is not None:
         value["quantize"]["calibration"] = None  # given to every static config when it is built
     return value

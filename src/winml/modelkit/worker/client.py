@@ -44,10 +44,6 @@ class WorkerBug(Exception):
     """An operation ended with an exception nobody expected; the message is its traceback."""
 
 
-class WorkerAnswerError(errors.RunFailedError):
-    """A worker answered with something else than its operation promises."""
-
-
 class Worker:
     """A process that runs operations; its working directory is a folder of its own that goes with it."""
 
@@ -146,7 +142,7 @@ class Worker:
 
         def tell(message: Message) -> None:
             if on_event is not None:
-                on_event(read(events, message, "event", error=WorkerAnswerError))
+                on_event(read(events, message, "event", error=errors.WorkerAnswerError))
 
         answer = self.call(
             op,
@@ -155,7 +151,7 @@ class Worker:
             on_event=None if events is None else tell,
             what=what,
         )
-        return read(form, answer, op, error=WorkerAnswerError)
+        return read(form, answer, op, error=errors.WorkerAnswerError)
 
     def stop(self, *, timeout_s: float) -> Any:
         """The answer of the running operation with what it has so far; for use after an interrupted `call`."""
