@@ -67,6 +67,7 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "space": Document("What a search is restricted to (`winml autoconfig --space`)", ("search.space:SpaceFile",)),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
 }
 

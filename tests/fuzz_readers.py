@@ -94,9 +94,9 @@ def _input_specs(folder: Path, data: bytes) -> None:
 
 def _space(folder: Path, data: bytes) -> None:
     from winml.modelkit.core.target import Target
-    from winml.modelkit.search.knob_table import whole
+    from winml.modelkit.search.knob_table import make_space
 
-    whole({}, (Target("cpu", "cpu"),), str(_file(folder, "space.json", data)))
+    make_space({}, (Target("cpu", "cpu"),), str(_file(folder, "space.json", data)))
 
 
 def _trace(folder: Path, data: bytes) -> None:
@@ -159,10 +159,10 @@ def _contribution(folder: Path, data: bytes) -> None:
 
 
 def _search_journal(folder: Path, data: bytes) -> None:
-    from winml.modelkit.search.study import FORMS, replayed
+    from winml.modelkit.search.records import read_records, replay
     from winml.modelkit.store import journal
 
-    replayed(journal.read(_file(folder, "journal.jsonl", _summed(data)), FORMS).records)
+    replay(read_records(journal.read(_file(folder, "journal.jsonl", _summed(data))).records, "journal.jsonl"))
 
 
 def _matrix_journal(folder: Path, data: bytes) -> None:
@@ -506,8 +506,14 @@ TRIAL = {
     "facts": {"config": {}, "environment": {"machine": {"cpu": "x"}}, "ms": {"wall": 1.0}}, "because": [],
     "seconds": 1.0,
 }  # fmt: skip
+IDENTITY = {
+    "model": "sha256:1", "targets": [{"target": "cpu", "simulated": False}], "objective": "size", "calibration": None,
+    "baseline": {"target": "cpu"}, "knobs": {"a": ["default", "b"]}, "inputs": {}, "versions": {"cpu": {"cpu": "1"}},
+    "gate": {"kind": "agreement", "data": None, "task": "outputs", "min_metric": None, "max_drop": None,
+             "min_agreement": 0.99, "judge": "interval", "digest": None},
+}  # fmt: skip
 SEARCH = [
-    {"kind": "study", "winml": "0.1.0", "identity": {}},
+    {"kind": "study", "winml": "0.1.0", "identity": IDENTITY},
     {"kind": "calibration", "values": {"cpu": [0.1], "wall": [0.1]}},
     {"kind": "trial", "trial": TRIAL, "seconds": 1.0},
     {"kind": "trial", "trial": TRIAL | {"id": "h1", "outcome": "measured", "choice": [["a", "b"]], "series": SERIES}},

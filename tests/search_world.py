@@ -7,21 +7,23 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.knob import Knob, Level
+from winml.modelkit.core.target import Target
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
-from winml.modelkit.search.guards import Built, Checked, Guarded, Probed
-from winml.modelkit.search.space import Choice, Space
+from winml.modelkit.search.guards import Built, GateAnswer, Probe
+from winml.modelkit.search.records import GateLimits, Record
+from winml.modelkit.search.result import Champion, GateResult, SearchResult, SearchTime, TrialResult
+from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
 from winml.modelkit.search.strategy import Limits, Plan, champion
 from winml.modelkit.search.study import Study
-from winml.modelkit.search.trial import Series, Yardstick
+from winml.modelkit.search.trial import Facts, FreshRounds, Series, Trial, TrialArtifact, TrialOutcome, Yardstick
 
 BUILD_S, PROBE_S, CHECK_S, ROUND_S, WATCHDOG_S = 5.0, 1.0, 1.0, 1.4, 10.0
 MAX_ROUNDS = PROTOCOLS["cpu"].max_rounds
-Option = tuple[str, str]
+ARTIFACT = TrialArtifact(digest="sha256:0", fingerprint=None, bytes=1)
 
 
 @dataclass
@@ -99,21 +101,24 @@ class Laboratory:
         self.spent: list[tuple[str, float]] = []
         """What hazards cost, by kind."""
         self._rng = random.Random(seed)
+        self._acting: dict[str, Choice] = {}
+        """What has an effect, by the identity of a build."""
 
     def clock(self) -> float:
         return self.now
 
-    def build(self, config: dict[str, Any]) -> Built:
+    def build(self, config: ConfigJSON) -> Built:
         self.builds += 1
         self.now += BUILD_S
         choice = tuple((name, config[name]) for name in self.world.levels if name in config)
         acting = tuple(option for option in choice if option not in self.world.no_effect)
-        return Built(path=str(choice), identity=repr(acting), facts={"acting": [list(o) for o in acting]})
+        self._acting[repr(acting)] = acting
+        return Built(path=str(choice), identity=repr(acting), target="cpu", artifact=ARTIFACT)
 
     def _choice(self, built: Built) -> Choice:
-        return tuple((name, level) for name, level in built.facts["acting"])
+        return self._acting[built.identity]
 
-    def probe(self, built: Built) -> Probed:
+    def probe(self, built: Built) -> Probe:
         choice = self._choice(built)
         pairs = {frozenset(pair) for pair in itertools.combinations(choice, 2)}
         if pairs & self.world.hangs:
@@ -124,16 +129,16 @@ class Laboratory:
             raise WorkerCrashed("the process crashed with SIGSEGV")
         slowdown = math.exp(-self.world.speed(choice))
         self._cost("slow" if slowdown > 10 else "probe", PROBE_S + min(WATCHDOG_S, 0.02 * slowdown))
-        return Probed(slowdown / 1.2, {"verdict_s": 3 * ROUND_S})
+        return Probe(slowdown=slowdown / 1.2, verdict_s=3 * ROUND_S)
 
     def _cost(self, kind: str, seconds: float) -> None:
         self.now += seconds
         self.spent.append((kind, seconds))
 
-    def check(self, built: Built) -> Checked:
+    def check(self, built: Built) -> GateAnswer:
         self._cost("accuracy", CHECK_S)
         wrong = self.world.inaccurate.intersection(self._choice(built))
-        return Checked(not wrong, "accuracy fell to 10 %" if wrong else "")
+        return GateAnswer(not wrong, "accuracy fell to 10 %" if wrong else "")
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
         self.rounds += rounds
@@ -147,21 +152,115 @@ class Laboratory:
         values = tuple(self._rng.gauss(0, self.world.spread) for _ in range(MAX_ROUNDS))
         return {"cpu": values, "wall": values}
 
-    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
-        return Yardstick(PROTOCOLS["cpu"]).verdict(self.measure(built, rounds=8, first=0)), {}
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
+        return Yardstick(PROTOCOLS["cpu"]).verdict(self.measure(built, rounds=8, first=0)), FreshRounds()
 
 
 def search(
-    world: World, *, seed: int = 0, limits: Limits | None = None, records: list[dict[str, Any]] | None = None
+    world: World, *, seed: int = 0, limits: Limits | None = None, records: list[Record] | None = None
 ) -> tuple[Study, Laboratory]:
     """A finished search of a world; `records` is extended like a journal."""
     laboratory = Laboratory(world, seed)
-    kept = [] if records is None else records
+    kept: list[Record] = [] if records is None else records
     plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]), limits=limits or Limits())
-    study = Study(plan, Guarded(laboratory), append=kept.append, records=list(kept), clock=laboratory.clock)
+    study = Study(plan, laboratory, append=kept.append, records=list(kept), clock=laboratory.clock)
     study.run()
     return study, laboratory
 
 
 def chosen(study: Study) -> Choice:
     return champion(study.state).choice
+
+
+def make_trial(
+    name: str,
+    choice: Choice,
+    outcome: TrialOutcome,
+    reason: str = "",
+    *,
+    series: Series | None = None,
+    config: ConfigJSON | None = None,
+    identity: str | None = None,
+    seconds: float = 1.0,
+) -> Trial:
+    """A trial of which only some things matter."""
+    return Trial(
+        id=name,
+        choice=choice,
+        outcome=outcome,
+        reason=reason,
+        option=None,
+        same_as=None,
+        series=series,
+        facts=Facts(config=config or {}, identity=identity),
+        because=(),
+        seconds=seconds,
+    )
+
+
+def make_result(*, folder: str, champion_folder: str, next_: str) -> SearchResult:
+    """The result of a search in which the baseline was best."""
+    trial = TrialResult(
+        id="h0",
+        label="baseline",
+        choice={},
+        target="cpu",
+        changes={},
+        outcome="baseline",
+        step=None,
+        reason="",
+        same_as=None,
+        verdict=None,
+        confirmation=None,
+        times=None,
+        rounds=0,
+        accuracy=None,
+        placement=None,
+        artifact=ARTIFACT,
+        probe_ms=None,
+        because=(),
+        reused_from=None,
+        seconds=1.0,
+    )
+    champion = Champion(
+        trial=trial,
+        status="BASELINE_IS_BEST",
+        gain_pct=0.0,
+        gain_interval_pct=None,
+        speedup=1.0,
+        speedup_interval=None,
+        factor=1.0,
+        folder=champion_folder,
+        digest=ARTIFACT.digest,
+    )
+    limits = GateLimits(
+        kind="agreement",
+        data=None,
+        task="outputs",
+        min_metric=None,
+        max_drop=None,
+        min_agreement=0.99,
+        judge="interval",
+        digest=None,
+    )
+    return SearchResult(
+        model="elsewhere",
+        model_digest="sha256:1",
+        targets=(Target("cpu", "cpu"),),
+        objective="latency",
+        gate=GateResult(limits=limits, words="outputs must agree"),
+        folder=folder,
+        finished=True,
+        ended="everything worth a trial was tried",
+        seconds=3.0,
+        time=SearchTime(budget_s=None, preparation_s=1.0, delivery_s=None),
+        choices=1,
+        trials=(trial,),
+        champion=champion,
+        pareto=("h0",),
+        insight=(),
+        environment={},
+        drafts=(),
+        notes=(),
+        next=next_,
+    )

@@ -22,13 +22,14 @@ from winml.modelkit.core.knob import Knob, Level  # noqa: E402
 from winml.modelkit.core.trust import OWN_REQUEST  # noqa: E402
 from winml.modelkit.ep import probing as targets  # noqa: E402
 from winml.modelkit.measuring.protocols import PROTOCOLS  # noqa: E402
+from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.gate import Gate, GateRequest  # noqa: E402
-from winml.modelkit.search.guards import Built, Guarded  # noqa: E402
+from winml.modelkit.search.guards import Built  # noqa: E402
 from winml.modelkit.search.space import Space  # noqa: E402
 from winml.modelkit.search.strategy import Plan, champion  # noqa: E402
 from winml.modelkit.search.study import Study  # noqa: E402
-from winml.modelkit.search.tools import Job, Workbench  # noqa: E402
-from winml.modelkit.search.trial import Yardstick  # noqa: E402
+from winml.modelkit.search.tools import Subject, Workbench  # noqa: E402
+from winml.modelkit.search.trial import TrialArtifact, Yardstick  # noqa: E402
 
 LIMIT_S = 15.0
 SQUARE = "float[64,64]"
@@ -70,8 +71,8 @@ class Rigged(Workbench):
         known = self._describe(str(path), path)
         identity = str(path)
         self._specs[identity] = self._spec(config_from_json(config, OWN_REQUEST), path)
-        artifact = {"digest": identity, "fingerprint": known["fingerprint"], "bytes": path.stat().st_size}
-        return Built(str(path), identity, {"artifact": artifact, "target": "cpu"})
+        artifact = TrialArtifact(digest=identity, fingerprint=known["fingerprint"], bytes=path.stat().st_size)
+        return Built(path=str(path), identity=identity, target="cpu", artifact=artifact)
 
 
 def main() -> None:
@@ -79,7 +80,7 @@ def main() -> None:
         folder = Path(name)
         files = {kind: saved(text_model(body), folder / f"{kind}.onnx") for kind, body in MODELS.items()}
         base = {"schema": SCHEMA, "target": "cpu", "precision": "default", "session": {"threads": 1}}
-        job = Job(
+        subject = Subject(
             source=read_source(files["default"], ()),
             targets={"cpu": targets.resolve("cpu", None, None)},
             baseline=base,
@@ -89,11 +90,11 @@ def main() -> None:
             protocol=PROTOCOLS["cpu"],
         )
         gate = Gate(GateRequest(DataSection("random", limit=4), "outputs", min_agreement=0.9), folder, folder)
-        bench = Rigged(job, gate, folder, keep=lambda *_: None, on_event=lambda event: None)
+        bench = Rigged(subject, gate, folder, keep=lambda *_: None, on_event=lambda event: None)
         bench.files = files
         levels = tuple(Level(kind, {"precision": kind}) for kind in MODELS if kind != "default")
         plan = Plan(Space((Knob("kind", levels),), base), Yardstick(PROTOCOLS["cpu"]))
-        study = Study(plan, Guarded(bench), append=lambda record: None, on_event=_tell)
+        study = Study(plan, bench, append=lambda record: None, on_event=_tell)
         started = time.monotonic()
         study.run()
         bench.close()
@@ -105,12 +106,10 @@ def main() -> None:
         assert max(costs.values()) <= LIMIT_S, f"more than {LIMIT_S} s: {costs}"
 
 
-def _tell(event: dict) -> None:
-    if event["event"] == "trial":
-        trial = event["record"]["trial"]
-        print(
-            f"{trial['id']} {trial['choice']} {trial['outcome']} {trial['seconds']:.1f} s {trial['reason']}", flush=True
-        )
+def _tell(event: object) -> None:
+    if isinstance(event, TrialEnded):
+        trial = event.trial
+        print(f"{trial.id} {trial.label} {trial.outcome} {trial.seconds:.1f} s {trial.reason}", flush=True)
 
 
 if __name__ == "__main__":

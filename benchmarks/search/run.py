@@ -23,8 +23,10 @@ from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 from winml.modelkit.measuring.compare import compare  # noqa: E402
 from winml.modelkit.measuring.compare_arms import CompareRequest  # noqa: E402
 from winml.modelkit.search.autoconfig import autoconfig  # noqa: E402
+from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.prepare import AutoconfigRequest  # noqa: E402
-from winml.modelkit.search.run_folder import JOURNAL  # noqa: E402
+from winml.modelkit.search.records import JOURNAL  # noqa: E402
+from winml.modelkit.search.result import SearchResult  # noqa: E402
 
 KNOBS = {
     "quantize.scheme": ["int8", "dynamic", "u8u8", "fp16"],
@@ -35,7 +37,7 @@ KNOBS = {
 }
 
 
-def search(model: Path, data: Path, folder: Path, *, exhaustive: bool) -> dict[str, Any]:
+def search(model: Path, data: Path, folder: Path, *, exhaustive: bool) -> SearchResult:
     space = folder.parent / "space.json"
     space.write_text(json.dumps({"schema": "winml/space/1", "knobs": KNOBS}))
     request = AutoconfigRequest(
@@ -49,17 +51,13 @@ def search(model: Path, data: Path, folder: Path, *, exhaustive: bool) -> dict[s
         resume=(folder / JOURNAL).is_file(),
         exhaustive=exhaustive,
     )
-    return autoconfig(request, lambda event: _tell(event))
+    return autoconfig(request, _tell)
 
 
-def _tell(event: dict[str, Any]) -> None:
-    if event["event"] == "trial":
-        trial = event["record"]["trial"]
-        print(
-            f"  {trial['id']} {trial['choice']} {trial['outcome']} {trial['seconds']:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+def _tell(event: object) -> None:
+    if isinstance(event, TrialEnded):
+        trial = event.trial
+        print(f"  {trial.id} {trial.label} {trial.outcome} {trial.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def regret_pct(best: Path, champion: Path) -> tuple[float, list[float] | None]:
@@ -79,7 +77,9 @@ def row(name: str, folder: Path) -> dict[str, Any]:
     model, data = save(name, folder)
     ours = search(model, data, folder / "autoconfig", exhaustive=False)
     sweep = search(model, data, folder / "sweep", exhaustive=True)
-    same = ours["champion"]["digest"] == sweep["champion"]["digest"]
+    assert ours.champion is not None
+    assert sweep.champion is not None
+    same = ours.champion.digest == sweep.champion.digest
     session = [
         json.loads((folder / n / "champion" / "build_config.json").read_text())["session"]
         for n in ("autoconfig", "sweep")
@@ -89,18 +89,18 @@ def row(name: str, folder: Path) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "model": name,
-        "choices": sweep["choices"],
-        "builds": len(ours["trials"]),
-        "builds_of_sweep": len(sweep["trials"]),
-        "seconds": ours["seconds"],
-        "seconds_of_sweep": sweep["seconds"],
-        "champion": ours["champion"]["label"],
-        "best": sweep["champion"]["label"],
-        "speedup": ours["champion"]["speedup"],
-        "speedup_interval": ours["champion"]["speedup_interval"],
+        "choices": sweep.choices,
+        "builds": len(ours.trials),
+        "builds_of_sweep": len(sweep.trials),
+        "seconds": ours.seconds,
+        "seconds_of_sweep": sweep.seconds,
+        "champion": ours.champion.trial.label,
+        "best": sweep.champion.trial.label,
+        "speedup": ours.champion.speedup,
+        "speedup_interval": ours.champion.speedup_interval,
         "regret_pct": lost,
         "regret_interval_pct": interval,
-        "failed": sum(t["outcome"] in ("failed", "inaccurate", "slower") for t in sweep["trials"]),
+        "failed": sum(t.outcome in ("failed", "inaccurate", "slower") for t in sweep.trials),
     }
 
 

@@ -4,17 +4,19 @@ from typing import Any
 
 import pytest
 
+from search_world import make_trial
 from winml.modelkit.cli import progress
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.search.events import TrialEnded, TrialStarted
 from winml.modelkit.search.strategy import State
-from winml.modelkit.search.trial import Trial, exact
+from winml.modelkit.search.trial import exact
 
 CHOICE = (("quantize.scheme", "int8"), ("optimize.conv_activation_fusion", "on"))
-LEADER = Trial("h1", CHOICE[:1], "measured", "", series=exact(0.7))
+LEADER = make_trial("h1", CHOICE[:1], "measured", series=exact(0.7), seconds=2.0)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *events: dict[str, Any], columns: int = 200) -> list[str]:
+def told(monkeypatch: pytest.MonkeyPatch, *events: Any, columns: int = 200) -> list[str]:
     monkeypatch.setattr(progress, "_columns", lambda: columns)
     with SearchProgress() as shown:
         written: list[str] = []
@@ -26,21 +28,19 @@ def told(monkeypatch: pytest.MonkeyPatch, *events: dict[str, Any], columns: int 
 
 
 def test_the_running_trial_is_shown_with_the_leader_and_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    trying = {"event": "trying", "id": "h2", "choice": CHOICE, "state": State((LEADER,))}
-    lines = told(monkeypatch, trying, {"event": "round", "number": 3})
+    lines = told(monkeypatch, TrialStarted("h2", CHOICE, State((LEADER,))), {"event": "round", "number": 3})
     changes = "quantize.scheme=int8, optimize.conv_activation_fusion=on"
     assert lines[0] == f"h2 · h1 leads, 50.3 % saved · {changes}"
     assert lines[1] == f"h2 · h1 leads, 50.3 % saved · round 3 · {changes}"
 
 
 def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
-    (line, _) = told(monkeypatch, {"event": "trying", "id": "h2", "choice": CHOICE, "state": State()}, columns=20)
+    (line, _) = told(monkeypatch, TrialStarted("h2", CHOICE, State()), columns=20)
     assert line == "h2 · quantize.sche…"
 
 
 def test_a_trial_ends_with_its_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     verdict = Verdict("KEEP", "faster", gain_pct=50.3, interval_pct=(49.0, 51.5))
-    record = {"trial": {**LEADER.to_json(), "seconds": 2.0}}
     with SearchProgress() as shown:
-        shown.on_event({"event": "trial", "record": record, "state": State(), "verdict": verdict})
+        shown.on_event(TrialEnded(LEADER, verdict))
     assert "h1 quantize.scheme=int8: KEEP, +50.3 % saved (+49.0 … +51.5) (2.0 s)" in capsys.readouterr().err

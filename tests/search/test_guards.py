@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from search_world import Laboratory, World
+from search_world import Laboratory, World, make_trial
 from winml.modelkit.core.errors import DataError, RequestError
-from winml.modelkit.search.guards import Built, Checked, Guarded
+from winml.modelkit.search.guards import Attempt, Built, GateAnswer, Guards
+from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.trial import Trial
 
 WORLD = World({"scheme": 3}, {("scheme", "l1"): 0.5, ("scheme", "l2"): -0.7}, inaccurate=frozenset({("scheme", "l3")}))
-BASELINE = Trial("h0", (), "baseline", "", facts={"identity": "()"})
+BASELINE = make_trial("h0", (), "baseline", identity="()")
 
 
-def attempt(laboratory: Laboratory, level: str, *trials: Trial) -> Any:
-    choice = (("scheme", level),)
-    return Guarded(laboratory).attempt(choice, {"scheme": level}, (BASELINE, *trials), 3)
+def attempt(laboratory: Laboratory, level: str, *trials: Trial) -> Attempt:
+    return Guards(laboratory).attempt({"scheme": level}, (BASELINE, *trials), 3)
 
 
 def test_what_is_slower_beyond_doubt_is_neither_checked_nor_measured() -> None:
@@ -37,12 +35,12 @@ def test_what_passes_is_measured() -> None:
     assert tried.outcome == "measured"
     assert tried.series is not None
     assert len(tried.series.deciding) == 3
-    assert tried.facts["config"] == {"scheme": "l1"}
+    assert tried.facts.config == {"scheme": "l1"}
 
 
 def test_a_twin_of_something_that_failed_fails_without_being_run() -> None:
     laboratory = Laboratory(WORLD)
-    twin = Trial("h1", (("scheme", "l1"),), "failed", "it crashed", facts={"identity": "(('scheme', 'l1'),)"})
+    twin = make_trial("h1", (("scheme", "l1"),), "failed", "it crashed", identity="(('scheme', 'l1'),)")
     tried = attempt(laboratory, "l1", twin)
     assert (tried.outcome, tried.same_as) == ("failed", "h1")
     assert tried.reason == "the same graph and session as h1: it crashed"
@@ -50,19 +48,20 @@ def test_a_twin_of_something_that_failed_fails_without_being_run() -> None:
 
 
 class Refusing(Laboratory):
-    def build(self, config: dict[str, Any]) -> Built:
+    def build(self, config: ConfigJSON) -> Built:
         raise RequestError("entropy needs 8 bits")
 
-    def check(self, built: Built) -> Checked:
+    def check(self, built: Built) -> GateAnswer:
         raise DataError("label 9 is out of range")
 
 
 def test_a_config_that_a_stage_refuses_is_a_result() -> None:
     tried = attempt(Refusing(WORLD), "l1")
-    assert (tried.outcome, tried.reason, tried.facts["step"]) == ("failed", "entropy needs 8 bits", "build")
-    assert tried.facts["failure"]["code"] == "wrong-request"
+    assert (tried.outcome, tried.reason, tried.facts.step) == ("failed", "entropy needs 8 bits", "build")
+    assert tried.facts.failure is not None
+    assert tried.facts.failure.code == "wrong-request"
 
 
 def test_a_baseline_that_is_refused_is_the_users_mistake() -> None:
     with pytest.raises(RequestError, match="entropy needs 8 bits"):
-        Guarded(Refusing(WORLD)).attempt((), {}, (), 3)
+        Guards(Refusing(WORLD)).attempt({}, (), 3)

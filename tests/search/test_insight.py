@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from search_world import make_trial
 from winml.modelkit.core.config import SCHEMA, config_from_json
 from winml.modelkit.core.finding import Selection
 from winml.modelkit.core.knob import Knob, Level
@@ -12,10 +13,9 @@ from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search import insight
-from winml.modelkit.search.insight import Note
 from winml.modelkit.search.space import Space
 from winml.modelkit.search.strategy import State
-from winml.modelkit.search.trial import Trial
+from winml.modelkit.search.trial import Note
 
 BASE = {"schema": SCHEMA, "target": "qnn/npu", "precision": "fp32", "optimize": None, "quantize": None}
 INT8 = {"mode": "static", "activation_type": "uint8", "weight_type": "uint8"}
@@ -52,60 +52,60 @@ W8A8 = Selection(precision=("int8",))
 
 
 def test_a_confirmed_finding_leaves_a_level_out_and_is_named() -> None:
-    notes = insight.advised(SPACE, [advice("skip", "skip", FUSED)], concerns)
+    notes = insight.advice_notes(SPACE, [advice("skip", "skip", FUSED)], concerns)
     assert [(note.kind, note.option, note.source) for note in notes] == [("skip", ("fuse", "on"), "npu-900")]
-    left = insight.insight(SPACE, notes, (), concerns).space
+    left = insight.make_insight(SPACE, notes, (), concerns).space
     assert [knob.name for knob in left.knobs] == ["scheme", "op_types"]
 
 
 def test_what_is_blocked_is_left_out_too() -> None:
-    notes = insight.advised(SPACE, [advice("blocked", "skip", FUSED)], concerns)
-    assert ("fuse", "on") not in insight.insight(SPACE, notes, (), concerns).space.options()
+    notes = insight.advice_notes(SPACE, [advice("blocked", "skip", FUSED)], concerns)
+    assert ("fuse", "on") not in insight.make_insight(SPACE, notes, (), concerns).space.options()
 
 
 def test_a_weaker_finding_orders() -> None:
-    known = insight.insight(
+    known = insight.make_insight(
         SPACE,
-        insight.advised(SPACE, [advice("order", "last", W8A8), advice("boost", "first", FUSED)], concerns),
+        insight.advice_notes(SPACE, [advice("order", "last", W8A8), advice("boost", "first", FUSED)], concerns),
         (),
         concerns,
     )
     assert known.priority(("fuse", "on")) > known.priority(("scheme", "fp16")) > known.priority(("scheme", "int8"))
     assert set(known.space.options()) == set(SPACE.options())
-    assert known.because((("fuse", "on"),))[0]["source"] == "npu-900"
+    assert known.because((("fuse", "on"),))[0].source == "npu-900"
 
 
 def test_a_finding_about_the_baseline_says_nothing_about_levels() -> None:
     unquantized = Selection(precision=("fp32",))
-    assert insight.advised(SPACE, [advice("skip", "skip", unquantized)], concerns) == []
+    assert insight.advice_notes(SPACE, [advice("skip", "skip", unquantized)], concerns) == []
 
 
 def test_a_level_that_needs_another_one_is_not_blamed_for_it() -> None:
-    notes = insight.advised(SPACE, [advice("skip", "skip", W8A8)], concerns)
+    notes = insight.advice_notes(SPACE, [advice("skip", "skip", W8A8)], concerns)
     assert [note.option for note in notes] == [("scheme", "int8")]
 
 
 def test_after_a_collapse_of_accuracy_what_collapsed_is_not_tried_again() -> None:
-    known = insight.insight(SPACE, (), [advice("order", "last", W8A8, after="accuracy-collapse")], concerns)
+    known = insight.make_insight(SPACE, (), [advice("order", "last", W8A8, after="accuracy-collapse")], concerns)
     choice = (("scheme", "int8"), ("op_types", "Conv"))
     assert known.allowed(choice, State())
-    collapsed = Trial(
-        "h1", (("scheme", "int8"),), "inaccurate", "", facts={"config": SPACE.config((("scheme", "int8"),))}
-    )
+    int8 = (("scheme", "int8"),)
+    collapsed = make_trial("h1", int8, "inaccurate", config=SPACE.config(int8))
     assert not known.allowed(choice, State((collapsed,)))
     assert known.allowed((("scheme", "fp16"),), State((collapsed,)))
     assert known.allowed(choice, State((replace(collapsed, outcome="measured"),)))
 
 
 def test_levels_that_need_data_are_left_out_with_the_reason() -> None:
-    assert insight.left_out(SPACE, {"data": "no data"}) == [Note("skip", ("scheme", "int8"), "data", "no data")]
-    assert insight.left_out(SPACE, {}) == []
+    left_out = Note(kind="skip", knob="scheme", level="int8", source="data", reason="no data")
+    assert insight.needs_notes(SPACE, {"data": "no data"}) == [left_out]
+    assert insight.needs_notes(SPACE, {}) == []
 
 
 @pytest.mark.parametrize(("ops", "kind"), [({"Relu": 3}, "skip"), (None, "blocked")])
 def test_operators_that_are_absent_skip_and_those_not_known_block(ops: dict[str, int] | None, kind: str) -> None:
-    assert [(note.kind, note.option) for note in insight.without_ops(SPACE, ops)] == [(kind, ("op_types", "Conv"))]
-    assert insight.without_ops(SPACE, {"Conv": 1}) == []
+    assert [(note.kind, note.option) for note in insight.operator_notes(SPACE, ops)] == [(kind, ("op_types", "Conv"))]
+    assert insight.operator_notes(SPACE, {"Conv": 1}) == []
 
 
 def _change(status: str, note: str | None = None, **delta: int) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def test_passes_that_change_nothing_or_fail_are_left_out_and_those_that_change_m
         return "conv_activation_fusion" if knob == "fuse" else None
 
     def kinds(change: dict[str, Any]) -> list[tuple[str, float]]:
-        notes = insight.unfired(SPACE, {"conv_activation_fusion": change}, pass_of)
+        notes = insight.pass_effect_notes(SPACE, {"conv_activation_fusion": change}, pass_of)
         return [(note.kind, note.weight) for note in notes]
 
     assert kinds(_change("no change")) == [("skip", 0.0)]
     assert kinds(_change("failed", "no shape")) == [("skip", 0.0)]
     assert kinds(_change("changes", Conv=-3, FusedConv=3)) < kinds(_change("changes", Conv=-9, FusedConv=9))
-    assert insight.unfired(SPACE, {}, pass_of) == [], "a pass that was not run is tried"
+    assert insight.pass_effect_notes(SPACE, {}, pass_of) == [], "a pass that was not run is tried"

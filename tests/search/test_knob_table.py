@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,20 +11,20 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import presets
-from winml.modelkit.search import evidence as search_evidence
-from winml.modelkit.search import insight as insights
-from winml.modelkit.search import knob_table as search_space
-from winml.modelkit.search.evidence import Seen
-from winml.modelkit.search.insight import Note
-from winml.modelkit.search.space import Space
-from winml.modelkit.search.tools import Workbench, check_machine, completed, pieces
+from winml.modelkit.search.evidence import ask_target
+from winml.modelkit.search.insight import make_insight
+from winml.modelkit.search.knob_table import knobs, know_before, make_preset_space
+from winml.modelkit.search.records import EvidenceRecord
+from winml.modelkit.search.space import ConfigJSON, Space
+from winml.modelkit.search.tools import check_machine, complete_config, count_pieces
+from winml.modelkit.search.trial import Note
 
 CPU, NPU = Target("cpu", "cpu"), Target("qnn", "npu", simulated=True)
 BASE = {"schema": SCHEMA, "target": "cpu", "optimize": {"passes": [], "opset": 17}, "quantize": None, "session": {}}
 
 
 def test_a_second_target_is_a_level_and_its_options_act_only_there() -> None:
-    space = Space(search_space.knobs((CPU, NPU)), BASE)
+    space = Space(knobs((CPU, NPU)), BASE)
     assert space.knob("target").names == ("default", "qnn/npu")
     option = ("ep.htp_performance_mode", "burst")
     assert space.with_level((), *option) == ()
@@ -34,34 +33,28 @@ def test_a_second_target_is_a_level_and_its_options_act_only_there() -> None:
 
 def test_every_preset_is_a_space_of_its_hypotheses() -> None:
     for preset in presets().values():
-        space = search_space.of_preset(BASE, preset, ())
+        space = make_preset_space(BASE, preset, ())
         assert [level for _, level in space.options()] == [h.id for h in preset.hypotheses[1:]]
         for option in space.options():
-            completed(space.config((option,)), None)
+            complete_config(space.config((option,)), None)
 
 
 def test_a_preset_can_be_cut_down() -> None:
-    space = search_space.of_preset(BASE, presets()["cpu"], ("h0", "h3"))
+    space = make_preset_space(BASE, presets()["cpu"], ("h0", "h3"))
     assert list(space.options()) == [("hypothesis", "h3")]
     with pytest.raises(RequestError, match="has no hypothesis `h99`"):
-        search_space.of_preset(BASE, presets()["cpu"], ("h99",))
-
-
-def test_hypotheses_keep_their_ids_and_other_trials_are_numbered() -> None:
-    assert search_space.trial_name((("hypothesis", "h7"),), 1) == "h7"
-    assert search_space.trial_name((("quantize.scheme", "int8"),), 1) == "h1"
-    assert search_space.trial_name((), 0) == "h0"
+        make_preset_space(BASE, presets()["cpu"], ("h99",))
 
 
 @pytest.mark.parametrize(("others", "kind", "searched"), [(False, "skip", False), (True, "order", True)])
 def test_what_is_known_of_one_target_leaves_nothing_out_on_another(others: bool, kind: str, searched: bool) -> None:
     facts = {"ops": {"Conv": 4, "Add": 2}, "nodes": 6, "opsets": {"ai.onnx": 17}, "conv_share": 0.6, "compiled": False}
-    space = Space(search_space.knobs((CPU,)), BASE)
-    found = search_space.known_before(
+    space = Space(knobs((CPU,)), BASE)
+    found = know_before(
         space,
         target=CPU,
         facts=facts,
-        candidates={},
+        effects={},
         advice=rules.applicable(Knowledge(Path("none")).findings, facts, CPU),
         missing={},
         preset=None,
@@ -79,26 +72,26 @@ class _Placements:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    def placement(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, config: ConfigJSON) -> dict[str, Any]:
         self.asked.append(config["optimize"]["passes"])
         left = {"com.microsoft:FusedConv": 3} if "conv_activation_fusion" in self.asked[-1] else {}
         return {"requested": "QNN", "nodes": {"QNN": 5}, "partitions": {"QNN": 1}, "cpu_ops": left}
 
 
 def test_a_finding_is_asked_about_once() -> None:
-    space = Space(search_space.knobs((NPU,)), {**BASE, "target": "qnn/npu"})
-    left_out = Note("skip", ("optimize.conv_activation_fusion", "on"), "npu-006", "fused")
-    insight = insights.insight(space, [left_out], (), lambda advice, config: False)
+    space = Space(knobs((NPU,)), {**BASE, "target": "qnn/npu"})
+    left_out = Note(kind="skip", knob="optimize.conv_activation_fusion", level="on", source="npu-006", reason="fused")
+    insight = make_insight(space, [left_out], (), lambda advice, config: False)
     findings = Knowledge(Path("none")).findings
-    bench = _Placements()
-    known = Seen("npu-006", True, "seen")
-    assert search_evidence.asked(space, insight, findings, cast("Workbench", bench), [known]) == []
-    assert bench.asked == []
-    other = Seen("npu-101", True, "another one")
-    (found,) = search_evidence.asked(space, insight, findings, cast("Workbench", bench), [other])
+    place = _Placements()
+    known = EvidenceRecord(finding="npu-006", holds=True, words="seen")
+    assert ask_target(space, insight, findings, place, [known]) == []
+    assert place.asked == []
+    other = EvidenceRecord(finding="npu-101", holds=True, words="another one")
+    (found,) = ask_target(space, insight, findings, place, [other])
     assert (found.finding, found.holds) == ("npu-006", True)
     assert found.words == "seen here: com.microsoft:FusedConv x3 on the CPU, 4 pieces instead of 1"
-    assert bench.asked == [[], ["conv_activation_fusion"]]
+    assert place.asked == [[], ["conv_activation_fusion"]]
 
 
 def test_times_of_two_machines_are_not_put_together() -> None:
@@ -112,12 +105,12 @@ def test_times_of_two_machines_are_not_put_together() -> None:
 def test_a_config_is_completed_with_data_and_passes_in_the_order_they_run() -> None:
     passes = ["conv_activation_fusion", "identity_elimination"]
     config = {**BASE, "optimize": {"passes": passes}, "quantize": {"mode": "static"}}
-    made = completed(config, {"source": "random"})
+    made = complete_config(config, {"source": "random"})
     assert made.optimize is not None
     assert made.optimize.passes == ("identity_elimination", "conv_activation_fusion")
     assert made.quantize is not None
     assert made.quantize.calibration is not None
-    dynamic = completed({**config, "quantize": {"mode": "dynamic"}}, {"source": "random"})
+    dynamic = complete_config({**config, "quantize": {"mode": "dynamic"}}, {"source": "random"})
     assert dynamic.quantize is not None
     assert dynamic.quantize.calibration is None
 
@@ -135,4 +128,4 @@ def test_pieces_are_partitions_and_what_is_left_between_them(
     nodes: dict[str, int], partitions: dict[str, int], cpu_ops: dict[str, int], count: int
 ) -> None:
     placement = {"requested": "Q", "nodes": nodes, "partitions": partitions, "cpu_ops": cpu_ops}
-    assert pieces(placement) == count
+    assert count_pieces(placement) == count

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import ignore
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.ep.probing import resolve
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
-from winml.modelkit.search.prepare import AutoconfigRequest, check, measuring_notes, prepared
+from winml.modelkit.search.prepare import AutoconfigRequest, check_request, measuring_notes, prepare
 
 
 @pytest.mark.parametrize(
@@ -22,12 +23,12 @@ from winml.modelkit.search.prepare import AutoconfigRequest, check, measuring_no
 )
 def test_what_could_not_count_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        check(AutoconfigRequest("model.onnx", "out", **given))
+        check_request(AutoconfigRequest("model.onnx", "out", **given))
 
 
 def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
     with pytest.raises(RequestError, match="names a target twice"):
-        prepared(AutoconfigRequest("model.onnx", "out", targets=("cpu", "CPU")), lambda event: None)
+        prepare(AutoconfigRequest("model.onnx", "out", targets=("cpu", "CPU")), ignore)
 
 
 @pytest.mark.qnn

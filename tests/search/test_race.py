@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from search_world import make_trial
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import race
 from winml.modelkit.search.trial import Series, Trial, Yardstick, exact
@@ -11,7 +12,7 @@ YARDSTICK = Yardstick(PROTOCOLS["cpu"], {"cpu": (0.004, -0.004) * 8, "wall": (0.
 
 def trial(name: str, *values: float, wall: tuple[float, ...] | None = None, metric: str = "cpu") -> Trial:
     series = Series(metric, {"cpu": values, "wall": values if wall is None else wall})  # type: ignore[arg-type]
-    return Trial(name, ((name, "on"),), "measured", "", series=series)
+    return make_trial(name, ((name, "on"),), "measured", series=series)
 
 
 def next_(*trials: Trial, max_rounds: int = 16) -> str | None:
@@ -46,7 +47,7 @@ def test_trials_on_different_clocks_are_held_against_each_other_by_wall_time() -
 
 
 def test_counted_values_have_no_spread() -> None:
-    a, b = (Trial(n, ((n, "on"),), "measured", "", series=exact(v)) for n, v in (("a", 0.3), ("b", 0.1)))
+    a, b = (make_trial(n, ((n, "on"),), "measured", series=exact(v)) for n, v in (("a", 0.3), ("b", 0.1)))
     assert race.advantage(b, a, YARDSTICK, 1) == (-0.19999999999999998, -0.19999999999999998)
     assert next_(a, b) is None
 
@@ -68,3 +69,10 @@ def test_a_negligible_lead_is_not_worth_another_change() -> None:
     ranked = race.runners([more, trial("b", 0.5, 0.5), trial("c", 0.4, 0.4)])
     assert [runner.trial.id for runner in race.simplest_first(ranked)] == ["b", "a", "c"]
     assert race.simplest_first([]) == []
+
+
+def test_points_that_nothing_beats_in_everything() -> None:
+    points = {"slow": (0.0, 0.99), "fast": (1.0, 0.90), "worse": (0.9, 0.80), "middle": (0.5, 0.95)}
+    assert race.pareto_front(points) == ("slow", "fast", "middle")
+    assert race.pareto_front({"a": (1.0, 1.0), "b": (1.0, 1.0)}) == ("a", "b"), "equal points are all on the front"
+    assert race.pareto_front({}) == ()

@@ -13,7 +13,7 @@ from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
-from winml.modelkit.search.space import Space, restricted
+from winml.modelkit.search.space import Space, restrict, trial_id
 from winml.modelkit.session import knobs as session_knobs
 
 SCHEME = Knob("scheme", (Level("static", {"q": {"mode": "static"}}), Level("dynamic", {"q": {"mode": "dynamic"}})))
@@ -74,7 +74,7 @@ def test_best_choices_of_a_huge_space_are_found_without_listing_it() -> None:
 
 
 def test_a_file_restricts_the_space() -> None:
-    space = restricted(SPACE, {"schema": "winml/space/1", "knobs": {"scheme": ["static"], "gelu": ["on"]}}, "s.json")
+    space = restrict(SPACE, {"schema": "winml/space/1", "knobs": {"scheme": ["static"], "gelu": ["on"]}}, "s.json")
     assert [knob.name for knob in space.knobs] == ["scheme", "gelu"]
     assert space.count(limit=100) == 4
 
@@ -84,17 +84,23 @@ def test_a_file_restricts_the_space() -> None:
     [
         ({"schema": "winml/space/1", "knobs": {"shceme": ["static"]}}, "unknown knob `shceme`"),
         ({"schema": "winml/space/1", "knobs": {"scheme": ["int9"]}}, "knob `scheme` has no level `int9`"),
-        ({"schema": "winml/space/1", "knobs": {"scheme": "static"}}, "`knobs.scheme` must be a list of names"),
-        ({"schema": "winml/space/1", "knobs": ["scheme"]}, "`knobs` must map"),
+        ({"schema": "winml/space/1", "knobs": {"scheme": "static"}}, "`knobs.scheme` must be a list but got 'static'"),
+        ({"schema": "winml/space/1", "knobs": ["scheme"]}, "`knobs` must be an object but got ['scheme']"),
         ({"schema": "winml/space/1", "knob": {}}, "unknown key `knob`"),
-        ({"schema": "winml/space/2", "knobs": {}}, "`schema` cannot be"),
+        ({"schema": "winml/space/2", "knobs": {}}, "`schema` must be 'winml/space/1' but got 'winml/space/2'"),
         ([], "must be an object"),
     ],
 )
 def test_a_space_file_is_read_strictly(value: object, message: str) -> None:
     with pytest.raises(RequestError, match="`s.json`: ") as error:
-        restricted(SPACE, value, "s.json")
+        restrict(SPACE, value, "s.json")
     assert message in error.value.message
+
+
+def test_hypotheses_keep_their_ids_and_other_trials_are_numbered() -> None:
+    assert trial_id((("hypothesis", "h7"),), 1) == "h7"
+    assert trial_id((("quantize.scheme", "int8"),), 1) == "h1"
+    assert trial_id((), 0) == "h0"
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from search_world import Laboratory, World, chosen, random_world, search
-from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
+from winml.modelkit.core.errors import RunFailedError, WorkerCrashed
+from winml.modelkit.core.values import to_json
+from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import strategy
-from winml.modelkit.search.guards import Built, Guarded, Probed
+from winml.modelkit.search.guards import Built, Probe
+from winml.modelkit.search.records import PreparationRecord, Record, TrialRecord, read_records
 from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide
-from winml.modelkit.search.study import FORMS, Study, replayed
-from winml.modelkit.search.trial import Series, Yardstick
-from winml.modelkit.store import journal
+from winml.modelkit.search.study import Study
+from winml.modelkit.search.trial import FreshRounds, Series, Yardstick
 
 FEW = {"scheme": 3, "fuse": 2}
 MANY = {"scheme": 3, "fuse": 2, "level": 1, "gelu": 1, "norm": 1, "nchwc": 1}
@@ -86,35 +87,27 @@ def test_of_few_configs_a_level_is_not_blamed_for_the_company_it_failed_in() -> 
     world = World(levels, {("scheme", "l1"): 0.5, ("ops", "l1"): 0.1}, crashes=culprit, spread=0.0005)
     laboratory = Laboratory(world, 0)
     plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]), priority=lambda option: float(option[0] != "nchwc"))
-    study = Study(plan, Guarded(laboratory), append=lambda record: None, clock=laboratory.clock)
+    study = Study(plan, laboratory, append=lambda record: None, clock=laboratory.clock)
     study.run()
     assert ("scheme", "l1") in chosen(study)
 
 
 def test_a_search_that_was_cut_off_anywhere_goes_on_without_losing_or_repeating_a_trial() -> None:
     world = random_world(MANY, 3)
-    whole: list[dict[str, Any]] = []
+    whole: list[Record] = []
     first, _ = search(world, records=whole)
     for cut in range(0, len(whole), 5):
-        records = json.loads(json.dumps(whole[:cut]))
+        records = read_records(json.loads(json.dumps(to_json(whole[:cut]))), "j")
         again, _ = search(world, records=records)
         assert records[:cut] == whole[:cut]
-        ids = [record["trial"]["id"] for record in records if record["kind"] == "trial"]
-        choices = [json.dumps(record["trial"]["choice"]) for record in records if record["kind"] == "trial"]
-        assert len(ids) == len(set(ids))
-        assert len(choices) == len(set(choices))
+        trials = [record.trial for record in records if isinstance(record, TrialRecord)]
+        assert len(trials) == len({trial.id for trial in trials}) == len({trial.choice for trial in trials})
         assert world.best() - world.speed(chosen(again)) < 0.01
     assert chosen(again) == chosen(first)
 
 
-def test_the_state_is_what_the_records_say() -> None:
-    records: list[dict[str, Any]] = []
-    study, _ = search(CLEAR, records=records)
-    assert replayed(json.loads(json.dumps(records))) == study.state
-
-
 def test_a_finished_search_has_nothing_left_to_do() -> None:
-    records: list[dict[str, Any]] = []
+    records: list[Record] = []
     search(CLEAR, records=records)
     count = len(records)
     _, laboratory = search(CLEAR, records=records)
@@ -132,9 +125,7 @@ def test_the_budget_leaves_time_to_confirm() -> None:
 
 def test_preparing_counts_and_delivering_is_kept_for() -> None:
     quick, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0))
-    slow, _ = search(
-        random_world(MANY, 1), limits=Limits(budget_s=150.0), records=[{"kind": "preparation", "seconds": 40.0}]
-    )
+    slow, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0), records=[PreparationRecord(seconds=40.0)])
     assert slow.state.preparation_s == 40.0
     assert len(slow.state.trials) < len(quick.state.trials)
     assert slow.state.seconds <= 150.0 - 40.0
@@ -154,7 +145,7 @@ def test_confirming_gets_what_is_left_of_the_budget_and_a_trial_at_least() -> No
 
 def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
     world = World(MANY, {("scheme", "l1"): 0.3, ("nchwc", "l1"): 0.2}, spread=0.0005)
-    records: list[dict[str, Any]] = []
+    records: list[Record] = []
     first, _ = search(world, limits=Limits(budget_s=110), records=records)
     assert chosen(first) == (("scheme", "l1"),)
     again, _ = search(world, records=records)
@@ -177,11 +168,11 @@ def test_it_stops_after_many_trials_without_a_new_leader() -> None:
 
 def test_a_baseline_that_does_not_work_ends_the_search() -> None:
     class Broken(Laboratory):
-        def probe(self, built: Built) -> Probed:
+        def probe(self, built: Built) -> Probe:
             raise WorkerCrashed("the process crashed with SIGSEGV")
 
     plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
-    study = Study(plan, Guarded(Broken(CLEAR)), append=lambda record: None)
+    study = Study(plan, Broken(CLEAR), append=lambda record: None)
     with pytest.raises(RunFailedError, match="the baseline does not work: the process crashed"):
         study.run()
 
@@ -195,7 +186,7 @@ def test_a_config_that_fails_in_a_later_round_is_out_of_the_race() -> None:
 
     world = World(FEW, {("scheme", "l1"): 0.301, ("scheme", "l2"): 0.3}, spread=0.01)
     plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]))
-    study = Study(plan, Guarded(Fragile(world)), append=lambda record: None)
+    study = Study(plan, Fragile(world), append=lambda record: None)
     study.run()
     assert strategy.champion(study.state).choice[0] == ("scheme", "l2")
     lost = [t for t in study.state.trials if t.series is not None and t.series.disturbed]
@@ -207,66 +198,13 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
     class Deceiving(Laboratory):
         """Confirms nothing of the first scheme: its gain was luck."""
 
-        def confirm(self, built: Built, within_s: float) -> Any:
-            verdict, facts = super().confirm(built, within_s)
+        def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
+            verdict, measured = super().confirm(built, within_s)
             lucky = "('scheme', 'l1')" in built.path
-            return (strategy_verdict(verdict) if lucky else verdict), facts
-
-    def strategy_verdict(verdict: Any) -> Any:
-        from dataclasses import replace
-
-        return replace(verdict, verdict="INCONCLUSIVE")
+            return (replace(verdict, verdict="INCONCLUSIVE") if lucky else verdict), measured
 
     plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
-    study = Study(plan, Guarded(Deceiving(CLEAR)), append=lambda record: None)
+    study = Study(plan, Deceiving(CLEAR), append=lambda record: None)
     study.run()
     assert [c.confirmed for c in study.state.confirmations] == [False, False, False]
     assert strategy.champion(study.state).choice == ()
-
-
-WRONG: list[Any] = ["x", 7, -1.5, True, None, [], {}, ["x", "y"], {"a": "b"}]
-
-
-def _damaged(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
-    copy = json.loads(json.dumps(value))
-    place = copy
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = wrong
-    return copy
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    if not isinstance(value, dict) or len(path) > 2:
-        return []
-    return [found for key in value for found in ((*path, key), *_places(value[key], (*path, key)))]
-
-
-def test_a_journal_with_right_checksums_and_wrong_fields_is_refused_or_the_search_goes_on() -> None:
-    records: list[dict[str, Any]] = []
-    search(CLEAR, records=records)
-    by_kind = {record["kind"]: index for index, record in reversed(list(enumerate(records)))}
-    refused = 0
-    for index in by_kind.values():
-        for path in _places(records[index]):
-            for wrong in WRONG:
-                damaged = [*records[:index], _damaged(records[index], path, wrong), *records[index + 1 :]]
-                lines = b"".join(journal.encode(seq, value) for seq, value in enumerate(damaged))
-                try:
-                    state = replayed(journal.parse(lines, source="j", forms=FORMS).records)
-                except DataError as error:
-                    assert error.message
-                    refused += 1
-                    continue
-                assert state.seconds >= -1.5 * len(records)
-    assert refused > 200
-
-
-def test_a_journal_that_speaks_of_trials_it_does_not_have_is_refused() -> None:
-    records: list[dict[str, Any]] = []
-    search(CLEAR, records=records)
-    with pytest.raises(DataError, match="before there is one"):
-        replayed([record for record in records if record["kind"] != "trial"])
-    first = next(record for record in records if record["kind"] == "trial")
-    with pytest.raises(DataError, match="twice"):
-        replayed([first, first])

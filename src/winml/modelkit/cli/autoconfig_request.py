@@ -13,7 +13,7 @@ from winml.modelkit.cli.words import duration_s, gain_pct, input_request
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
-from winml.modelkit.search.cluster import Away
+from winml.modelkit.search.cluster import ClusterOptions
 from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.strategy import Limits
 from winml.modelkit.search.sweep import SweepRequest
@@ -55,10 +55,10 @@ def sweep_request(models: str, model: str | None, sample: bool, given: dict[str,
     """The request for a list of models."""
     if model is not None or sample:
         raise click.UsageError("`--models` excludes `-m` and `--sample`")
-    return SweepRequest(models, _request("", given), _away(given))
+    return SweepRequest(models, _request("", given), _cluster_options(given))
 
 
-def _away(given: dict[str, Any]) -> Away | None:
+def _cluster_options(given: dict[str, Any]) -> ClusterOptions | None:
     """The cluster to search on; None for this machine."""
     cluster = chosen_cluster(given)
     if cluster is None:
@@ -69,7 +69,7 @@ def _away(given: dict[str, Any]) -> Away | None:
         raise click.UsageError("`--cluster` needs a feed that all nodes reach: `--staging FEED`")
     if given["ep"] is not None or given["device"] is not None:
         raise click.UsageError("`--cluster` needs `--target EP/DEVICE` instead of `--ep` and `--device`")
-    return Away(cluster, given["staging"], given_words(*_OF_THE_SWEEP))
+    return ClusterOptions(cluster, given["staging"], given_words(*_OF_THE_SWEEP))
 
 
 def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> DataSection | None:

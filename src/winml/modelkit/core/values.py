@@ -98,17 +98,19 @@ def key(
     *,
     omit: bool = False,
     inline: bool = False,
+    internal: bool = False,
     default: Any = MISSING,
     default_factory: Any = MISSING,
 ) -> Any:
     """A field that is not written as `"its name": value`.
 
     `name`: another key. `omit`: None is written as no key at all, and a missing key is read as None. `inline`: the
-    fields of the value stand among those of the object around it.
+    fields of the value stand among those of the object around it. `internal`: JSON does not have it, so it needs a
+    default.
     """
     if omit and default is MISSING:
         default = None
-    settings = {"key": name, "omit": omit, "inline": inline}
+    settings = {"key": name, "omit": omit, "inline": inline, "internal": internal}
     if default_factory is not MISSING:
         return field(default_factory=default_factory, metadata=settings)
     return field(default=default, metadata=settings)
@@ -139,13 +141,15 @@ class Entry:
 
 @cache
 def entries(cls: type) -> tuple[Entry, ...]:
-    """The fields of a value class, then the properties that are written with them."""
+    """The fields of a value class that JSON has, then the properties that are written with them."""
     other = written_as(cls)
     if other is not None:
         return entries(other)
     hints = get_type_hints(cls, include_extras=True)
     found = []
     for one in fields(cls):
+        if one.metadata.get("internal"):
+            continue
         form = hints[one.name]
         defaulted = one.default is not MISSING or one.default_factory is not MISSING
         found.append(

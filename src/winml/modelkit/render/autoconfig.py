@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from winml.modelkit.core.verdict import speedup
 from winml.modelkit.render.table import table
 from winml.modelkit.render.times import faster, milliseconds
 from winml.modelkit.render.units import size
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.verdict import Verdict
+    from winml.modelkit.search.result import Champion, SearchResult, TrialResult
+    from winml.modelkit.search.trial import Note
 
 _BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
 _FRONT = {
@@ -15,110 +21,111 @@ _FRONT = {
 }  # fmt: skip
 
 
-def percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1f} %"
+def gain(verdict: Verdict | None) -> str:
+    return "" if verdict is None or verdict.gain_pct is None else f"{verdict.gain_pct:+.1f} %"
 
 
-def interval(verdict: dict[str, Any] | None) -> str:
-    found = None if verdict is None else verdict["interval_pct"]
+def interval(verdict: Verdict | None) -> str:
+    found = None if verdict is None else verdict.interval_pct
     return "" if found is None else f"({found[0]:+.1f} … {found[1]:+.1f})"
 
 
-def word(trial: dict[str, Any]) -> str:
+def word(trial: TrialResult) -> str:
     """The verdict of a trial, and whether fresh rounds confirmed it."""
-    if trial["confirmation"] is not None:
-        return str(trial["confirmation"]["word"])
-    if trial["verdict"] is None:
+    if trial.confirmation is not None:
+        return trial.confirmation.word
+    if trial.verdict is None:
         return "BASELINE"
-    failed = {"inaccurate": "FAILED accuracy", "failed": f"FAILED {trial['step']}"}
-    return failed.get(trial["outcome"], str(trial["verdict"]["verdict"]))
+    if trial.outcome == "inaccurate":
+        return "FAILED accuracy"
+    return f"FAILED {trial.step}" if trial.outcome == "failed" else trial.verdict.verdict
 
 
-def shown(trial: dict[str, Any]) -> dict[str, Any] | None:
-    """The verdict whose gain is reported: that of fresh rounds where there are some."""
-    found: dict[str, Any] | None = trial["confirmation"]["verdict"] if trial["confirmation"] else trial["verdict"]
-    return found
+def accuracy(trial: TrialResult) -> str:
+    return "" if trial.accuracy is None or trial.accuracy.value is None else f"{trial.accuracy.value:.4f}"
 
 
-def accuracy(trial: dict[str, Any]) -> str:
-    found = trial["accuracy"]
-    return "" if found is None or found["value"] is None else f"{found['value']:.4f}"
+def artifact_size(trial: TrialResult) -> str:
+    return "" if trial.artifact is None else size(trial.artifact.bytes)
 
 
-def bytes_of(trial: dict[str, Any]) -> str:
-    return "" if trial["artifact"] is None else size(trial["artifact"]["bytes"])
-
-
-def times_of(trial: dict[str, Any]) -> tuple[str, str]:
+def times(trial: TrialResult) -> tuple[str, str]:
     """Milliseconds of a trial, and how many times as fast as the baseline it is; empty where times are not known."""
-    times, verdict = trial.get("times"), shown(trial)
-    gain = None if verdict is None or times is None else verdict["gain_pct"]
-    return milliseconds(times and times["candidate_ms"]), "" if gain is None else faster(speedup(gain))
+    if trial.times is None:
+        return "", ""
+    verdict = trial.deciding_verdict
+    gain_pct = None if verdict is None else verdict.gain_pct
+    return milliseconds(trial.times["candidate_ms"]), "" if gain_pct is None else faster(speedup(gain_pct))
 
 
-def _row(trial: dict[str, Any], front: list[str]) -> tuple[str, ...]:
-    verdict = shown(trial)
-    return (
-        trial["id"] + ("*" if trial["id"] in front else ""),
-        trial["label"],
-        *times_of(trial),
-        percent(None if verdict is None else verdict["gain_pct"]),
-        interval(verdict),
-        word(trial),
-        accuracy(trial),
-        bytes_of(trial),
-        trial["reason"] if trial["outcome"] not in ("measured", "baseline") else "",
-    )
+def targets(result: SearchResult) -> str:
+    return ", ".join(f"{target}{' (simulated)' if target.simulated else ''}" for target in result.targets)
 
 
-def champion_text(result: dict[str, Any]) -> str:
+def trial_count(result: SearchResult) -> str:
+    choices = "thousands of" if result.choices is None else result.choices
+    return f"{len(result.trials)} trials of {choices} choices"
+
+
+def champion_text(best: Champion, objective: str) -> str:
     """The champion in a sentence or two."""
-    best, what = result["champion"], _BETTER[result["objective"]]
-    if best["status"] == "BASELINE_IS_BEST":
+    what, trial = _BETTER[objective], best.trial
+    if best.status == "BASELINE_IS_BEST":
         return f"the baseline is best: nothing that was tried is {what} and accurate enough"
-    limits = best["speedup_interval"]
+    limits = best.speedup_interval
     between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
-    drop = best["accuracy"]["drop"]
-    known = f"{best['accuracy']['metric']} {best['accuracy']['value']:.4f}"
-    lost = "" if drop is None else f", dropped by {drop:.4f}"
-    times = best.get("times")
-    sides = () if times is None else (milliseconds(times[side]) for side in ("candidate_ms", "base_ms"))
-    took = "" if times is None else " instead of ".join(sides) + " ms · "
-    gained = f"{best['factor']:.2f}x {what}{between} · {took}{known}{lost} · {bytes_of(best)}"
-    return f"champion {best['id']}  {best['label']}\n  {gained}"
+    took = ""
+    if trial.times is not None:
+        took = f"{milliseconds(trial.times['candidate_ms'])} instead of {milliseconds(trial.times['base_ms'])} ms · "
+    known = ""
+    if trial.accuracy is not None:
+        drop = "" if trial.accuracy.drop is None else f", dropped by {trial.accuracy.drop:.4f}"
+        known = f"{trial.accuracy.metric} {trial.accuracy.value:.4f}{drop}"
+    gained = f"{best.factor:.2f}x {what}{between} · {took}{known} · {artifact_size(trial)}"
+    return f"champion {trial.id}  {trial.label}\n  {gained}"
 
 
-def autoconfig_text(result: dict[str, Any]) -> str:
+def autoconfig_text(result: SearchResult) -> str:
     """The champion, then every trial, then what was left out."""
-    order = sorted(result["trials"], key=lambda t: -_gain(t))
-    head = ("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "accuracy", "size", "why")
-    skipped = [note for note in result["insight"] if note["kind"] in ("skip", "blocked")]
-    targets = ", ".join(f"{t['target']}{' (simulated)' if t['simulated'] else ''}" for t in result["targets"])
+    assert result.champion is not None
+    rows = [("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "accuracy", "size", "why")]
+    for trial in sorted(result.trials, key=lambda trial: -_rank(trial)):
+        verdict = trial.deciding_verdict
+        rows.append(
+            (
+                trial.id + ("*" if trial.id in result.pareto else ""),
+                trial.label,
+                *times(trial),
+                gain(verdict),
+                interval(verdict),
+                word(trial),
+                accuracy(trial),
+                artifact_size(trial),
+                trial.reason if trial.outcome not in ("measured", "baseline") else "",
+            )
+        )
     lines = [
-        f"{result['model']} on {targets} · searched for {result['objective']} in {result['seconds']:.0f} s",
-        champion_text(result),
-        table([head, *(_row(trial, result["pareto"]) for trial in order)], indent="  "),
-        f"* not beaten in {_FRONT[result['objective']]} at once",
-        f"{len(result['trials'])} trials of {count_of(result['choices'])} choices; {result['ended']}",
+        f"{result.model} on {targets(result)} · searched for {result.objective} in {result.seconds:.0f} s",
+        champion_text(result.champion, result.objective),
+        table(rows, indent="  "),
+        f"* not beaten in {_FRONT[result.objective]} at once",
+        f"{trial_count(result)}; {result.ended}",
     ]
+    skipped = [note for note in result.insight if note.kind in ("skip", "blocked")]
     if skipped:
         lines.append(f"left out: {len(skipped)} levels, by {_sources(skipped)}; reasons are in the report")
     return "\n".join(lines)
 
 
-def count_of(choices: int | None) -> str:
-    return "thousands of" if choices is None else str(choices)
-
-
-def _gain(trial: dict[str, Any]) -> float:
-    verdict = shown(trial)
+def _rank(trial: TrialResult) -> float:
+    verdict = trial.deciding_verdict
     if verdict is None:
         return 0.0
-    return -1e9 if verdict["gain_pct"] is None else float(verdict["gain_pct"])
+    return -1e9 if verdict.gain_pct is None else verdict.gain_pct
 
 
-def _sources(notes: list[dict[str, Any]]) -> str:
+def _sources(notes: Sequence[Note]) -> str:
     counts: dict[str, int] = {}
     for note in notes:
-        counts[note["source"]] = counts.get(note["source"], 0) + 1
+        counts[note.source] = counts.get(note.source, 0) + 1
     return ", ".join(f"{source} ({count})" for source, count in counts.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection
@@ -13,7 +13,9 @@ from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
 from winml.modelkit.evaluation import result as evaluate_result
 from winml.modelkit.evaluation.result import Judging, Side
 from winml.modelkit.measuring.rounds import ArmSpec
-from winml.modelkit.search.guards import Checked
+from winml.modelkit.search.guards import GateAnswer
+from winml.modelkit.search.records import GateLimits
+from winml.modelkit.search.trial import Accuracy
 from winml.modelkit.worker.client import Worker
 
 PRELOAD = ("winml.modelkit.evaluation.run",)
@@ -35,7 +37,7 @@ class GateRequest:
     max_drop: float | None = None
     min_agreement: float | None = None
     """None means 0.99 without labels, and nothing with them."""
-    judge: Any = "interval"
+    judge: Literal["interval", "value"] = "interval"
     digest: str | None = None
     """Content of the inputs, so that a search does not go on with others."""
 
@@ -52,18 +54,19 @@ class GateRequest:
         drop = MAX_DROP if self.labelled and self.max_drop is None and self.min_metric is None else self.max_drop
         return Judging(min_metric=self.min_metric, max_drop=drop, by=self.judge)
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def limits(self) -> GateLimits:
         judging = self.judging
-        return {
-            "kind": "task" if self.labelled else "agreement",
-            "data": sections.plain(self.data),
-            "task": self.task,
-            "min_metric": judging.min_metric,
-            "max_drop": judging.max_drop,
-            "min_agreement": self.least_agreement,
-            "judge": self.judge,
-            "digest": self.digest,
-        }
+        return GateLimits(
+            kind="task" if self.labelled else "agreement",
+            data=sections.plain(self.data),
+            task=self.task,
+            min_metric=judging.min_metric,
+            max_drop=judging.max_drop,
+            min_agreement=self.least_agreement,
+            judge=self.judge,
+            digest=self.digest,
+        )
 
     def words(self) -> str:
         """The gate in a sentence."""
@@ -98,7 +101,7 @@ class Gate:
     def ready(self) -> bool:
         return self._reference is not None
 
-    def reference(self, spec: ArmSpec) -> Checked:
+    def reference(self, spec: ArmSpec) -> GateAnswer:
         """Run the given model and keep it; one that breaks an absolute limit ends the search."""
         started = time.monotonic()
         self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
@@ -124,9 +127,9 @@ class Gate:
                 f"an output of the given model holds no finite number for some sample of `{self._request.data.source}`",
                 hint="name inputs that fit the model with `--calibration`, or labelled ones with `--data`",
             )
-        return Checked(True, "", {"accuracy": self._accuracy(result, agreement=1.0)})
+        return GateAnswer(True, "", self._accuracy(result, agreement=1.0))
 
-    def check(self, spec: ArmSpec) -> Checked:
+    def check(self, spec: ArmSpec) -> GateAnswer:
         """Whether a config is accurate enough."""
         reference = self._reference
         assert reference is not None
@@ -134,13 +137,12 @@ class Gate:
         distance = self._distance(side, reference)
         result = evaluate_result.result_of(self._request.judging, side, reference, distance, ())
         agreement = _agreement(distance)
-        facts = {"accuracy": self._accuracy(result, agreement=agreement)}
         failed = [evaluate_result.sentence(c, result) for c in result["checks"] if c["answer"] != "within"]
         least = self._request.least_agreement
         if least is not None and (agreement is None or agreement < least):
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
             failed.append(f"agreement with the given model is {shown}, the least is {least:g}")
-        return Checked(not failed, "; ".join(failed), facts)
+        return GateAnswer(not failed, "; ".join(failed), self._accuracy(result, agreement=agreement))
 
     def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
         self._count += 1
@@ -175,21 +177,21 @@ class Gate:
             found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
         return found
 
-    def _accuracy(self, result: dict[str, Any], *, agreement: float | None) -> dict[str, Any]:
+    def _accuracy(self, result: dict[str, Any], *, agreement: float | None) -> Accuracy:
         """What a trial keeps of an evaluation."""
         name = result["metric"]
         metric = None if name is None else result["metrics"][name]
         drop = None if name is None else (result["drop"] or {}).get(name)
-        return {
-            "kind": "task" if self._request.labelled else "agreement",
-            "metric": name if self._request.labelled else "cosine",
-            "value": agreement if metric is None else metric["value"],
-            "interval": None if metric is None else metric["interval"],
-            "drop": None if drop is None else drop["value"],
-            "drop_interval": None if drop is None else drop["interval"],
-            "agreement": agreement,
-            "samples": result["samples"]["n"],
-        }
+        return Accuracy(
+            kind="task" if self._request.labelled else "agreement",
+            metric=name if self._request.labelled else "cosine",
+            value=agreement if metric is None else metric["value"],
+            interval=None if metric is None else metric["interval"],
+            drop=None if drop is None else drop["value"],
+            drop_interval=None if drop is None else drop["interval"],
+            agreement=agreement,
+            samples=result["samples"]["n"],
+        )
 
 
 def _agreement(distance: dict[str, Any]) -> float | None:

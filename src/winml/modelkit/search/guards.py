@@ -3,128 +3,165 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from winml.modelkit.core.errors import ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.verdict import Verdict
-from winml.modelkit.search.space import Choice
-from winml.modelkit.search.study import Tried
-from winml.modelkit.search.trial import Series, Trial
+from winml.modelkit.search.space import ConfigJSON
+from winml.modelkit.search.trial import (
+    Accuracy,
+    Facts,
+    Failure,
+    FreshRounds,
+    Series,
+    StageRun,
+    Trial,
+    TrialArtifact,
+    TrialOutcome,
+)
 
 SLOWER_LIMIT = 1.5
 """A config whose best probe run takes this many times as long as the baseline's worst is not measured."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Built:
     """A config as files that can be run."""
 
     path: str
     identity: str
     """Equal for two builds that cannot differ when they run: same graph, same target, same session section."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    target: str
+    artifact: TrialArtifact
+    stages: tuple[StageRun, ...] = ()
 
 
-@dataclass(frozen=True)
-class Probed:
+@dataclass(frozen=True, kw_only=True)
+class Probe:
     """What a few runs showed."""
 
     slowdown: float
     """Best run of this config over the worst of the baseline: above 1 it is slower beyond doubt."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    verdict_s: float
+    """What a verdict is expected to take."""
+    placement: Mapping[str, Any] | None = None
+    ms: Mapping[str, float] | None = None
+    environment: Mapping[str, Any] | None = None
+    """Of the baseline alone."""
 
 
 @dataclass(frozen=True)
-class Checked:
+class GateAnswer:
     """Whether a config is accurate enough, and the numbers behind that."""
 
     passed: bool
     reason: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    accuracy: Accuracy | None = None
+
+
+Calibration = Mapping[str, tuple[float, ...]]
+"""A/A rounds by clock."""
 
 
 class Tools(Protocol):
     """The outside world of a search. Each may raise RunFailedError: the config does not work."""
 
-    def build(self, config: dict[str, Any]) -> Built: ...
-    def probe(self, built: Built) -> Probed: ...
-    def check(self, built: Built) -> Checked: ...
+    def build(self, config: ConfigJSON) -> Built: ...
+    def probe(self, built: Built) -> Probe: ...
+    def check(self, built: Built) -> GateAnswer: ...
     def measure(self, built: Built, *, rounds: int, first: int) -> Series: ...
-    def calibrate(self, built: Built) -> Mapping[str, tuple[float, ...]] | None: ...
-    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]: ...
+    def calibrate(self, built: Built) -> Calibration | None: ...
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]: ...
 
 
-def _same(identity: str, trials: tuple[Trial, ...]) -> Trial | None:
-    """The first trial that is the same thing and got as far as being run."""
-    return next((t for t in trials if t.facts.get("identity") == identity and t.outcome != "same"), None)
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """How far a choice got."""
+
+    outcome: TrialOutcome
+    facts: Facts
+    reason: str = ""
+    same_as: str | None = None
+    series: Series | None = None
+    calibration: Calibration | None = None
+    """A/A rounds, when this was the first time they were needed."""
 
 
-class Guarded:
-    """The bench of a study: every config goes through the guards before it is measured."""
+class Guards:
+    """Tools behind guards: every config goes through them before it is measured."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._built: dict[str, Built] = {}
 
-    def attempt(self, choice: Choice, config: dict[str, Any], trials: tuple[Trial, ...], rounds: int) -> Tried:
-        facts: dict[str, Any] = {"config": config}
+    def attempt(self, config: ConfigJSON, trials: tuple[Trial, ...], rounds: int) -> Attempt:
+        """Build, check and measure a config; `trials` are those before it, the baseline first."""
+        facts = Facts(config=config, step="build")
         try:
-            return self._attempt(config, trials, rounds, facts)
-        except RunFailedError as error:
-            return Tried("failed", error.message, facts=facts | _failure(error))
-        except RequestError as error:
+            built = self._tools.build(config)
+            facts = replace(
+                facts, target=built.target, artifact=built.artifact, stages=built.stages, identity=built.identity
+            )
+            twin = next((t for t in trials if t.facts.identity == built.identity and t.outcome != "same"), None)
+            if twin is not None:
+                return _repeat(twin, facts)
+            facts = replace(facts, step="probe")
+            probe = self._tools.probe(built)
+            facts = replace(
+                facts,
+                placement=probe.placement,
+                ms=probe.ms,
+                verdict_s=probe.verdict_s,
+                environment=probe.environment,
+            )
+            if trials and probe.slowdown > SLOWER_LIMIT:
+                reason = f"{probe.slowdown:.1f} times slower in a probe of 3 runs"
+                return Attempt(outcome="slower", reason=reason, facts=facts)
+            facts = replace(facts, step="accuracy")
+            answer = self._tools.check(built)
+            facts = replace(facts, accuracy=answer.accuracy)
+            if not answer.passed:
+                return Attempt(outcome="inaccurate", reason=answer.reason, facts=facts)
+            facts = replace(facts, step="measuring")
             if not trials:
+                return Attempt(outcome="baseline", facts=facts, calibration=self._tools.calibrate(built))
+            series = self._tools.measure(built, rounds=rounds, first=0)
+            return Attempt(outcome="measured", series=series, facts=facts)
+        except (RunFailedError, RequestError) as error:
+            if isinstance(error, RequestError) and not trials:
                 raise  # the model or the data do not fit, whatever the config
             # A config that a stage or an EP refuses is a result like any other.
-            return Tried("failed", error.message, facts=facts | _failure(error))
+            failure = Failure(code=error.code, message=error.message, hint=error.hint)
+            return Attempt(outcome="failed", reason=error.message, facts=replace(facts, failure=failure))
 
-    def _attempt(self, config: dict[str, Any], trials: tuple[Trial, ...], rounds: int, facts: dict[str, Any]) -> Tried:
-        facts["step"] = "build"
-        built = self._tools.build(config)
-        facts |= {**built.facts, "identity": built.identity}
-        earlier = _same(built.identity, trials)
-        if earlier is not None:
-            return self._repeated(earlier, facts)
-        facts["step"] = "probe"
-        probed = self._tools.probe(built)
-        facts |= probed.facts
-        if trials and probed.slowdown > SLOWER_LIMIT:
-            return Tried("slower", f"{probed.slowdown:.1f} times slower in a probe of 3 runs", facts=facts)
-        facts["step"] = "accuracy"
-        checked = self._tools.check(built)
-        facts |= checked.facts
-        if not checked.passed:
-            return Tried("inaccurate", checked.reason, facts=facts)
-        facts["step"] = "measuring"
-        if not trials:
-            return Tried("baseline", facts=facts, calibration=self._tools.calibrate(built))
-        series = self._tools.measure(built, rounds=rounds, first=0)
-        return Tried("measured", series=series, facts=facts)
-
-    def _repeated(self, earlier: Trial, facts: dict[str, Any]) -> Tried:
-        """The same thing need not be run twice; it works, is too slow or fails as it did before."""
-        reason = f"the same graph and session as {earlier.id}"
-        if earlier.works:
-            return Tried("same", reason, same_as=earlier.id, facts=facts)
-        return Tried(earlier.outcome, f"{reason}: {earlier.reason}", same_as=earlier.id, facts=facts)
-
-    def _again(self, trial: Trial) -> Built:
+    def _rebuild(self, trial: Trial) -> Built:
         """The build of a trial of this run or an earlier one; its stages are in the cache."""
         if trial.id not in self._built:
-            self._built[trial.id] = self._tools.build(trial.facts["config"])
+            self._built[trial.id] = self._tools.build(trial.facts.config)
         return self._built[trial.id]
 
-    def more(self, trial: Trial) -> Series:
+    def measure_more(self, trial: Trial) -> Series:
+        """One more round of a trial."""
         assert trial.series is not None
-        return self._tools.measure(self._again(trial), rounds=1, first=len(trial.series.deciding))
-
-    def confirm(self, trial: Trial, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
         try:
-            return self._tools.confirm(self._again(trial), within_s)
+            return self._tools.measure(self._rebuild(trial), rounds=1, first=len(trial.series.deciding))
         except RunFailedError as error:
-            return Verdict("FAILED", error.message), {}
+            # A config that worked and then fails is out of the race, and the search goes on.
+            values: dict[str, tuple[float, ...]] = dict.fromkeys(trial.series.values, ())
+            return Series(trial.series.metric, values, f"it failed in a later round: {error.message}")
+
+    def confirm(self, trial: Trial, within_s: float) -> tuple[Verdict, FreshRounds]:
+        """The verdict of fresh rounds against the baseline, taken for so long at most, and what was measured."""
+        try:
+            return self._tools.confirm(self._rebuild(trial), within_s)
+        except RunFailedError as error:
+            return Verdict("FAILED", error.message), FreshRounds()
 
 
-def _failure(error: ModelkitError) -> dict[str, Any]:
-    return {"failure": {"code": error.code, "message": error.message, "hint": error.hint}}
+def _repeat(twin: Trial, facts: Facts) -> Attempt:
+    """The same thing need not be run twice; it works, is too slow or fails as it did before."""
+    reason = f"the same graph and session as {twin.id}"
+    if twin.works:
+        return Attempt(outcome="same", reason=reason, same_as=twin.id, facts=facts)
+    return Attempt(outcome=twin.outcome, reason=f"{reason}: {twin.reason}", same_as=twin.id, facts=facts)

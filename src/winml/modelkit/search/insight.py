@@ -5,43 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from winml.modelkit.knowledge.rules import Advice
-from winml.modelkit.search.space import Choice, Space
-from winml.modelkit.search.strategy import Option, State
-from winml.modelkit.search.trial import Trial
+from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
+from winml.modelkit.search.strategy import State
+from winml.modelkit.search.trial import Note, Trial
 
-Kind = Literal["skip", "blocked", "boost", "order"]
 COLLAPSE = "accuracy-collapse"
 
 _WEIGHTS = {"start": 100.0, "first": 10.0, "last": -10.0, "finish": -100.0}
 """What an advice adds to the priority of the levels it is about; `finish` comes when nothing else is left."""
 
 
-@dataclass(frozen=True)
-class Note:
-    """Why a level is left out, or tried early or late."""
-
-    kind: Kind
-    option: Option
-    source: str
-    """A finding's id, or where the fact is from: `graph`, `data`, `target`."""
-    reason: str
-    weight: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "knob": self.option[0],
-            "level": self.option[1],
-            "source": self.source,
-            "reason": self.reason,
-        }
-
-
-Concerns = Callable[[Advice, Mapping[str, Any]], bool]
-"""Whether an advice is about a config, given as JSON."""
+Concerns = Callable[[Advice, ConfigJSON], bool]
+"""Whether an advice is about a config."""
 
 
 @dataclass(frozen=True)
@@ -58,28 +36,28 @@ class Insight:
     def priority(self, option: Option) -> float:
         return self.space.knob(option[0]).prior + sum(note.weight for note in self.notes if note.option == option)
 
-    def because(self, choice: Choice) -> tuple[Mapping[str, Any], ...]:
+    def because(self, choice: Choice) -> tuple[Note, ...]:
         """What spoke for or against the levels of a choice."""
-        return tuple(note.to_json() for note in self.notes if note.option in choice)
+        return tuple(note for note in self.notes if note.option in choice)
 
     def allowed(self, choice: Choice, state: State) -> bool:
         """Whether nothing that happened forbids a choice."""
-        return self.forbidding(choice, state.trials) is None
+        return self.forbidding_advice(choice, state.trials) is None
 
-    def forbidding(self, choice: Choice, trials: Iterable[Trial]) -> Advice | None:
+    def forbidding_advice(self, choice: Choice, trials: Iterable[Trial]) -> Advice | None:
         """The advice against a choice that a collapse of accuracy brought into force."""
         collapsed = [trial for trial in trials if trial.outcome == "inaccurate"]
         for advice in self.waiting if collapsed else ():
             about = self.concerns(advice, self.space.config(choice))
-            if about and any(self.concerns(advice, trial.facts["config"]) for trial in collapsed):
+            if about and any(self.concerns(advice, trial.facts.config) for trial in collapsed):
                 return advice
         return None
 
 
-def left_out(space: Space, missing: Mapping[str, str]) -> list[Note]:
+def needs_notes(space: Space, missing: Mapping[str, str]) -> list[Note]:
     """Levels that need what is not at hand; `missing` says why by what is needed."""
     return [
-        Note("skip", (knob.name, level.name), need, missing[need])
+        Note(kind="skip", knob=knob.name, level=level.name, source=need, reason=missing[need])
         for knob in space.knobs
         for level in knob.levels
         for need in level.needs
@@ -87,62 +65,70 @@ def left_out(space: Space, missing: Mapping[str, str]) -> list[Note]:
     ]
 
 
-def without_ops(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
+def operator_notes(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
     """Levels for operators that the graph does not have; without knowing its operators they are blocked."""
     found = []
     for knob in space.knobs:
         for level in (level for level in knob.levels if level.ops):
-            option, absent = (knob.name, level.name), [op for op in level.ops if ops is not None and not ops.get(op)]
             if ops is None:
-                words = " and ".join(level.ops)
-                found.append(Note("blocked", option, "graph", f"whether the model has {words} is not known"))
-            elif absent:
-                found.append(Note("skip", option, "graph", f"the model has no {' and no '.join(absent)}"))
+                reason = f"whether the model has {' and '.join(level.ops)} is not known"
+                found.append(Note(kind="blocked", knob=knob.name, level=level.name, source="graph", reason=reason))
+            elif absent := [op for op in level.ops if not ops.get(op)]:
+                reason = f"the model has no {' and no '.join(absent)}"
+                found.append(Note(kind="skip", knob=knob.name, level=level.name, source="graph", reason=reason))
     return found
 
 
-def pointless(space: Space, prefixes: tuple[str, ...], reason: str) -> list[Note]:
+def objective_notes(space: Space, prefixes: tuple[str, ...], reason: str) -> list[Note]:
     """Levels of knobs that do not change what is searched for."""
-    return [Note("skip", option, "objective", reason) for option in space.options() if option[0].startswith(prefixes)]
+    return [
+        Note(kind="skip", knob=knob, level=level, source="objective", reason=reason)
+        for knob, level in space.options()
+        if knob.startswith(prefixes)
+    ]
 
 
-def unfired(space: Space, changes: Mapping[str, Mapping[str, Any]], pass_of: Callable[[str], str | None]) -> list[Note]:
+def pass_effect_notes(
+    space: Space, effects: Mapping[str, Mapping[str, Any]], pass_of: Callable[[str], str | None]
+) -> list[Note]:
     """Notes on passes from what each did to the model alone: none for one that was not run, which is then tried."""
     found = []
     for knob, level in space.options():
-        known = changes.get(pass_of(knob) or "")
-        if known is None:
+        effect = effects.get(pass_of(knob) or "")
+        if effect is None:
             continue
-        if known["status"] == "no change":
-            reason = known["note"] or "it changes nothing in this model"
-            found.append(Note("skip", (knob, level), "graph", reason))
-        elif known["status"] == "failed":
-            found.append(Note("skip", (knob, level), "graph", f"it fails on this model: {known['note']}"))
+        if effect["status"] == "no change":
+            reason = effect["note"] or "it changes nothing in this model"
+            found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
+        elif effect["status"] == "failed":
+            reason = f"it fails on this model: {effect['note']}"
+            found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
         else:
-            touched = sum(abs(count) for count in known["ops_delta"].values())
-            weight = math.log1p(touched) / 10
-            found.append(Note("boost", (knob, level), "graph", f"it changes {touched} nodes", weight))
+            nodes = sum(abs(count) for count in effect["ops_delta"].values())
+            reason, weight = f"it changes {nodes} nodes", math.log1p(nodes) / 10
+            found.append(Note(kind="boost", knob=knob, level=level, source="graph", reason=reason, weight=weight))
     return found
 
 
-def advised(space: Space, advice: Iterable[Advice], concerns: Concerns) -> list[Note]:
+def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> list[Note]:
     """Notes from findings: about levels that an advice means and the baseline is free of."""
     found = []
     for one in advice:
         if one.action.get("after") == COLLAPSE or "measure" in one.action or concerns(one, space.base):
             continue
-        word = next(iter(one.action))
-        for option in space.options():
-            choice = space.alone(option)
-            others = space.canonical(tuple(o for o in choice if o != option))
+        weight = _WEIGHTS.get(next(iter(one.action)), 0.0)
+        for knob, level in space.options():
+            choice = space.alone((knob, level))
+            others = space.canonical(tuple(o for o in choice if o != (knob, level)))
             if choice and concerns(one, space.config(choice)) and not concerns(one, space.config(others)):
-                found.append(Note(one.kind, option, one.finding, one.reason, _WEIGHTS.get(word, 0.0)))
+                note = Note(kind=one.kind, knob=knob, level=level, source=one.finding, reason=one.reason, weight=weight)
+                found.append(note)
     return found
 
 
-def insight(space: Space, notes: Iterable[Note], advice: Iterable[Advice], concerns: Concerns) -> Insight:
+def make_insight(space: Space, notes: Iterable[Note], advice: Iterable[Advice], concerns: Concerns) -> Insight:
     """Everything known before the search, and the space that is left of it."""
     kept = tuple(notes)
-    out = {note.option for note in kept if note.kind in ("skip", "blocked")}
+    out = {note.option for note in kept if note.excludes}
     waiting = tuple(one for one in advice if one.action.get("after") == COLLAPSE)
     return Insight(kept, waiting, space.without(lambda *option: option in out), concerns)

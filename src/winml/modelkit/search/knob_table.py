@@ -22,13 +22,19 @@ from winml.modelkit.ep import knobs as ep_knobs
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.rules import Advice
-from winml.modelkit.search import insight as insights
-from winml.modelkit.search.insight import Insight, Note
-from winml.modelkit.search.space import Choice, Space, restricted
+from winml.modelkit.search.insight import (
+    Insight,
+    advice_notes,
+    make_insight,
+    needs_notes,
+    objective_notes,
+    operator_notes,
+    pass_effect_notes,
+)
+from winml.modelkit.search.space import HYPOTHESIS, ConfigJSON, Option, Space, restrict
+from winml.modelkit.search.trial import Note
 from winml.modelkit.session import knobs as session_knobs
 
-HYPOTHESIS = "hypothesis"
-"""The knob whose levels are the hypotheses of a preset."""
 POINTLESS = {
     "size": (("session.", "ep."), "it changes no file"),
     "placement": (("session.", "ep.", "compile"), "it changes neither the placement nor what is placed"),
@@ -55,12 +61,7 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
     return tuple(found)
 
 
-def trial_name(choice: Choice, number: int) -> str:
-    """The id of a trial: hypotheses of a preset keep theirs, everything else is numbered."""
-    return choice[0][1] if choice and choice[0][0] == HYPOTHESIS else f"h{number}"
-
-
-def whole(base: Mapping[str, Any], targets: tuple[Target, ...], file: str | None) -> Space:
+def make_space(base: ConfigJSON, targets: tuple[Target, ...], file: str | None) -> Space:
     """The space of all knobs, or of those that a file names."""
     space = Space(knobs(targets), base)
     if file is None:
@@ -72,10 +73,10 @@ def whole(base: Mapping[str, Any], targets: tuple[Target, ...], file: str | None
         value = read_json(path)
     except ValueError as error:
         raise RequestError(f"`{file}` is not JSON: {error}") from error
-    return restricted(space, value, file)
+    return restrict(space, value, file)
 
 
-def of_preset(base: Mapping[str, Any], preset: Preset, only: tuple[str, ...]) -> Space:
+def make_preset_space(base: ConfigJSON, preset: Preset, only: tuple[str, ...]) -> Space:
     """The hypotheses of a preset as one knob; `h0` is the baseline."""
     chosen = [preset.hypothesis(name) for name in only] if only else list(preset.hypotheses)
     levels = []
@@ -92,42 +93,39 @@ def of_preset(base: Mapping[str, Any], preset: Preset, only: tuple[str, ...]) ->
 def _preset_notes(space: Space, preset: Preset, facts: Mapping[str, Any]) -> list[Note]:
     """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
     found = []
-    for option in space.options():
-        hypothesis = preset.hypothesis(option[1])
-        failing, unknown = rules.unmet(hypothesis.needs, facts)
+    for knob, level in space.options():
+        failing, unknown = rules.unmet(preset.hypothesis(level).needs, facts)
         words = ", ".join(str(condition) for condition in (*failing, *unknown))
         if failing:
-            found.append(Note("skip", option, "graph", f"it needs {words}"))
+            found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=f"it needs {words}"))
         elif unknown:
-            found.append(Note("blocked", option, "graph", f"it needs {words}, which is not known"))
+            reason = f"it needs {words}, which is not known"
+            found.append(Note(kind="blocked", knob=knob, level=level, source="graph", reason=reason))
     return found
-
-
-def _passes_of(space: Space, option: tuple[str, str]) -> tuple[str, ...]:
-    return space.knob(option[0]).level(option[1]).adds.get("optimize.passes", ())
 
 
 def _pass_notes(space: Space, target: Target) -> list[Note]:
     """Levels with a pass that cannot act here, or whose operators the target does not take."""
     found = []
-    for option in space.options():
-        for name in _passes_of(space, option):
+    for knob, level in space.options():
+        for name in space.knob(knob).level(level).adds.get("optimize.passes", ()):
             row = passes.BY_NAME[name]
             never = refused(target, row.produces)
             if row.unavailable is not None:
-                found.append(Note("skip", option, "graph", f"pass `{name}`: {row.unavailable}"))
+                reason = f"pass `{name}`: {row.unavailable}"
+                found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
             elif never and len(never) == len(row.produces):
-                ops = ", ".join(f"`{op}`" for op in never)
-                found.append(Note("skip", option, "target", f"pass `{name}` makes {ops}, which {target} does not take"))
+                reason = f"pass `{name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} does not take"
+                found.append(Note(kind="skip", knob=knob, level=level, source="target", reason=reason))
     return found
 
 
-def known_before(
+def know_before(
     space: Space,
     *,
     target: Target,
     facts: Mapping[str, Any],
-    candidates: Mapping[str, Mapping[str, Any]],
+    effects: Mapping[str, Mapping[str, Any]],
     advice: Iterable[Advice],
     missing: Mapping[str, str],
     preset: Preset | None,
@@ -138,34 +136,30 @@ def known_before(
     advice = tuple(advice)
     own_opset = facts.get("opsets", {}).get("ai.onnx")
 
-    def concerns(one: Advice, config: Mapping[str, Any]) -> bool:
+    def concerns(one: Advice, config: ConfigJSON) -> bool:
         return rules.concerns(one.what, config_from_json(config, OWN_REQUEST), opset=own_opset)
 
     ops = None if facts.get("compiled", True) else facts.get("ops")
     notes = [
-        *insights.left_out(space, missing),
-        *insights.without_ops(space, ops),
-        *insights.pointless(space, *POINTLESS.get(objective, ((), ""))),
-        *insights.unfired(space, candidates, optimize_knobs.single_pass),
+        *needs_notes(space, missing),
+        *operator_notes(space, ops),
+        *objective_notes(space, *POINTLESS.get(objective, ((), ""))),
+        *pass_effect_notes(space, effects, optimize_knobs.single_pass),
         *([] if preset is None else _preset_notes(space, preset, facts)),
     ]
-    bound = [*insights.advised(space, advice, concerns), *_pass_notes(space, target)]
-    notes += [_weakened(note, target) for note in bound] if others else bound
-    return insights.insight(space, _once(notes), advice, concerns)
+    bound = [*advice_notes(space, advice, concerns), *_pass_notes(space, target)]
+    notes += [_weaken(note, target) for note in bound] if others else bound
+    # A level that is left out is left out for the first reason; everything said of the others stays.
+    out: dict[Option, Note] = {}
+    for note in notes:
+        if note.excludes:
+            out.setdefault(note.option, note)
+    kept = [*out.values(), *(note for note in notes if note.option not in out)]
+    return make_insight(space, kept, advice, concerns)
 
 
-def _weakened(note: Note, target: Target) -> Note:
+def _weaken(note: Note, target: Target) -> Note:
     """A note on one target of several: what is known of one EP never leaves out a level on another."""
-    if note.kind not in ("skip", "blocked"):
+    if not note.excludes:
         return note
     return replace(note, kind="order", weight=-10.0, reason=f"{note.reason}; it binds {target} alone")
-
-
-def _once(notes: Iterable[Note]) -> list[Note]:
-    """A level that is left out is left out for the first reason; everything said of the others stays."""
-    notes = list(notes)
-    out: dict[tuple[str, str], Note] = {}
-    for note in notes:
-        if note.kind in ("skip", "blocked"):
-            out.setdefault(note.option, note)
-    return [*out.values(), *(note for note in notes if note.option not in out)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.building import config as configs
 from winml.modelkit.building.build import source_of
@@ -16,6 +16,7 @@ from winml.modelkit.building.optimize.knobs import single_pass
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.target import Target
@@ -30,19 +31,18 @@ from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.presets import preset as preset_of
 from winml.modelkit.knowledge.rules import Advice
-from winml.modelkit.search import knob_table as search_space
+from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
 from winml.modelkit.search.insight import Insight
-from winml.modelkit.search.space import Space
+from winml.modelkit.search.knob_table import NO_DATA, know_before, make_preset_space, make_space
+from winml.modelkit.search.records import Identity, Objective
+from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.strategy import Limits
-from winml.modelkit.search.tools import Objective
 from winml.modelkit.worker.client import Worker
 
 AGREEMENT_SAMPLES = 64
 CALIBRATION_SAMPLES = 128
 CANDIDATES_TIMEOUT_S = 300.0
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class AutoconfigRequest:
     min_metric: float | None = None
     max_drop: float | None = None
     min_agreement: float | None = None
-    judge: str = "interval"
+    judge: Literal["interval", "value"] = "interval"
     calibration: DataSection | None = None
     inputs: dict[str, Any] = field(default_factory=dict)
     threads: int | None = None
@@ -85,14 +85,14 @@ class AutoconfigRequest:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Preparation:
     """What a search starts from."""
 
     request: AutoconfigRequest
     resolved: tuple[Resolved, ...]
     objective: Objective
     source: Source
-    base: Mapping[str, Any]
+    base: ConfigJSON
     calibration: DataSection | None
     gate: GateRequest
     whole: Space
@@ -102,22 +102,21 @@ class Prepared:
     notes: tuple[str, ...]
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """What a journal belongs to; a search with another one cannot go on in its folder."""
-        return {
-            "model": self.source.artifact.digest,
-            "targets": [r.target.to_json() for r in self.resolved],
-            "objective": self.objective,
-            "baseline": {**self.base, "model": None},
-            "calibration": None if self.calibration is None else self.calibration.digest,
-            "gate": self.gate.to_json() | {"data": None},
-            "knobs": {knob.name: list(knob.names) for knob in self.whole.knobs},
-            "inputs": self.request.inputs,
-            "versions": {str(r.target): _versions(r) for r in self.resolved},
-        }
+    def identity(self) -> Identity:
+        return Identity(
+            model=self.source.artifact.digest,
+            targets=tuple(r.target for r in self.resolved),
+            objective=self.objective,
+            baseline={**self.base, "model": None},
+            calibration=None if self.calibration is None else self.calibration.digest,
+            gate=replace(self.gate.limits, data=None),
+            knobs={knob.name: knob.names for knob in self.whole.knobs},
+            inputs=self.request.inputs,
+            versions={str(r.target): _versions(r) for r in self.resolved},
+        )
 
 
-def check(request: AutoconfigRequest) -> None:
+def check_request(request: AutoconfigRequest) -> None:
     """Refuse what contradicts itself."""
     if (request.min_metric is not None or request.max_drop is not None) and request.data is None:
         raise RequestError("a limit for the metric needs labelled data", hint="name them with `--data`")
@@ -157,7 +156,7 @@ def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objectiv
     return "placement", (note,)
 
 
-def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
+def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     """Everything that can be known without building or measuring."""
     named = request.targets != (None,) or request.ep is not None or request.device is not None
     given = None if named else model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
@@ -168,7 +167,7 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
     if len({one.target for one in resolved}) != len(resolved):
         raise RequestError("`--target` names a target twice")
     for one in resolved:
-        on_event({"event": "target", "target": one.target})
+        on_event(TargetChosen(one.target))
     objective, notes = _objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
@@ -184,25 +183,25 @@ def prepared(request: AutoconfigRequest, on_event: OnEvent) -> Prepared:
         source = source_of(config_from_json(base, OWN_REQUEST), worker)
         described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
         if preset is None:
-            whole = search_space.whole(base, tuple(r.target for r in resolved), request.space)
-            changes = _candidates(whole, model, worker, on_event)
+            whole = make_space(base, tuple(r.target for r in resolved), request.space)
+            effects = _try_passes(whole, model, worker, on_event)
         else:
-            whole, changes = search_space.of_preset(base, preset, request.only), {}
+            whole, effects = make_preset_space(base, preset, request.only), {}
     facts, target = described["facts"], resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
     advice = rules.applicable(findings, facts, target, versions=_versions(resolved[0]))
-    insight = search_space.known_before(
+    insight = know_before(
         whole,
         target=target,
         facts=facts,
-        candidates=changes,
+        effects=effects,
         advice=advice,
-        missing={} if calibration is not None else {"data": search_space.NO_DATA},
+        missing={} if calibration is not None else {"data": NO_DATA},
         preset=preset,
         objective=objective,
         others=len(resolved) > 1,
     )
-    return Prepared(
+    return Preparation(
         request=request,
         resolved=resolved,
         objective=objective,
@@ -294,7 +293,7 @@ def _base(
     calibration: DataSection | None,
     model: ModelArgument,
     worker: Worker,
-) -> dict[str, Any]:
+) -> ConfigJSON:
     """The config of the baseline: the model as it is, or the first hypothesis of a preset.
 
     A build folder brings its session section along.
@@ -321,12 +320,12 @@ def _base(
     return value
 
 
-def _candidates(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Mapping[str, Any]]:
+def _try_passes(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Mapping[str, Any]]:
     """What every pass of the space alone does to the model."""
     names = [name for knob in space.knobs if (name := single_pass(knob.name)) is not None]
     if not names:
         return {}
-    on_event({"event": "candidates"})
+    on_event(PassesProbed())
     args = {"model": str(model), "passes": names}
     answer = worker.call("optimize.candidates", args, timeout_s=CANDIDATES_TIMEOUT_S, what="trying passes")
     return {row["name"]: row for row in answer["passes"]}

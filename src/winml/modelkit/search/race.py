@@ -1,9 +1,9 @@
-"""Who leads, who can still win, and who needs another round."""
+"""Who leads, who can still win, who needs another round, and who is beaten in nothing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from winml.modelkit.core.statistics import t_quantile
@@ -94,3 +94,12 @@ def _closest(leader: Runner, rivals: Sequence[Runner], yardstick: Yardstick, max
         if upper > TOLERANCE and min(rival.rounds, leader.rounds) < max_rounds:
             found.append((upper, rival))
     return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def pareto_front(points: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+    """Names of points that no other one dominates, in the order given; larger is better in every coordinate."""
+
+    def dominates(a: Sequence[float], b: Sequence[float]) -> bool:
+        return all(x >= y for x, y in zip(a, b, strict=True)) and any(x > y for x, y in zip(a, b, strict=True))
+
+    return tuple(name for name, point in points.items() if not any(dominates(p, point) for p in points.values()))

@@ -1,26 +1,223 @@
-"""What a search came to, as JSON: trials with verdicts, the champion, the front, what was left out and why."""
+"""What a search came to: trials with verdicts, the champion, the front, what was left out and why."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.ep.trust import needed_again
 from winml.modelkit.measuring.summary import spread_ms
-from winml.modelkit.search import pareto, race, strategy
+from winml.modelkit.search import race, strategy
+from winml.modelkit.search.records import GateLimits, Objective
+from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
-from winml.modelkit.search.trial import Trial
+from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome
 
 if TYPE_CHECKING:
-    from winml.modelkit.search.prepare import Prepared
+    from winml.modelkit.search.prepare import Preparation
     from winml.modelkit.search.run_folder import SearchFolder
 
-SCHEMA = "winml/autoconfig/1"
 _SECTIONS = ("target", "optimize", "quantize", "compile", "session")
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmationResult:
+    """What fresh rounds said of a trial."""
+
+    word: Literal["KEEP_CONFIRMED", "MARGINAL_UNCONFIRMED"]
+    verdict: Verdict
+    measurement: str | None
+    """The name of its samples in `measurements`."""
+    times: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """A config that was tried."""
+
+    id: Annotated[str, Pattern("h[0-9]+", "the id of a trial")]
+    label: str
+    choice: Mapping[str, str]
+    """Levels by knob; a knob that is not named is at its default."""
+    target: str | None
+    changes: Mapping[str, Any]
+    """Sections of the config that differ from the baseline's, with the keys that do."""
+    outcome: TrialOutcome
+    step: Step | None
+    """Where it ended; null for one that works."""
+    reason: str
+    same_as: str | None
+    verdict: Verdict | None
+    confirmation: ConfirmationResult | None
+    times: Mapping[str, Any] | None
+    rounds: int
+    accuracy: Accuracy | None
+    placement: Mapping[str, Any] | None
+    artifact: TrialArtifact | None
+    probe_ms: Mapping[str, float] | None
+    """Median of the probe by clock."""
+    because: tuple[Note, ...]
+    reused_from: str | None
+    """The folder of an earlier search."""
+    seconds: float
+
+    @property
+    def deciding_verdict(self) -> Verdict | None:
+        """The verdict whose gain is reported: that of fresh rounds where there are some."""
+        return self.verdict if self.confirmation is None else self.confirmation.verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Champion:
+    """The best config that was confirmed, with what it gains on fresh rounds and how sure that is."""
+
+    trial: TrialResult = key(inline=True)
+    status: Literal["KEEP_CONFIRMED", "BASELINE_IS_BEST"]
+    gain_pct: float
+    gain_interval_pct: Interval | None
+    speedup: float | None
+    """null where times were not what was searched for."""
+    speedup_interval: Interval | None
+    factor: float
+    """How many times as fast, as small or in as few pieces."""
+    folder: str | None = key(omit=True)
+    """Its build folder, once it was delivered."""
+    digest: Annotated[str, Pattern("sha256:.+", "a digest")] | None = key(omit=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateResult:
+    """What configs were held against."""
+
+    limits: GateLimits = key(inline=True)
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchTime:
+    """How long a search took, and was to take."""
+
+    budget_s: float | None
+    """null: no limit"""
+    preparation_s: float
+    """Of the last run, part of `seconds`."""
+    delivery_s: float | None
+    """Of the champion, besides `seconds`; null before it was delivered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """A search."""
+
+    schema: Literal["winml/autoconfig/1"] = "winml/autoconfig/1"
+    ok: Literal[True] = True
+    model: str
+    model_digest: str
+    targets: Annotated[tuple[Target, ...], NotEmpty()]
+    objective: Objective
+    gate: GateResult
+    folder: str
+    finished: bool
+    ended: str
+    seconds: float
+    """Preparing, trials and confirmations, over all runs."""
+    time: SearchTime
+    choices: int | None
+    """null: thousands"""
+    trials: tuple[TrialResult, ...]
+    champion: Champion | None
+    """null: the search did not end."""
+    pareto: tuple[str, ...]
+    """Trials that no other one beats in speed, accuracy and size at once."""
+    insight: tuple[Note, ...]
+    environment: Mapping[str, Any]
+    drafts: tuple[str, ...]
+    """Findings that were drafted."""
+    notes: tuple[str, ...]
+    next: str
+    node: str | None = key(omit=True)
+    """The node of a cluster that searched; absent for this machine."""
+    node_environment: Mapping[str, Any] | None = key(omit=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorObject:
+    """Why a search failed."""
+
+    code: str
+    message: str
+    hint: str | None
+    exit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRow:
+    """A model of a list."""
+
+    model: str
+    folder: str
+    error: ErrorObject | None
+    champion: Champion | None
+    trials: int
+    node: str | None
+    """The node of a cluster that searched; null for this machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResult:
+    """Searches of several models."""
+
+    schema: Literal["winml/autoconfig/1"] = "winml/autoconfig/1"
+    ok: Literal[True] = True
+    folder: str
+    models: tuple[SweepRow, ...]
+    total: int
+    notes: tuple[str, ...]
+    next: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow:
+    """A line of `results.tsv`."""
+
+    id: str
+    config: str
+    target: str | None
+    outcome: TrialOutcome
+    verdict: str
+    gain_pct: float | None
+    low_pct: float | None
+    high_pct: float | None
+    rounds: int
+    accuracy: float | None
+    bytes: int | None
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSession:
+    """`session.json`: the state of the search in the words of the earlier project."""
+
+    schema: Literal["winml/autoconfig-session/1"] = "winml/autoconfig-session/1"
+    objective: Objective
+    baseline_p50: float | None
+    """The median of the probe in ms; null where times are not what is searched for."""
+    best_p50: float | None
+    """What the leader's ratio makes of it."""
+    best_label: str
+    best_gain_pct: float
+    consecutive_discards: int
+    completed: tuple[str, ...]
+    seconds: float
 
 
 def _verdict(trial: Trial, study: Study) -> Verdict | None:
@@ -38,7 +235,7 @@ def _verdict(trial: Trial, study: Study) -> Verdict | None:
     return study.plan.measured_by(study.state).verdict(trial.series)
 
 
-def _changes(config: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
     """Sections of a config that differ from the baseline's, with the keys that do."""
     found: dict[str, Any] = {}
     for section in _SECTIONS:
@@ -53,24 +250,20 @@ def _changes(config: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _confirmation(trial: Trial, study: Study) -> dict[str, Any] | None:
-    for done in study.state.confirmations:
-        if done.trial == trial.id:
-            word = "KEEP_CONFIRMED" if done.confirmed else "MARGINAL_UNCONFIRMED"
-            return {
-                "word": word,
-                "verdict": dict(done.verdict),
-                "measurement": done.measured.get("measurement"),
-                "times": done.measured.get("times"),
-            }
-    return None
+def _confirmation(trial: Trial, study: Study) -> ConfirmationResult | None:
+    done = next((done for done in study.state.confirmations if done.trial == trial.id), None)
+    if done is None:
+        return None
+    return ConfirmationResult(
+        word="KEEP_CONFIRMED" if done.confirmed else "MARGINAL_UNCONFIRMED",
+        verdict=done.verdict,
+        measurement=done.measured.measurement,
+        times=done.measured.times,
+    )
 
 
-def _times(trial: Trial, study: Study) -> dict[str, Any] | None:
-    """Milliseconds of the baseline and of a trial in the rounds that decided; of fresh ones where there are some."""
-    confirmed = _confirmation(trial, study)
-    if confirmed is not None and confirmed["times"] is not None:
-        return dict(confirmed["times"])
+def _times(trial: Trial, study: Study) -> Mapping[str, Any] | None:
+    """Milliseconds of the baseline and of a trial in the rounds that decided."""
     series = [trial.series] if trial.series is not None else []
     if trial.outcome == "baseline":
         series = [t.series for t in study.state.trials if t.series is not None]
@@ -83,171 +276,164 @@ def _times(trial: Trial, study: Study) -> dict[str, Any] | None:
     return {"metric": metric, "base_ms": base, "candidate_ms": spread_ms(own) if own else base}
 
 
-def _trial(trial: Trial, study: Study) -> dict[str, Any]:
-    verdict, facts = _verdict(trial, study), trial.facts
-    return {
-        "id": trial.id,
-        "label": trial.label,
-        "choice": dict(trial.choice),
-        "target": facts.get("target"),
-        "changes": _changes(facts["config"], study.plan.space.base),
-        "outcome": trial.outcome,
-        "step": None if trial.works else facts.get("step"),
-        "reason": trial.reason or (verdict.reason if verdict else ""),
-        "same_as": trial.same_as,
-        "verdict": None if verdict is None else verdict.to_json(),
-        "confirmation": _confirmation(trial, study),
-        "times": _times(trial, study),
-        "rounds": 0 if trial.series is None else len(trial.series.deciding),
-        "accuracy": facts.get("accuracy"),
-        "placement": facts.get("placement"),
-        "artifact": facts.get("artifact"),
-        "probe_ms": facts.get("ms"),
-        "because": [dict(reason) for reason in trial.because],
-        "reused_from": facts.get("reused_from"),
-        "seconds": trial.seconds,
-    }
+def _trial_result(trial: Trial, study: Study) -> TrialResult:
+    verdict, facts, confirmation = _verdict(trial, study), trial.facts, _confirmation(trial, study)
+    confirmed_times = None if confirmation is None else confirmation.times
+    return TrialResult(
+        id=trial.id,
+        label=trial.label,
+        choice=dict(trial.choice),
+        target=facts.target,
+        changes=_changes(facts.config, study.plan.space.base),
+        outcome=trial.outcome,
+        step=None if trial.works else facts.step,
+        reason=trial.reason or (verdict.reason if verdict else ""),
+        same_as=trial.same_as,
+        verdict=verdict,
+        confirmation=confirmation,
+        times=_times(trial, study) if confirmed_times is None else confirmed_times,
+        rounds=0 if trial.series is None else len(trial.series.deciding),
+        accuracy=facts.accuracy,
+        placement=facts.placement,
+        artifact=facts.artifact,
+        probe_ms=facts.ms,
+        because=trial.because,
+        reused_from=facts.reused_from,
+        seconds=trial.seconds,
+    )
 
 
-def _champion(study: Study, objective: str) -> dict[str, Any]:
-    """The champion with what it gains on fresh rounds and how sure that is; a speed-up only where time was measured."""
-    best = strategy.champion(study.state)
-    entry = _trial(best, study)
-    confirmed = entry["confirmation"]
-    gain = 0.0 if confirmed is None else confirmed["verdict"]["gain_pct"]
-    interval = None if confirmed is None else confirmed["verdict"]["interval_pct"]
-    factors = None if interval is None else [speedup(bound) for bound in interval]
+def _champion(study: Study, objective: Objective) -> Champion:
+    trial = _trial_result(strategy.champion(study.state), study)
+    gain, interval = 0.0, None
+    if trial.confirmation is not None:
+        verdict = trial.confirmation.verdict
+        assert verdict.gain_pct is not None
+        gain, interval = verdict.gain_pct, verdict.interval_pct
     timed = objective == "latency"
-    return {
-        **entry,
-        "status": "BASELINE_IS_BEST" if confirmed is None else "KEEP_CONFIRMED",
-        "gain_pct": gain,
-        "gain_interval_pct": interval,
-        "speedup": speedup(gain) if timed else None,
-        "speedup_interval": factors if timed else None,
-        "factor": speedup(gain),
-    }
+    return Champion(
+        trial=trial,
+        status="BASELINE_IS_BEST" if trial.confirmation is None else "KEEP_CONFIRMED",
+        gain_pct=gain,
+        gain_interval_pct=interval,
+        speedup=speedup(gain) if timed else None,
+        speedup_interval=(speedup(interval[0]), speedup(interval[1])) if timed and interval is not None else None,
+        factor=speedup(gain),
+    )
 
 
-def _front(study: Study) -> list[str]:
+def _front(study: Study) -> tuple[str, ...]:
     """Trials that no other one beats in speed, accuracy and size at once."""
     points: dict[str, tuple[float, ...]] = {}
     scores = {runner.trial.id: runner.score for runner in race.runners(study.state.trials)}
     for trial in study.state.trials:
-        accuracy, artifact = trial.facts.get("accuracy"), trial.facts.get("artifact")
+        accuracy, artifact = trial.facts.accuracy, trial.facts.artifact
         score = 0.0 if trial.outcome == "baseline" else scores.get(trial.id)
-        if score is not None and accuracy is not None and accuracy["value"] is not None and artifact is not None:
-            points[trial.id] = (score, accuracy["value"], -float(artifact["bytes"]))
-    return pareto.front(points)
+        if score is not None and accuracy is not None and accuracy.value is not None and artifact is not None:
+            points[trial.id] = (score, accuracy.value, -float(artifact.bytes))
+    return race.pareto_front(points)
 
 
-def result_of(prepared: Prepared, study: Study, folder: SearchFolder, ended: str | None) -> dict[str, Any]:
-    """The JSON object of the contract."""
-    state = study.state
-    decided = ended is not None or any(done.confirmed for done in state.confirmations)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": str(prepared.source.path),
-        "model_digest": prepared.source.artifact.digest,
-        "targets": [r.target.to_json() for r in prepared.resolved],
-        "objective": prepared.objective,
-        "gate": {**prepared.gate.to_json(), "words": prepared.gate.words()},
-        "folder": str(folder.path),
-        "finished": ended is not None,
-        "ended": ended or "it did not end; `--resume` goes on",
-        "seconds": state.seconds,
-        "time": {
-            "budget_s": None if math.isinf(study.plan.limits.budget_s) else study.plan.limits.budget_s,
-            "preparation_s": state.preparation_s,
-            "delivery_s": None,
-        },
-        "choices": study.plan.space.size,
-        "trials": [_trial(trial, study) for trial in state.trials],
-        "champion": _champion(study, prepared.objective) if decided else None,
-        "pareto": _front(study),
-        "insight": [note.to_json() for note in prepared.insight.notes],
-        "environment": dict(state.trials[0].facts.get("environment", {})) if state.trials else {},
-        "drafts": [],
-        "notes": list(prepared.notes),
-        "next": _next(prepared, study, folder),
-    }
+def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: str | None) -> SearchResult:
+    """What there is of a search; `ended` says why there is no more, None while there is more to do."""
+    state, limits = study.state, study.plan.limits
+    is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
+    environment = state.trials[0].facts.environment if state.trials else None
+    return SearchResult(
+        model=str(start.source.path),
+        model_digest=start.source.artifact.digest,
+        targets=tuple(r.target for r in start.resolved),
+        objective=start.objective,
+        gate=GateResult(limits=start.gate.limits, words=start.gate.words()),
+        folder=str(folder.path),
+        finished=ended is not None,
+        ended=ended or "it did not end; `--resume` goes on",
+        seconds=state.seconds,
+        time=SearchTime(
+            budget_s=None if math.isinf(limits.budget_s) else limits.budget_s,
+            preparation_s=state.preparation_s,
+            delivery_s=None,
+        ),
+        choices=study.plan.space.size,
+        trials=tuple(_trial_result(trial, study) for trial in state.trials),
+        champion=_champion(study, start.objective) if is_decided else None,
+        pareto=_front(study),
+        insight=start.insight.notes,
+        environment=environment or {},
+        drafts=(),
+        notes=start.notes,
+        next=_next_command(start, study, folder),
+    )
 
 
-def note_time(result: dict[str, Any], delivery_s: float) -> None:
-    """Add how long the delivery took, and say when all of it was longer than the budget."""
-    result["time"]["delivery_s"] = delivery_s
-    budget_s, whole = result["time"]["budget_s"], result["seconds"] + delivery_s
-    if budget_s is not None and whole > budget_s:
-        result["notes"].append(
-            f"it took {whole:.0f} s, {whole - budget_s:.0f} s more than the budget: "
-            "a trial or a confirmation that has begun is not cut off"
-        )
-
-
-def _next(prepared: Prepared, study: Study, folder: SearchFolder) -> str:
-    """The command that follows."""
+def _next_command(start: Preparation, study: Study, folder: SearchFolder) -> str:
     if not strategy.is_finished(study.state, study.plan):
-        return prepared.request.again or "the same command with `--resume`"
-    again = needed_again(prepared.request.ep_options, prepared.request.trust)
-    return f"winml perf -m {shell_word(str(folder.champion))} --target {prepared.resolved[0].target}{again}"
+        return start.request.again or "the same command with `--resume`"
+    again = needed_again(start.request.ep_options, start.request.trust)
+    return f"winml perf -m {shell_word(str(folder.champion))} --target {start.resolved[0].target}{again}"
 
 
-def table(study: Study, objective: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Rows of `results.tsv` and the content of `session.json`."""
+def add_delivery_time(result: SearchResult, delivery_s: float) -> SearchResult:
+    """The result with how long the delivery took; a note says when all of it was longer than the budget."""
+    notes, budget_s, whole = result.notes, result.time.budget_s, result.seconds + delivery_s
+    if budget_s is not None and whole > budget_s:
+        notes += (
+            f"it took {whole:.0f} s, {whole - budget_s:.0f} s more than the budget: "
+            "a trial or a confirmation that has begun is not cut off",
+        )
+    return replace(result, time=replace(result.time, delivery_s=delivery_s), notes=notes)
+
+
+def make_table(study: Study) -> list[TableRow]:
+    """The rows of `results.tsv`."""
     rows = []
     for trial in study.state.trials:
-        entry = _trial(trial, study)
-        verdict = entry["verdict"] or {}
-        interval = verdict.get("interval_pct") or (None, None)
+        result = _trial_result(trial, study)
+        verdict = result.verdict
+        interval = None if verdict is None else verdict.interval_pct
         rows.append(
-            {
-                "id": trial.id,
-                "config": trial.label,
-                "target": entry["target"],
-                "outcome": trial.outcome,
-                "verdict": verdict.get("verdict", "BASELINE"),
-                "gain_pct": verdict.get("gain_pct"),
-                "low_pct": interval[0],
-                "high_pct": interval[1],
-                "rounds": entry["rounds"],
-                "accuracy": (entry["accuracy"] or {}).get("value"),
-                "bytes": (entry["artifact"] or {}).get("bytes"),
-                "seconds": trial.seconds,
-                "reason": entry["reason"],
-            }
+            TableRow(
+                id=trial.id,
+                config=trial.label,
+                target=result.target,
+                outcome=trial.outcome,
+                verdict="BASELINE" if verdict is None else verdict.verdict,
+                gain_pct=None if verdict is None else verdict.gain_pct,
+                low_pct=None if interval is None else interval[0],
+                high_pct=None if interval is None else interval[1],
+                rounds=result.rounds,
+                accuracy=None if result.accuracy is None else result.accuracy.value,
+                bytes=None if result.artifact is None else result.artifact.bytes,
+                seconds=trial.seconds,
+                reason=result.reason,
+            )
         )
-    return rows, _session(study, objective)
+    return rows
 
 
-def _session(study: Study, objective: str) -> dict[str, Any]:
-    """The state of the search in the words of the earlier project.
-
-    `baseline_p50` is the median of the probe in ms, `best_p50` what the leader's ratio makes of it; both are null where
-    times are not what is searched for.
-    """
+def make_session(study: Study, objective: Objective) -> SearchSession:
+    """The content of `session.json`."""
     state, ranked = study.state, race.runners(study.state.trials)
     timed = objective == "latency" and bool(state.trials)
-    base_ms = (state.trials[0].facts.get("ms") or {}).get("wall") if timed else None
+    base_ms = (state.trials[0].facts.ms or {}).get("wall") if timed else None
     leader = ranked[0] if ranked and ranked[0].score > 0 else None
     best_ms = None if base_ms is None else base_ms * math.exp(-leader.score) if leader else base_ms
-    return {
-        "schema": "winml/autoconfig-session/1",
-        "objective": objective,
-        "baseline_p50": base_ms,
-        "best_p50": best_ms,
-        "best_label": leader.trial.label if leader else "baseline",
-        "best_gain_pct": gain_pct(leader.score) if leader else 0.0,
-        "consecutive_discards": strategy.consecutive_discards(state),
-        "completed": [trial.id for trial in state.trials],
-        "seconds": state.seconds,
-    }
+    return SearchSession(
+        objective=objective,
+        baseline_p50=base_ms,
+        best_p50=best_ms,
+        best_label=leader.trial.label if leader else "baseline",
+        best_gain_pct=gain_pct(leader.score) if leader else 0.0,
+        consecutive_discards=strategy.consecutive_discards(state),
+        completed=tuple(trial.id for trial in state.trials),
+        seconds=state.seconds,
+    )
 
 
-def raise_for(result: dict[str, Any]) -> None:
+def raise_if_all_failed(result: SearchResult) -> None:
     """Raise when nothing but the baseline worked, although something was tried."""
-    tried = result["trials"][1:]
-    if tried and not any(trial["outcome"] in ("measured", "same", "slower", "inaccurate") for trial in tried):
-        words = "; ".join(f"{trial['id']} ({trial['label']}): {trial['reason']}" for trial in tried[:5])
+    tried = result.trials[1:]
+    if tried and not any(trial.outcome in ("measured", "same", "slower", "inaccurate") for trial in tried):
+        words = "; ".join(f"{trial.id} ({trial.label}): {trial.reason}" for trial in tried[:5])
         more = f"; and {len(tried) - 5} more" if len(tried) > 5 else ""
-        raise RunFailedError(f"every config failed: {words}{more}", details=result)
+        raise RunFailedError(f"every config failed: {words}{more}", result=result)

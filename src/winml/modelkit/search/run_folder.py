@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.values import to_json
 from winml.modelkit.findings import draft as kb_draft
+from winml.modelkit.search.records import JOURNAL
+from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult
 from winml.modelkit.store import atomic, journal
 
-JOURNAL = "journal.jsonl"
 RESULTS = "results.tsv"
 SESSION = "session.json"
 RESULT = "autoconfig.json"
 REPORTS = ("report.md", "report.html")
-COLUMNS = (
-    "id", "config", "target", "outcome", "verdict", "gain_pct", "low_pct", "high_pct", "rounds", "accuracy", "bytes",
-    "seconds", "reason",
-)  # fmt: skip
 
 
 def holds_trial(folder: Path) -> bool:
@@ -68,30 +67,31 @@ class SearchFolder:
         """Store the samples of some rounds."""
         write_json(self.path / "measurements" / f"{name}.json", measurement)
 
-    def derive(self, table: tuple[list[dict[str, Any]], dict[str, Any]]) -> None:
+    def derive(self, rows: Iterable[TableRow], session: SearchSession) -> None:
         """Write the table of trials and the state of the search."""
-        rows, session = table
-        lines = ["\t".join(COLUMNS), *("\t".join(_cell(row[name]) for name in COLUMNS) for row in rows)]
+        head = "\t".join(one.name for one in fields(TableRow))
+        lines = [head, *("\t".join(map(_cell, astuple(row))) for row in rows)]
         atomic.write_bytes(self.path / RESULTS, ("\n".join(lines) + "\n").encode())
-        write_json(self.path / SESSION, session)
+        write_json(self.path / SESSION, to_json(session))
 
-    def report(self, result: dict[str, Any]) -> None:
+    def report(self, result: SearchResult) -> None:
         """Write the result and both reports."""
         from winml.modelkit.render.autoconfig_report import html, markdown
 
-        write_json(self.path / RESULT, result)
+        write_json(self.path / RESULT, to_json(result))
         atomic.write_bytes(self.path / "report.md", markdown(result).encode())
         atomic.write_bytes(self.path / "report.html", html(result).encode())
 
-    def drafts(self, result: dict[str, Any], objective: str) -> list[str]:
+    def draft_findings(self, result: SearchResult) -> tuple[str, ...]:
         """Write every large kept gain as a draft of a finding; their ids."""
-        lines = [] if objective != "latency" else [_line(result, trial, self.path) for trial in result["trials"]]
+        timed = [] if result.objective != "latency" else result.trials
+        lines = [_draft_line(result, trial, self.path) for trial in timed]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines if line is not None)
         atomic.write_bytes(self.path / kb_draft.TRIALS, text.encode())
         found, _ = kb_draft.drafts(self.path)
         for finding in found:
             write_json(self.path / "findings" / f"{finding.id}.json", finding.to_json())
-        return [finding.id for finding in found]
+        return tuple(finding.id for finding in found)
 
 
 def _cell(value: Any) -> str:
@@ -101,18 +101,18 @@ def _cell(value: Any) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _line(result: dict[str, Any], trial: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+def _draft_line(result: SearchResult, trial: TrialResult, folder: Path) -> dict[str, Any] | None:
     """A trial as `winml kb draft` reads it; its samples are those of the confirmation where there are some."""
-    if trial["verdict"] is None or trial["outcome"] != "measured":
+    if trial.verdict is None or trial.outcome != "measured":
         return None
-    confirmed = trial["confirmation"]
-    kept = None if confirmed is None else folder / "measurements" / f"{confirmed['measurement']}.json"
+    confirmed = trial.confirmation
+    kept = None if confirmed is None else folder / "measurements" / f"{confirmed.measurement}.json"
     measurement = read_object(kept) if kept is not None and kept.is_file() else None
     return {
-        "hypothesis": f"{trial['id']} ({trial['label']})",
-        "target": trial["target"],
-        "model": Path(result["model"]).name,
-        "changes": trial["changes"],
-        "verdict": trial["verdict"] if confirmed is None else confirmed["verdict"],
+        "hypothesis": f"{trial.id} ({trial.label})",
+        "target": trial.target,
+        "model": Path(result.model).name,
+        "changes": trial.changes,
+        "verdict": to_json(trial.deciding_verdict),
         "measurement": measurement,
     }

@@ -8,20 +8,24 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import DEFAULT, Knob, Level
 from winml.modelkit.core.suggest import did_you_mean
-
-SCHEMA = "winml/space/1"
+from winml.modelkit.core.values import Unique, read
 
 COUNTED = 2000
 """Choices are counted one by one up to here."""
+HYPOTHESIS = "hypothesis"
+"""The knob whose levels are the hypotheses of a preset."""
 
-Choice = tuple[tuple[str, str], ...]
+Option = tuple[str, str]
+"""A knob and one of its levels."""
+Choice = tuple[Option, ...]
 """Knob and level of everything that is not at its default, in the order of the knobs. Empty is the baseline."""
+ConfigJSON = Mapping[str, Any]
+"""A build config as JSON: levels write into it by the names of its keys."""
 
 
 def _lookup(config: Mapping[str, Any], key: str) -> Any:
@@ -60,29 +64,34 @@ def label(choice: Choice) -> str:
     return ", ".join(f"{knob}={level}" for knob, level in choice) or "baseline"
 
 
+def trial_id(choice: Choice, number: int) -> str:
+    """The id of a trial: hypotheses of a preset keep theirs, everything else is numbered."""
+    return choice[0][1] if choice and choice[0][0] == HYPOTHESIS else f"h{number}"
+
+
 @dataclass(frozen=True)
 class Space:
     """Knobs in the order in which they write into the config they start from."""
 
     knobs: tuple[Knob, ...]
-    base: Mapping[str, Any]
-    """The config of the baseline, as JSON."""
+    base: ConfigJSON
+    """The config of the baseline."""
 
     def knob(self, name: str) -> Knob:
         return next(knob for knob in self.knobs if knob.name == name)
 
-    def config(self, choice: Choice) -> dict[str, Any]:
-        """The config of a choice, as JSON."""
-        return self._composed(choice)[1]
+    def config(self, choice: Choice) -> ConfigJSON:
+        """The config of a choice."""
+        return self._compose(choice)[1]
 
     def canonical(self, choice: Choice) -> Choice:
         """The choice without knobs that have no effect in it."""
-        return self._composed(choice)[0]
+        return self._compose(choice)[0]
 
-    def _composed(self, choice: Choice) -> tuple[Choice, dict[str, Any]]:
+    def _compose(self, choice: Choice) -> tuple[Choice, ConfigJSON]:
         chosen = dict(choice)
         config = copy.deepcopy(dict(self.base))
-        kept: list[tuple[str, str]] = []
+        kept: list[Option] = []
         for knob in self.knobs:
             name = chosen.get(knob.name, DEFAULT)
             if name != DEFAULT and _acts(knob, config):
@@ -94,13 +103,13 @@ class Space:
         """The choice with one knob at another level."""
         return self.canonical((*(pair for pair in choice if pair[0] != knob), (knob, level)))
 
-    def options(self) -> Iterator[tuple[str, str]]:
+    def options(self) -> Iterator[Option]:
         """Every level of every knob that is not the default."""
         for knob in self.knobs:
             for level in knob.levels:
                 yield knob.name, level.name
 
-    def alone(self, option: tuple[str, str]) -> Choice:
+    def alone(self, option: Option) -> Choice:
         """The smallest choice in which a level has an effect; empty when there is none."""
         for other in ((), *((o,) for o in self.options() if o[0] != option[0])):
             choice = self.with_level(other, *option)
@@ -122,20 +131,20 @@ class Space:
 
     def choices(self) -> Iterator[Choice]:
         """Every choice once, the baseline first."""
-        yield from self._grown(0, (), dict(self.base))
+        yield from self._grow(0, (), dict(self.base))
 
-    def _grown(self, index: int, choice: Choice, config: dict[str, Any]) -> Iterator[Choice]:
+    def _grow(self, index: int, choice: Choice, config: dict[str, Any]) -> Iterator[Choice]:
         """A choice with every choice of the knobs from `index` on, as far as they have an effect."""
         if index == len(self.knobs):
             yield choice
             return
         knob = self.knobs[index]
-        yield from self._grown(index + 1, choice, config)
+        yield from self._grow(index + 1, choice, config)
         if _acts(knob, config):
             for level in knob.levels:
                 changed = copy.deepcopy(config)
                 _write(changed, level)
-                yield from self._grown(index + 1, (*choice, (knob.name, level.name)), changed)
+                yield from self._grow(index + 1, (*choice, (knob.name, level.name)), changed)
 
     def without(self, excluded: Callable[[str, str], bool]) -> Space:
         """The space without some levels, and without the knobs that have none left."""
@@ -172,30 +181,27 @@ class Space:
                     heapq.heappush(heap, (cost + step, after))
 
 
-@dataclass(frozen=True)
-class _SpaceFile:
-    schema: str = sections.key(sections.choice(SCHEMA))
-    knobs: dict[str, Any] = sections.key(lambda value, where: value)
+@dataclass(frozen=True, kw_only=True)
+class SpaceFile:
+    """What a search is restricted to (`winml autoconfig --space`)."""
+
+    schema: Literal["winml/space/1"] = "winml/space/1"
+    knobs: Mapping[str, Annotated[tuple[str, ...], Unique()]]
+    """Levels by knob; a knob that is not named stays as it is, and leaving one alone is always possible."""
 
 
-def restricted(space: Space, value: Any, where: str) -> Space:
+def restrict(space: Space, value: Any, where: str) -> Space:
     """The space with only the knobs and levels a space file names; leaving a knob alone always stays possible."""
+    known = [knob.name for knob in space.knobs]
     try:
-        wanted = sections.read(_SpaceFile, value, "").knobs
-        if not isinstance(wanted, dict):
-            raise RequestError(f"`knobs` must map names of knobs to lists of levels but got {wanted!r}")
+        wanted = read(SpaceFile, value).knobs
         for name, levels in wanted.items():
-            _check(space, name, levels)
+            if name not in known:
+                raise RequestError(f"unknown knob `{name}`", hint=did_you_mean(name, known))
+            names = space.knob(name).names
+            for level in levels:
+                if level not in names:
+                    raise RequestError(f"knob `{name}` has no level `{level}`", hint=did_you_mean(level, names))
     except RequestError as error:
         raise RequestError(f"`{where}`: {error.message}", hint=error.hint) from error
     return space.without(lambda knob, level: level not in wanted.get(knob, ()))
-
-
-def _check(space: Space, name: str, levels: Any) -> None:
-    known = [knob.name for knob in space.knobs]
-    if name not in known:
-        raise RequestError(f"unknown knob `{name}`", hint=did_you_mean(name, known))
-    names = space.knob(name).names
-    for level in sections.names(levels, f"knobs.{name}"):
-        if level not in names:
-            raise RequestError(f"knob `{name}` has no level `{level}`", hint=did_you_mean(level, names))

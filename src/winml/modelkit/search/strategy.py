@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from winml.modelkit.core.knob import DEFAULT
+from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search import model, race
-from winml.modelkit.search.space import Choice, Space
-from winml.modelkit.search.trial import Trial, Yardstick
+from winml.modelkit.search.space import Choice, Option, Space
+from winml.modelkit.search.trial import FreshRounds, Trial, Yardstick
 
 RACE_ALL = 20
 PREDICTED_TRIES = 10
@@ -32,8 +32,6 @@ LOOKED_AT = 400
 """How many of the best predictions are looked through for one that was not tried."""
 CONFIRMED_AT_MOST = 3
 
-Option = tuple[str, str]
-
 
 @dataclass(frozen=True)
 class Confirmation:
@@ -41,8 +39,8 @@ class Confirmation:
 
     trial: str
     confirmed: bool
-    verdict: Mapping[str, Any]
-    measured: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict
+    measured: FreshRounds
 
 
 @dataclass(frozen=True)
@@ -172,8 +170,9 @@ def reserve_s(state: State) -> float:
 
 def _trial_s(state: State) -> float:
     """What a trial took lately; before the first one what the baseline expects of it."""
-    tried = [trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"]
-    return float(max(tried[-5:], default=state.trials[0].facts.get("verdict_s", state.trials[0].seconds)))
+    baseline = state.trials[0]
+    expected = baseline.seconds if baseline.facts.verdict_s is None else baseline.facts.verdict_s
+    return max([trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"][-5:], default=expected)
 
 
 def consecutive_discards(state: State) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core.errors import (
@@ -18,19 +17,19 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     UnavailableError,
 )
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import fit_name
 from winml.modelkit.core.plain_text import shell_word
-from winml.modelkit.search import cluster as autoconfig_cluster
+from winml.modelkit.core.values import to_json
 from winml.modelkit.search.autoconfig import autoconfig
-from winml.modelkit.search.cluster import Away, Search
+from winml.modelkit.search.cluster import ClusterOptions, Search, make_failed_row, make_row, search_on_cluster
+from winml.modelkit.search.events import ModelStarted
 from winml.modelkit.search.prepare import AutoconfigRequest
-from winml.modelkit.search.run_folder import JOURNAL
+from winml.modelkit.search.records import JOURNAL
+from winml.modelkit.search.result import SweepResult, SweepRow
 from winml.modelkit.store import atomic
 
-SCHEMA = "winml/autoconfig/1"
 LOCK = "sweep.lock"
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class SweepRequest:
     models: str
     each: AutoconfigRequest
     """Its model is that of the list, its output the folder of the sweep."""
-    away: Away | None = None
+    cluster: ClusterOptions | None = None
     """None searches on this machine."""
 
 
@@ -73,24 +72,37 @@ def folders_of(models: list[Path]) -> list[str]:
     return names
 
 
-def sweep(request: SweepRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Search every model and return the summary; models that failed are raised with it as details."""
-    models = read_list(request.models)
-    root = Path(request.each.output).absolute()
+def sweep(request: SweepRequest, on_event: OnEvent) -> SweepResult:
+    """Search every model; models that failed are raised with the summary."""
+    models, each = read_list(request.models), request.each
+    root = Path(each.output).absolute()
     if not root.parent.is_dir():
         raise RequestError(f"output folder's parent not found: `{root.parent}`")
-    each = request.each
     if root.is_dir() and any(root.iterdir()) and not each.resume and not (each.overwrite and (root / LOCK).is_file()):
         raise RequestError(
             f"output folder `{root}` is not empty",
             hint="go on with `--resume`, start its sweep anew with `--overwrite`, or name a new folder",
         )
-    with _alone(root):
-        return _swept(request, models, root, on_event)
+    searches = [Search(model, root / name) for model, name in zip(models, folders_of(models), strict=True)]
+    order = {str(search.folder): number for number, search in enumerate(searches)}
+    rows: list[SweepRow] = []
+    notes: list[str] = []
+    with _lock(root):
+        for row in _search_all(request, searches, notes, on_event):
+            rows.append(row)
+            _write(_summarize(root, rows, len(models), notes))
+        rows.sort(key=lambda row: order[row.folder])
+        result = _summarize(root, rows, len(models), notes)
+        _write(result)
+    failing = [row.model for row in rows if row.error is not None]
+    if failing:
+        kind = RunFailedError if len(failing) == len(rows) else PartlyDone
+        raise kind(f"{len(failing)} of {len(rows)} models failed: {', '.join(failing)}", result=result)
+    return result
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def _lock(root: Path) -> Iterator[None]:
     """The folder of a sweep, locked."""
     from filelock import FileLock, Timeout
 
@@ -110,65 +122,44 @@ def _alone(root: Path) -> Iterator[None]:
         lock.release()
 
 
-def _swept(request: SweepRequest, models: list[Path], root: Path, on_event: OnEvent) -> dict[str, Any]:
-    searches = [Search(model, root / name) for model, name in zip(models, folders_of(models), strict=True)]
-    order = {str(search.folder): number for number, search in enumerate(searches)}
-    rows: list[dict[str, Any]] = []
-    notes: list[str] = []
-    for row in _rows(request, searches, notes, on_event):
-        rows.append(row)
-        _write(root, _summary(request, rows, len(models), notes))
-    rows.sort(key=lambda row: order[row["folder"]])
-    result = _summary(request, rows, len(models), notes)
-    _write(root, result)
-    failing = [row["model"] for row in rows if row["error"] is not None]
-    if failing:
-        kind = RunFailedError if len(failing) == len(rows) else PartlyDone
-        raise kind(f"{len(failing)} of {len(rows)} models failed: {', '.join(failing)}", details=result)
-    return result
-
-
-def _rows(
-    request: SweepRequest, searches: list[Search], notes: list[str], on_event: OnEvent
-) -> Iterator[dict[str, Any]]:
+def _search_all(
+    request: SweepRequest, searches: Sequence[Search], notes: list[str], on_event: OnEvent
+) -> Iterator[SweepRow]:
     """The rows of all searches as they end; what a user should know of the machines is noted."""
-    each = request.each
-    if request.away is not None:
-        yield from autoconfig_cluster.searched(request.away, searches, each, notes, on_event)
+    if request.cluster is not None:
+        yield from search_on_cluster(request.cluster, searches, request.each, notes, on_event)
         return
     for number, search in enumerate(searches, 1):
-        on_event({"event": "model", "model": str(search.model), "number": number, "total": len(searches)})
-        yield _row(each, search, on_event)
+        on_event(ModelStarted(str(search.model), number, len(searches)))
+        yield _search_one(request.each, search, on_event)
 
 
-def _row(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> dict[str, Any]:
+def _search_one(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> SweepRow:
     """One model; a search of an earlier run goes on, and one with nothing left to do only tells its result again."""
-    started = (search.folder / JOURNAL).is_file() and not each.overwrite
-    one = replace(each, model=str(search.model), output=str(search.folder), resume=started)
+    begun = (search.folder / JOURNAL).is_file() and not each.overwrite
+    one = replace(each, model=str(search.model), output=str(search.folder), resume=begun)
     try:
-        return autoconfig_cluster.row(search, autoconfig(one, on_event), None)
+        return make_row(search, autoconfig(one, on_event), None)
     except (Interrupted, KeyboardInterrupt):
         raise
     except ModelkitError as error:
         # One model that does not work must not take the others with it.
-        return autoconfig_cluster.failed(search, error.to_json(), None)
+        return make_failed_row(search, error, None)
 
 
-def _summary(request: SweepRequest, rows: list[dict[str, Any]], total: int, notes: list[str]) -> dict[str, Any]:
-    root = Path(request.each.output).absolute()
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "folder": str(root),
-        "models": rows,
-        "total": total,
-        "notes": notes,
-        "next": f"open {shell_word(str(root / 'SUMMARY.md'))}",
-    }
+def _summarize(root: Path, rows: Sequence[SweepRow], total: int, notes: Sequence[str]) -> SweepResult:
+    return SweepResult(
+        folder=str(root),
+        models=tuple(rows),
+        total=total,
+        notes=tuple(notes),
+        next=f"open {shell_word(str(root / 'SUMMARY.md'))}",
+    )
 
 
-def _write(root: Path, result: dict[str, Any]) -> None:
+def _write(result: SweepResult) -> None:
     from winml.modelkit.render.autoconfig_sweep import sweep_markdown
 
-    write_json(root / "summary.json", result)
+    root = Path(result.folder)
+    write_json(root / "summary.json", to_json(result))
     atomic.write_bytes(root / "SUMMARY.md", sweep_markdown(result).encode())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from winml.modelkit.building import build_compile, weight_range
 from winml.modelkit.building.build import steps
@@ -29,13 +29,14 @@ from winml.modelkit.measuring.protocols import CompareProtocol
 from winml.modelkit.measuring.rounds import ArmSpec, Plan, Progress
 from winml.modelkit.measuring.summary import arm_medians_ms, arm_times
 from winml.modelkit.search.gate import Gate
-from winml.modelkit.search.guards import Built, Checked, Probed
-from winml.modelkit.search.trial import Series, Yardstick, exact
+from winml.modelkit.search.guards import Built, Calibration, GateAnswer, Probe
+from winml.modelkit.search.records import Objective
+from winml.modelkit.search.space import ConfigJSON
+from winml.modelkit.search.trial import FreshRounds, Series, StageRun, TrialArtifact, Yardstick, exact
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
-Objective = Literal["latency", "size", "placement"]
 CLOCKS: tuple[Clock, Clock] = ("cpu", "wall")
 FIRST_PROBE_TIMEOUT_S = 300.0
 ROUND_TIMEOUT_S = 60.0
@@ -50,14 +51,13 @@ Keep = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class Subject:
     """What is searched for, and how it is measured."""
 
     source: Source
     targets: Mapping[str, Resolved]
     """By the word a config has for them."""
-    baseline: Mapping[str, Any]
-    """The config of the baseline, as JSON."""
+    baseline: ConfigJSON
     calibration: Mapping[str, Any] | None
     """The data section that static quantization gets."""
     inputs: Mapping[str, Any]
@@ -81,7 +81,7 @@ class _Base:
     probe_s: float
 
 
-def completed(config: Mapping[str, Any], calibration: Mapping[str, Any] | None) -> BuildConfig:
+def complete_config(config: ConfigJSON, calibration: Mapping[str, Any] | None) -> BuildConfig:
     """A config of the space with what its knobs leave open: the data of static quantization, the order of passes.
 
     It is made of the baseline, which was checked when it was read, and of knobs of this program: journals and space
@@ -111,8 +111,8 @@ def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> 
 class Workbench:
     """The tools of a search on this machine."""
 
-    def __init__(self, job: Job, gate: Gate, folder: Path, *, keep: Keep, on_event: OnEvent) -> None:
-        self._job = job
+    def __init__(self, subject: Subject, gate: Gate, folder: Path, *, keep: Keep, on_event: OnEvent) -> None:
+        self._subject = subject
         self._gate = gate
         self._folder = folder
         self._keep = keep
@@ -142,42 +142,46 @@ class Workbench:
         """The config with the range of its weights decided, as `winml build` of it would."""
         if config.quantize is None:
             return config
-        target = self._job.targets[config.target].target
+        target = self._subject.targets[config.target].target
         return replace(config, quantize=weight_range.resolve(config.quantize, target, self._living_reader())[0])
 
-    def build(self, config: Mapping[str, Any]) -> Built:
-        made = self._with_range(completed(config, self._job.calibration))
+    def build(self, config: ConfigJSON) -> Built:
+        made = self._with_range(complete_config(config, self._subject.calibration))
         pipeline = Pipeline(
-            self._job.source,
+            self._subject.source,
             cache=self._cache,
             start=Worker,
             on_event=self._on_event,
-            timeout_s=self._job.build_timeout_s,
+            timeout_s=self._subject.build_timeout_s,
         )
-        for step in steps(made, self._job.source):
+        for step in steps(made, self._subject.source):
             pipeline.run(step)
         if made.compile is not None:
-            here = self._job.targets[made.target]
+            here = self._subject.targets[made.target]
             planned = Planned(here.target, here, None)
-            timeout_s = self._job.build_timeout_s
+            timeout_s = self._subject.build_timeout_s
             settings = build_compile.settings_for(made.compile, planned, rebuild=False, timeout_s=timeout_s)
             build_compile.compiled(pipeline, settings, self._cache)
-        path = self._placed(pipeline)
+        path = self._place(pipeline)
         known = self._describe(pipeline.artifact.digest, path)
         spec = self._spec(made, path)
         identity = digest.of_json(
             [known["fingerprint"] or pipeline.artifact.digest, made.target, spec.arm.session.to_json()]
         )
         self._specs[identity] = spec
-        artifact = {
-            "digest": pipeline.artifact.digest,
-            "fingerprint": known["fingerprint"],
-            "bytes": sum(file["bytes"] for file in known["files"]),
-        }
-        stages = [{"stage": r.step.stage.name, "hit": r.hit, "seconds": r.seconds} for r in pipeline.runs]
-        return Built(str(path), identity, {"artifact": artifact, "stages": stages, "target": made.target})
+        return Built(
+            path=str(path),
+            identity=identity,
+            target=made.target,
+            artifact=TrialArtifact(
+                digest=pipeline.artifact.digest,
+                fingerprint=known["fingerprint"],
+                bytes=sum(file["bytes"] for file in known["files"]),
+            ),
+            stages=tuple(StageRun(stage=r.step.stage.name, hit=r.hit, seconds=r.seconds) for r in pipeline.runs),
+        )
 
-    def _placed(self, pipeline: Pipeline) -> Path:
+    def _place(self, pipeline: Pipeline) -> Path:
         """Where the files of an artifact lie; linked from the store once."""
         name = pipeline.artifact.digest.removeprefix(digest.PREFIX)[:24]
         folder = self._folder / "artifacts" / name
@@ -192,7 +196,7 @@ class Workbench:
         return self._described[name]
 
     def _spec(self, made: BuildConfig, path: Path) -> ArmSpec:
-        resolved = self._job.targets[made.target]
+        resolved = self._subject.targets[made.target]
         section = made.session
         given = options.with_threads(resolved.target, section.ep_options, section.threads)
         section = replace(section, ep_options=options.checked(resolved.target, given))
@@ -202,7 +206,7 @@ class Workbench:
             path.name,
             installed.python,
             installed.package.distribution,
-            dict(self._job.inputs),
+            dict(self._subject.inputs),
         )
 
     # --- guards
@@ -210,12 +214,12 @@ class Workbench:
     def _baseline(self) -> _Base:
         """The baseline, built and probed once; a search that goes on does that anew."""
         if self._base is None:
-            built = self.build(self._job.baseline)
+            built = self.build(self._subject.baseline)
             spec = self._specs[built.identity]
             started = time.monotonic()
             probe = self._run_probe(spec, FIRST_PROBE_TIMEOUT_S)
             self._environment = probe["environment"]
-            check_machine(self._job.measured_on, self._environment["machine"])
+            check_machine(self._subject.measured_on, self._environment["machine"])
             self._base = _Base(built, spec, probe, time.monotonic() - started)
             self._probes[built.identity] = probe
         return self._base
@@ -223,38 +227,44 @@ class Workbench:
     def _run_probe(self, spec: ArmSpec, timeout_s: float) -> dict[str, Any]:
         return self._probers.probe(spec, self._folder / "probe.npz", timeout_s)
 
-    def probe(self, built: Built) -> Probed:
+    def probe(self, built: Built) -> Probe:
         base = self._baseline()
         spec = self._specs[built.identity]
         if built.identity not in self._probes:
             limit_s = measuring.hang_limit_s(base.probe, base.probe_s)
             self._probes[built.identity] = self._run_probe(spec, limit_s)
         probe = self._probes[built.identity]
-        facts = {"placement": probe["placement"], "ms": _milliseconds(probe), "verdict_s": self._verdict_s(base.probe)}
-        if built.identity == base.built.identity:
-            facts["environment"] = self._environment
-        if self._job.objective != "latency":
-            return Probed(0.0, facts)
-        mode = bench.choose_mode(base.spec, spec)
-        clock = f"{bench.choose_metric(base.spec, spec, mode, (base.probe, probe))}_ns"
-        return Probed(min(probe[clock]) / max(1, *base.probe[clock]), facts)
+        slowdown = 0.0
+        if self._subject.objective == "latency":
+            mode = bench.choose_mode(base.spec, spec)
+            clock = f"{bench.choose_metric(base.spec, spec, mode, (base.probe, probe))}_ns"
+            slowdown = min(probe[clock]) / max(1, *base.probe[clock])
+        return Probe(
+            slowdown=slowdown,
+            verdict_s=self._verdict_s(base.probe),
+            placement=probe["placement"],
+            ms={clock: median(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS},
+            environment=self._environment if built.identity == base.built.identity else None,
+        )
 
     def _verdict_s(self, probe: dict[str, Any]) -> float:
         """About how long the rounds of a first look take: runs of both arms, and a process per round."""
-        if self._job.objective != "latency":
+        if self._subject.objective != "latency":
             return 0.0
-        protocol = self._job.protocol
+        protocol = self._subject.protocol
         run_s = median(probe["wall_ns"]) / 1e9
         round_s = 2 * max(protocol.min_round_s, protocol.few_pairs * run_s) + protocol.cool_down_s + 1.0
         return protocol.first_look * round_s
 
-    def placement(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    def placement(self, config: ConfigJSON) -> Mapping[str, Any]:
         """Where the nodes of a config go."""
-        found: Mapping[str, Any] = self.probe(self.build(config)).facts["placement"]
+        built = self.build(config)
+        self.probe(built)
+        found: Mapping[str, Any] = self._probes[built.identity]["placement"]
         return found
 
-    def check(self, built: Built) -> Checked:
-        given = self.build({**self._job.baseline, "precision": "fp32", "quantize": None, "compile": None})
+    def check(self, built: Built) -> GateAnswer:
+        given = self.build({**self._subject.baseline, "precision": "fp32", "quantize": None, "compile": None})
         if built.identity == given.identity or not self._gate.ready:
             # The baseline of a preset can be quantized, and is then held against the given model like any other config.
             reference = self._gate.reference(self._specs[given.identity])
@@ -272,17 +282,17 @@ class Workbench:
             base.spec,
             spec,
             (base.probe, self._probes[built.identity]),
-            protocol=self._job.protocol,
-            raise_priority=self._job.raise_priority,
+            protocol=self._subject.protocol,
+            raise_priority=self._subject.raise_priority,
             timeout_s=ROUND_TIMEOUT_S,
             max_seconds=CONFIRM_S,
-            seed=self._job.seed + seed,
+            seed=self._subject.seed + seed,
         )
         return measuring.alive_together(base.spec, spec, plan), plan
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
-        if self._job.objective != "latency":
-            return exact(self._counted(built))
+        if self._subject.objective != "latency":
+            return exact(self._count(built))
         specs, plan = self._pair(built, first)
         self._probers.close()
         progress = Progress()
@@ -295,38 +305,39 @@ class Workbench:
         self._keep(f"{_short(built)}-{first}", taken.to_json())
         return _series(taken, plan, progress)
 
-    def _counted(self, built: Built) -> float:
+    def _count(self, built: Built) -> float:
         """Log of how much less there is than in the baseline: bytes, or pieces that are handed over."""
         base = self._baseline().built
-        bytes_ratio = math.log(self._bytes(base) / self._bytes(built))
-        if self._job.objective == "size":
+        bytes_ratio = math.log(base.artifact.bytes / built.artifact.bytes)
+        if self._subject.objective == "size":
             return bytes_ratio
-        parts = [pieces(self._probes[b.identity]["placement"]) for b in (base, built)]
+        pieces = [count_pieces(self._probes[b.identity]["placement"]) for b in (base, built)]
         # Among builds in equally many pieces the smaller one is better; size alone hardly outweighs a piece.
-        return math.log(parts[0] / parts[1]) + 0.1 * bytes_ratio
+        return math.log(pieces[0] / pieces[1]) + 0.1 * bytes_ratio
 
-    def _bytes(self, built: Built) -> int:
-        return int(built.facts["artifact"]["bytes"])
-
-    def calibrate(self, built: Built) -> Mapping[str, tuple[float, ...]] | None:
+    def calibrate(self, built: Built) -> Calibration | None:
         """A/A rounds of the baseline, from the cache where they are."""
-        if self._job.objective != "latency" or not self._job.calibrate:
+        if self._subject.objective != "latency" or not self._subject.calibrate:
             return None
         (base, _), plan = self._pair(built, 0)
         self._probers.close()
         _, have = measuring.calibrated(
             base,
             plan,
-            graph=built.facts["artifact"]["fingerprint"] or built.facts["artifact"]["digest"],
+            graph=built.artifact.fingerprint or built.artifact.digest,
             environment=self._environment,
             on_event=self._on_event,
         )
         values = have().values
         return {clock: tuple(values[clock]) for clock in CLOCKS}
 
-    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, Mapping[str, Any]]:
-        if self._job.objective != "latency":
-            return Yardstick(self._job.protocol).verdict(exact(self._counted_again(built))), {}
+    def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
+        if self._subject.objective != "latency":
+            # Counted anew in another process.
+            self._probers.close()
+            self._probes.pop(built.identity, None)
+            self.probe(built)
+            return Yardstick(self._subject.protocol).verdict(exact(self._count(built))), FreshRounds()
         specs, plan = self._pair(built, CONFIRM_SEED)
         plan = replace(plan, max_seconds=min(CONFIRM_S, within_s))
         calibration = self.calibrate(self._baseline().built) or {}
@@ -341,31 +352,20 @@ class Workbench:
                 progress=Progress(),
                 on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
             )
-        self._keep(f"{_short(built)}-confirmation", compared.measurement.to_json())
-        times = arm_times(compared.measurement, plan.metric)
-        return compared.verdict, {"measurement": f"{_short(built)}-confirmation", "times": times}
-
-    def _counted_again(self, built: Built) -> float:
-        """Counted anew in another process."""
-        self._probers.close()
-        self._probes.pop(built.identity, None)
-        self.probe(built)
-        return self._counted(built)
+        name = f"{_short(built)}-confirmation"
+        self._keep(name, compared.measurement.to_json())
+        return compared.verdict, FreshRounds(measurement=name, times=arm_times(compared.measurement, plan.metric))
 
 
 def _short(built: Built) -> str:
     return built.identity.removeprefix(digest.PREFIX)[:12]
 
 
-def _milliseconds(probe: dict[str, Any]) -> dict[str, float]:
-    return {clock: median(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS}
-
-
 EDGES = ("QuantizeLinear", "DequantizeLinear")
 """Operators that an EP leaves to the CPU where a quantized model takes and gives floats."""
 
 
-def pieces(placement: Mapping[str, Any]) -> int:
+def count_pieces(placement: Mapping[str, Any]) -> int:
     """Groups of nodes that the EP compiled, and nodes that run on the CPU in between."""
     requested = placement["requested"]
     if not placement["nodes"].get(requested):

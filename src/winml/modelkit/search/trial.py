@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import key
 from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
 from winml.modelkit.measuring.judge import Estimate, estimate, judge
 from winml.modelkit.measuring.protocols import CompareProtocol
-from winml.modelkit.search.space import Choice, label
+from winml.modelkit.search.space import Choice, ConfigJSON, Option, label
 
-Outcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]
+TrialOutcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]
+Step = Literal["build", "probe", "accuracy", "measuring"]
 Metric = Literal["cpu", "wall", "exact"]
 
 EXACT: Metric = "exact"
@@ -30,11 +32,15 @@ class Series:
     medians_ms: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     """Per clock and round: the median of the baseline and of the trial, where times were measured."""
 
+    def __post_init__(self) -> None:
+        if self.metric not in self.values:
+            raise DataError(f"a series has no values on the clock that decides (`{self.metric}`)")
+
     @property
     def deciding(self) -> tuple[float, ...]:
         return self.values[self.metric]
 
-    def joined(self, more: Series) -> Series:
+    def extend(self, more: Series) -> Series:
         """With more rounds of the same trial."""
         if set(more.values) != set(self.values):
             raise DataError("rounds of one trial were taken by different clocks")
@@ -43,36 +49,108 @@ class Series:
         medians = {c: (*self.medians_ms.get(c, ()), *more.medians_ms.get(c, ())) for c in clocks}
         return replace(self, values=values, disturbed=more.disturbed or self.disturbed, medians_ms=medians)
 
-    def to_json(self) -> dict[str, Any]:
-        values = {clock: list(taken) for clock, taken in self.values.items()}
-        medians = {clock: [list(pair) for pair in taken] for clock, taken in self.medians_ms.items()}
-        return {"metric": self.metric, "values": values, "disturbed": self.disturbed, "medians_ms": medians}
-
-
-class SeriesForm(TypedDict):
-    """A series in the journal."""
-
-    metric: Metric
-    values: dict[str, list[float]]
-    disturbed: str | None
-    medians_ms: NotRequired[dict[str, list[tuple[float, float]]]]
-
-
-def series_from_json(value: Mapping[str, Any]) -> Series:
-    if value["metric"] not in value["values"]:
-        raise DataError(f"a series has no values on the clock that decides (`{value['metric']}`)")
-    medians = value.get("medians_ms", {})  # a journal of an earlier version has none
-    return Series(
-        value["metric"],
-        {c: tuple(taken) for c, taken in value["values"].items()},
-        value["disturbed"],
-        {c: tuple((pair[0], pair[1]) for pair in taken) for c, taken in medians.items()},
-    )
-
 
 def exact(value: float) -> Series:
     """A value without spread."""
     return Series(EXACT, {EXACT: (value,)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Why a level is left out, or tried early or late."""
+
+    kind: Literal["skip", "blocked", "boost", "order"]
+    knob: str
+    level: str
+    source: str
+    """A finding's id, or where the fact is from: `graph`, `data`, `target`."""
+    reason: str
+    weight: float = key(internal=True, default=0.0)
+    """What it adds to the priority of the level."""
+
+    @property
+    def option(self) -> Option:
+        return self.knob, self.level
+
+    @property
+    def excludes(self) -> bool:
+        return self.kind in ("skip", "blocked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialArtifact:
+    """The files that a config was built to."""
+
+    digest: str
+    fingerprint: str | None
+    """Of the graph; null where it cannot be read."""
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageRun:
+    """A stage of a build."""
+
+    stage: str
+    hit: bool
+    """Whether the cache had its result."""
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """What a trial keeps of its evaluation."""
+
+    kind: Literal["task", "agreement"]
+    metric: str | None
+    value: float | None
+    interval: Mapping[str, Any] | None
+    drop: float | None
+    drop_interval: Mapping[str, Any] | None
+    agreement: float | None
+    """The median cosine with the given model's outputs."""
+    samples: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a config does not work."""
+
+    code: str
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known of a trial; what it did not get to is absent."""
+
+    config: ConfigJSON
+    step: Step | None = key(omit=True)
+    """The last one it began."""
+    target: str | None = key(omit=True)
+    artifact: TrialArtifact | None = key(omit=True)
+    stages: tuple[StageRun, ...] | None = key(omit=True)
+    identity: str | None = key(omit=True)
+    placement: Mapping[str, Any] | None = key(omit=True)
+    ms: Mapping[str, float] | None = key(omit=True)
+    """Median of the probe by clock."""
+    verdict_s: float | None = key(omit=True)
+    """What a verdict is expected to take."""
+    environment: Mapping[str, Any] | None = key(omit=True)
+    """The baseline's, for all."""
+    accuracy: Accuracy | None = key(omit=True)
+    failure: Failure | None = key(omit=True)
+    reused_from: str | None = key(omit=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshRounds:
+    """What confirming a trial measured; nothing where a value is counted."""
+
+    measurement: str | None = key(omit=True)
+    """The name of its samples in the folder of the search."""
+    times: Mapping[str, Any] | None = key(omit=True)
 
 
 @dataclass(frozen=True)
@@ -81,18 +159,17 @@ class Trial:
 
     id: str
     choice: Choice
-    outcome: Outcome
+    outcome: TrialOutcome
     reason: str
     """Why it got no further, or empty."""
-    option: tuple[str, str] | None = None
+    option: Option | None
     """The knob and level it was tried for, when it was tried for one."""
-    same_as: str | None = None
-    series: Series | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known: artifact, placement, accuracy, warnings."""
-    because: tuple[Mapping[str, Any], ...] = ()
+    same_as: str | None
+    series: Series | None
+    facts: Facts
+    because: tuple[Note, ...]
     """What spoke for trying it."""
-    seconds: float = 0.0
+    seconds: float
 
     @property
     def label(self) -> str:
@@ -101,77 +178,6 @@ class Trial:
     @property
     def works(self) -> bool:
         return self.outcome in ("baseline", "measured", "same")
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "choice": [list(pair) for pair in self.choice],
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "option": None if self.option is None else list(self.option),
-            "same_as": self.same_as,
-            "series": None if self.series is None else self.series.to_json(),
-            "facts": dict(self.facts),
-            "because": [dict(reason) for reason in self.because],
-            "seconds": self.seconds,
-        }
-
-
-class _Artifact(TypedDict):
-    digest: str
-    bytes: int
-
-
-class _Accuracy(TypedDict):
-    value: float | None
-
-
-class _Environment(TypedDict):
-    machine: dict[str, Any]
-
-
-class _Facts(TypedDict):
-    config: dict[str, Any]
-    target: NotRequired[str | None]
-    step: NotRequired[str | None]
-    identity: NotRequired[str]
-    artifact: NotRequired[_Artifact | None]
-    accuracy: NotRequired[_Accuracy | None]
-    ms: NotRequired[dict[str, float] | None]
-    verdict_s: NotRequired[float]
-    environment: NotRequired[_Environment]
-    placement: NotRequired[dict[str, Any] | None]
-
-
-class TrialForm(TypedDict):
-    """A trial in the journal."""
-
-    id: str
-    choice: list[tuple[str, str]]
-    outcome: Outcome
-    reason: str
-    option: tuple[str, str] | None
-    same_as: str | None
-    series: SeriesForm | None
-    facts: _Facts
-    because: list[dict[str, Any]]
-    seconds: float
-
-
-def trial_from_json(value: Mapping[str, Any]) -> Trial:
-    option, series = value["option"], value["series"]
-    return Trial(
-        id=value["id"],
-        choice=tuple((knob, level) for knob, level in value["choice"]),
-        outcome=value["outcome"],
-        reason=value["reason"],
-        option=None if option is None else (option[0], option[1]),
-        same_as=value["same_as"],
-        series=None if series is None else series_from_json(series),
-        facts=value["facts"],
-        because=tuple(value["because"]),
-        seconds=value["seconds"],
-    )
 
 
 def _clock(metric: Metric) -> Clock:
@@ -200,7 +206,7 @@ class Yardstick:
     def verdict(self, series: Series) -> Verdict:
         """What the rounds so far say of the trial against the baseline."""
         if series.metric == EXACT:
-            return self._counted(series.deciding[0])
+            return self._count_verdict(series.deciding[0])
         metric = _clock(series.metric)
         if series.disturbed is not None:
             return Verdict("INCONCLUSIVE", series.disturbed, rounds=len(series.deciding), metric=metric)
@@ -220,7 +226,7 @@ class Yardstick:
         assert trial.series is not None
         return self.verdict(trial.series)
 
-    def _counted(self, value: float) -> Verdict:
+    def _count_verdict(self, value: float) -> Verdict:
         gain = gain_pct(value)
         if gain >= self.protocol.keep_pct:
             return Verdict("KEEP", f"{gain:.1f} % less, counted", gain_pct=gain, interval_pct=(gain, gain))

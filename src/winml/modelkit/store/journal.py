@@ -13,15 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from winml.modelkit.core import patience
+from winml.modelkit.core import patience, values
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.core.forms import misfit
 from winml.modelkit.core.json_text import check_value, parse_json
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/journal/1"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,24 @@ def check_forms(records: Iterable[dict[str, Any]], forms: Forms, *, source: str)
             )
 
 
+def read_values(
+    records: Iterable[Mapping[str, Any]], tag: str, kinds: Mapping[str, type[T]], *, source: str
+) -> list[T]:
+    """Records as values of the class that their kind has; a kind that is not known, of a later version, is skipped."""
+    found = []
+    for number, record in enumerate(records, 1):
+        kind = record.get(tag)
+        try:
+            if not isinstance(kind, str):
+                raise DataError(f"`{tag}` must say what the record is")
+            if kind in kinds:
+                found.append(values.read(kinds[kind], record, kind, strict=False, error=DataError))
+        except DataError as error:
+            message = f"journal `{source}` cannot be used: line {number}: {error.message}"
+            raise DataError(message, hint="restore it from a copy") from error
+    return found
+
+
 def _is_one_line(line: bytes) -> bool:
     """Whether a damaged last line is one record; two run together mean that a whole one was there and is lost."""
     return line.count(b'{"schema":"' + SCHEMA.encode()) <= 1
@@ -167,9 +186,9 @@ class Journal:
             stream.truncate(self.replay.good_bytes)
             os.fsync(stream.fileno())
 
-    def append(self, record: dict[str, Any]) -> None:
-        """Write a record; it is on the disk when this returns."""
-        line = encode(self._next, record)
+    def append(self, record: object) -> None:
+        """Write a record, a value or JSON; it is on the disk when this returns."""
+        line = encode(self._next, values.to_json(record))
         before = os.fstat(self._stream.fileno()).st_size
         try:
             written = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -108,19 +107,19 @@ def command(model: str | None, sample: bool, models: str | None, as_json: bool, 
     from winml.modelkit.render.autoconfig import autoconfig_text
     from winml.modelkit.render.autoconfig_sweep import sweep_text
     from winml.modelkit.search.autoconfig import autoconfig
+    from winml.modelkit.search.result import SearchResult, SweepResult
     from winml.modelkit.search.sweep import sweep
 
+    result: SearchResult | SweepResult
     with SearchProgress() as progress:
         if models is not None:
             result = sweep(sweep_request(models, model, sample, given), progress.on_event)
-            text: Callable[[dict[str, Any]], str] = sweep_text
         else:
             result = autoconfig(autoconfig_request(model, sample, given), progress.on_event)
-            text = autoconfig_text
     if as_json:
         console.data_json(result)
         return
-    console.show(text, result)
-    for note in result["notes"]:
+    console.show(autoconfig_text if models is None else sweep_text, result)
+    for note in result.notes:
         console.say("note", note)
-    console.say("next", result["next"])
+    console.say("next", result.next)

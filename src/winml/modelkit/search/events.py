@@ -1,0 +1,78 @@
+"""What a search tells of while it works, besides the events of building and measuring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from winml.modelkit.core.events import Event
+from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.search.insight import Insight
+from winml.modelkit.search.space import Choice
+from winml.modelkit.search.strategy import Confirmation, Limits, State
+from winml.modelkit.search.trial import Trial
+
+
+@dataclass(frozen=True)
+class ModelStarted(Event):
+    """A model of a list is searched."""
+
+    model: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class PassesProbed(Event):
+    """Every pass is tried alone, to find out which of them change the model."""
+
+
+@dataclass(frozen=True)
+class SearchPlanned(Event):
+    """What is known before anything is tried."""
+
+    insight: Insight
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class TrialStarted(Event):
+    """A choice is built, checked and measured."""
+
+    id: str
+    choice: Choice
+    state: State
+
+
+@dataclass(frozen=True)
+class RoundStarted(Event):
+    """A trial is measured for another round."""
+
+    id: str
+    state: State
+
+
+@dataclass(frozen=True)
+class ConfirmationStarted(Event):
+    """A leader is measured again."""
+
+    id: str
+    state: State
+
+
+@dataclass(frozen=True)
+class TrialEnded(Event):
+    trial: Trial
+    verdict: Verdict | None
+    """None where nothing was measured."""
+
+
+@dataclass(frozen=True)
+class ConfirmationEnded(Event):
+    confirmation: Confirmation
+
+
+@dataclass(frozen=True)
+class DeliveryStarted(Event):
+    """The champion is built as a folder."""
+
+    id: str
