@@ -69,6 +69,12 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "space": Document("What a search is restricted to (`winml autoconfig --space`)", ("search.space:SpaceFile",)),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
+    "optimize": Document(
+        "Result of `winml optimize`",
+        ("building.optimize.result:OptimizeResult", "building.optimize.result:PassTable"),
+        command=True,
+    ),
+    "quantize": Document("Result of `winml quantize`", ("building.quantize.result:QuantizeResult",), command=True),
 }
 
 

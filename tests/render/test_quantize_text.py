@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from quantize_zoo import SECTIONS
-from winml.modelkit.core import sections
+from winml.modelkit.building.quantize.result import (
+    Calibration,
+    Fidelity,
+    LeftNodes,
+    NodeSummary,
+    OutputFidelity,
+    QuantizeOutcome,
+    QuantizeResult,
+    Sizes,
+)
+from winml.modelkit.core.target import Target
 from winml.modelkit.render.quantize import quantize_text
 
+OUTCOME = QuantizeOutcome(
+    changed=True,
+    mode="static",
+    granularity=None,
+    nodes=NodeSummary({"Conv": 3}, (LeftNodes("If", 1, "because"),)),
+    calibration=Calibration(source="data/x.npz", samples=16, runs=16, seed=3, method="minmax", tensors=7, digest="d"),
+    size=Sizes(before_bytes=4096, after_bytes=1024),
+    fidelity=Fidelity(
+        status="measured",
+        source="data/x.npz",
+        samples=4,
+        outputs=(
+            OutputFidelity(name="y", identical=False, cosine=0.99951, sqnr_db=30.04, exact_sqnr_db=None, max_abs=0.1),
+        ),
+    ),
+    notes=(),
+    warnings=(),
+)
 
-def result(**changes: Any) -> dict[str, Any]:
-    entry = {
-        "name": "y",
-        "identical": False,
-        "cosine": 0.99951,
-        "sqnr_db": 30.04,
-        "exact_sqnr_db": None,
-        "max_abs": 0.1,
-    }
-    return {
-        "model": "models/m.onnx",
-        "output": "q.onnx",
-        "target": "cpu",
-        "precision": "int8",
-        "section": sections.plain(SECTIONS["u8s8"]),
-        "changed": True,
-        "nodes": {"quantized": {"Conv": 3}, "left": [{"op": "If", "nodes": 1, "reason": "because"}]},
-        "calibration": {
-            "source": "data/x.npz", "samples": 16, "runs": 16, "seed": 3, "method": "minmax", "tensors": 7,
-            "digest": "d",
-        },
-        "size": {"before_bytes": 4096, "after_bytes": 1024},
-        "fidelity": {"status": "measured", "reason": None, "source": "data/x.npz", "samples": 4, "outputs": [entry]},
-        **changes,
-    }  # fmt: skip
+
+def result(section: str = "u8s8", **changes: Any) -> QuantizeResult:
+    return QuantizeResult(
+        model="models/m.onnx",
+        output="q.onnx",
+        target=Target("cpu", "cpu"),
+        precision="int8",
+        section=SECTIONS[section],
+        outcome=replace(OUTCOME, **changes),
+    )
 
 
 def test_a_static_result_is_told_whole() -> None:
@@ -52,14 +66,14 @@ def test_a_static_result_is_told_whole() -> None:
 
 
 def test_no_change_and_no_comparison_say_so() -> None:
-    fidelity = {"status": "skipped", "reason": "nothing changed", "source": "random", "samples": 0, "outputs": []}
+    fidelity = Fidelity(status="skipped", reason="nothing changed", source="random")
     text = quantize_text(
         result(
             changed=False,
             calibration=None,
             fidelity=fidelity,
-            nodes={"quantized": {}, "left": []},
-            section=sections.plain(SECTIONS["int4"]),
+            nodes=NodeSummary({}, ()),
+            section="int4",
         )
     )
     assert text.startswith("m.onnx -> q.onnx for cpu · no change\n")

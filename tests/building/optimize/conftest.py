@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from winml.modelkit.building.events import PassStarted
 from winml.modelkit.building.optimize.apply import Runner
 from winml.modelkit.building.optimize.workspace import Workspace
+from winml.modelkit.core.events import Event
 
 
 class Events:
@@ -17,9 +18,9 @@ class Events:
     def __init__(self) -> None:
         self.passes: list[str] = []
 
-    def event(self, name: str, **values: Any) -> None:
-        if name == "pass":
-            self.passes.append(values["pass"])
+    def tell(self, event: Event) -> None:
+        if isinstance(event, PassStarted):
+            self.passes.append(event.name)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def _fault(row: Pass, runner: Runner, version: Version, reference: Reference) ->
         found = verify.compare(reference, made.path, tolerance=tolerance)
     except ModelkitError as error:
         return f"the runtime refuses the result: {error.message}"
-    return None if found["status"] == "passed" else f"outputs differ: {found}"
+    return None if found.status == "passed" else f"outputs differ: {found}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -11,13 +11,22 @@ import pytest
 
 import model_zoo
 import pass_zoo
+from winml.modelkit.building.events import (
+    Calibrating,
+    LeavingNodes,
+    OptimizedOutputs,
+    PassStarted,
+    QuantizedOutputs,
+    StageEvent,
+)
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.optimize.command import PRELOAD
-from winml.modelkit.building.optimize.crashes import Crashes
 from winml.modelkit.building.optimize.resolve import resolve
+from winml.modelkit.building.optimize.result import Crashes, OptimizeReport
 from winml.modelkit.building.optimize.stage import run
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import WorkerCrashed
+from winml.modelkit.core.values import read
 from winml.modelkit.worker.client import Worker
 
 SIGFPE = -8
@@ -36,8 +45,8 @@ def _args(model: onnx.ModelProto, folder: Path, **options: Any) -> dict[str, Any
     }
 
 
-def _left_out(report: dict[str, Any]) -> dict[str, str]:
-    return {row["name"]: row["note"] for row in report["passes"] if row["status"] == "left out"}
+def _left_out(report: OptimizeReport) -> dict[str, str]:
+    return {row.name: row.note for row in report.passes if row.status == "left out"}
 
 
 def _folds_and_fuses() -> onnx.ModelProto:
@@ -53,24 +62,33 @@ def _folds_and_fuses() -> onnx.ModelProto:
 
 
 def test_a_pass_that_crashes_is_left_out_with_its_reason_and_the_rest_goes_on(tmp_path: Path) -> None:
-    events: list[dict[str, Any]] = []
     args = _args(_folds_and_fuses(), tmp_path, level="none", enable=("constant_folding", "conv_bn_fusion"))
-    report = crashes.call(
-        lambda: Worker(preload=PRELOAD), "stages.optimize", args, timeout_s=60, on_event=events.append, what="x"
+    report = crashes.ask(
+        OptimizeReport,
+        lambda: Worker(preload=PRELOAD),
+        "stages.optimize",
+        args,
+        timeout_s=60,
+        on_event=lambda event: None,
+        what="x",
     )
     assert _left_out(report) == {"constant_folding": DIVIDED}
-    assert [row["name"] for row in report["passes"] if row["changed"]] == ["conv_bn_fusion"]
-    assert report["warnings"] == [
+    assert [row.name for row in report.passes if row.changed] == ["conv_bn_fusion"]
+    assert list(report.warnings) == [
         f"left out constant_folding: {DIVIDED}",
         f"outputs were not compared: running the model as it came: {DIVIDED}",
     ]
     assert {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node} == {"Conv", "Div", "Add"}
 
 
+def _started(name: str) -> PassStarted:
+    return PassStarted(name=name, done=0, total=2)
+
+
 class CrashingWorker:
     """Crashes at the events it is given, one per call, then answers with what it was told of crashes."""
 
-    def __init__(self, script: list[dict[str, Any]], returncode: int = SIGFPE) -> None:
+    def __init__(self, script: list[StageEvent], returncode: int = SIGFPE) -> None:
         self.script, self.returncode = script, returncode
 
     def __enter__(self) -> CrashingWorker:
@@ -79,56 +97,52 @@ class CrashingWorker:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def call(self, op: str, args: dict[str, Any], *, on_event: Any, **_: Any) -> Any:
+    def ask(self, form: Any, op: str, args: dict[str, Any], *, on_event: Any, **_: Any) -> Any:
         if not self.script:
             return args
         on_event(self.script.pop(0))
         raise WorkerCrashed("the process died", details={"returncode": self.returncode})
 
 
-def _called(*script: dict[str, Any], returncode: int = SIGFPE) -> Any:
+def _ask(*script: StageEvent, returncode: int = SIGFPE) -> Any:
     worker = CrashingWorker(list(script), returncode)
-    return crashes.call(
+    return crashes.ask(
+        dict[str, Any],
         lambda: worker,  # type: ignore[arg-type,return-value]
         "stages.optimize", {"model": "m"}, timeout_s=None, on_event=lambda event: None, what="x",
     )  # fmt: skip
 
 
 def test_every_crash_is_told_to_the_next_process() -> None:
-    told = _called(
-        {"event": "compare", "of": "source"},
-        {"event": "pass", "pass": "one"},
-        {"event": "pass", "pass": "two"},
-        {"event": "compare", "of": "result"},
-    )
+    told = _ask(OptimizedOutputs(of="source"), _started("one"), _started("two"), OptimizedOutputs(of="result"))
     expected = {"passes": {"one": REASON, "two": REASON}, "source": REASON, "careful": True}
     assert told == {"model": "m", "crashes": expected}
 
 
-@pytest.mark.parametrize("event", ["comparing", "leaving"])
-def test_a_crash_of_the_quantizers_comparison_is_told_as_well(event: str) -> None:
-    assert _called({"event": event})["crashes"]["source"] == REASON
+@pytest.mark.parametrize("event", [QuantizedOutputs(), LeavingNodes(reason="it fails")])
+def test_a_crash_of_the_quantizers_comparison_is_told_as_well(event: StageEvent) -> None:
+    assert _ask(event)["crashes"]["source"] == REASON
 
 
 @pytest.mark.parametrize(
     "script",
     [
-        [{"event": "pass", "pass": "one"}] * 2,
-        [{"event": "compare", "of": "source"}] * 2,
-        [{"event": "compare", "of": "result"}] * 2,
-        [{"event": "compare", "of": "prepared"}],
-        [{"event": "calibrating"}],
+        [_started("one")] * 2,
+        [OptimizedOutputs(of="source")] * 2,
+        [OptimizedOutputs(of="result")] * 2,
+        [OptimizedOutputs(of="prepared")],
+        [Calibrating(done=0, total=2)],
     ],
     ids=str,
 )
-def test_a_crash_that_nothing_can_be_left_out_for_is_an_error(script: list[dict[str, Any]]) -> None:
+def test_a_crash_that_nothing_can_be_left_out_for_is_an_error(script: list[StageEvent]) -> None:
     with pytest.raises(WorkerCrashed):
-        _called(*script)
+        _ask(*script)
 
 
 def test_a_process_that_was_killed_is_not_started_again() -> None:
     with pytest.raises(WorkerCrashed):
-        _called({"event": "pass", "pass": "one"}, returncode=SIGKILL)
+        _ask(_started("one"), returncode=SIGKILL)
 
 
 def test_after_three_crashes_of_a_library_its_other_passes_are_left_out(
@@ -149,10 +163,10 @@ def test_after_a_crash_of_the_result_every_pass_is_compared(
     monkeypatch.chdir(tmp_path)
     args = _args(pass_zoo.FIRES["conv_bn_fusion"], tmp_path, level="none", enable=("conv_bn_fusion",))
     report = run({**args, "crashes": {"careful": True}}, events)
-    assert report["passes"][0]["changed"]
-    assert report["verification"]["status"] == "passed"
+    assert report.passes[0].changed
+    assert report.verification.status == "passed"
 
 
 def test_crashes_are_equal_after_a_journey_as_json() -> None:
-    told = _called({"event": "pass", "pass": "one"})["crashes"]
-    assert Crashes(**told) == Crashes({"one": REASON})
+    told = _ask(_started("one"))["crashes"]
+    assert read(Crashes, told) == Crashes({"one": REASON})

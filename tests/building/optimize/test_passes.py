@@ -23,7 +23,7 @@ def test_changes_its_graph_and_not_its_outputs(row: Pass, workspace: Workspace, 
     reference = verify.reference(version.path, seed=1, dims={})
     assert reference.reason is None
     tolerance = verify.APPROXIMATION if row.approximate else verify.ROUNDING
-    assert verify.compare(reference, made.path, tolerance=tolerance)["status"] == "passed"
+    assert verify.compare(reference, made.path, tolerance=tolerance).status == "passed"
 
 
 @EVERY

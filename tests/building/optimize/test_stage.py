@@ -14,6 +14,7 @@ import model_zoo
 import pass_zoo
 from winml.modelkit.building.optimize.apply import Runner
 from winml.modelkit.building.optimize.resolve import resolve
+from winml.modelkit.building.optimize.result import OptimizeReport, PassResult
 from winml.modelkit.building.optimize.rewrites import unfuse_bias_gelu, unfuse_conv
 from winml.modelkit.building.optimize.stage import run
 from winml.modelkit.building.optimize.table import find
@@ -37,7 +38,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _optimized(
     model: onnx.ModelProto, folder: Path, context: Any, *, name: str = "out", dims: dict[str, int] | None = None,
     target: Target | None = None, stage: dict[str, Any] | None = None, **options: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> OptimizeReport:  # fmt: skip
     section = {**sections.plain(resolve(target=target, **options)), "fixed_dims": dims or {}}
     args = {
         "model": str(model_zoo.saved(model, folder / "in.onnx")),
@@ -49,49 +50,49 @@ def _optimized(
     return run(args, context)
 
 
-def _pass(report: dict[str, Any], name: str) -> dict[str, Any]:
-    return next(row for row in report["passes"] if row["name"] == name)
+def _pass(report: OptimizeReport, name: str) -> PassResult:
+    return next(row for row in report.passes if row.name == name)
 
 
 def test_reports_operators_before_and_after(tmp_path: Path, events: Any) -> None:
     report = _optimized(pass_zoo.FIRES["conv_bn_fusion"], tmp_path, events)
-    assert report["changed"]
-    assert report["ops_before"] == {"BatchNormalization": 1, "Conv": 1}
-    assert report["ops_after"] == {"Conv": 1}
-    assert (report["nodes_before"], report["nodes_after"]) == (2, 1)
-    assert [row["name"] for row in report["passes"] if row["changed"]] == ["conv_bn_fusion"]
-    assert report["verification"]["status"] == "passed"
-    assert report["warnings"] == []
+    assert report.changed
+    assert report.ops_before == {"BatchNormalization": 1, "Conv": 1}
+    assert report.ops_after == {"Conv": 1}
+    assert (report.nodes_before, report.nodes_after) == (2, 1)
+    assert [row.name for row in report.passes if row.changed] == ["conv_bn_fusion"]
+    assert report.verification.status == "passed"
+    assert list(report.warnings) == []
     assert "conv_bn_fusion" in events.passes
 
 
 def test_the_report_tells_the_fingerprints_of_the_files(tmp_path: Path, events: Any) -> None:
     report = _optimized(pass_zoo.FIRES["conv_bn_fusion"], tmp_path, events)
-    assert report["fingerprint_before"] == fingerprint(files.load(tmp_path / "in.onnx"))
-    assert report["fingerprint_after"] == fingerprint(files.load(tmp_path / "out.onnx"))
+    assert report.fingerprint_before == fingerprint(files.load(tmp_path / "in.onnx"))
+    assert report.fingerprint_after == fingerprint(files.load(tmp_path / "out.onnx"))
 
 
 def test_says_no_change_and_writes_the_model_as_it_was(tmp_path: Path, events: Any) -> None:
     report = _optimized(model_zoo.relu(), tmp_path, events)
-    assert not report["changed"]
-    assert report["fingerprint_before"] == report["fingerprint_after"]
-    assert {row["status"] for row in report["passes"]} == {"no change"}
-    assert fingerprint(files.load(tmp_path / "out.onnx")) == report["fingerprint_before"]
+    assert not report.changed
+    assert report.fingerprint_before == report.fingerprint_after
+    assert {row.status for row in report.passes} == {"no change"}
+    assert fingerprint(files.load(tmp_path / "out.onnx")) == report.fingerprint_before
 
 
 def test_no_pass_reports_success_on_a_model_without_its_pattern(tmp_path: Path, events: Any) -> None:
     report = _optimized(model_zoo.relu(), tmp_path, events, level="none", enable=("conv_bn_fusion", "gelu_singlegelu"))
-    assert _pass(report, "conv_bn_fusion")["status"] == "no change"
-    assert _pass(report, "gelu_singlegelu")["status"] == "no change"
+    assert _pass(report, "conv_bn_fusion").status == "no change"
+    assert _pass(report, "gelu_singlegelu").status == "no change"
 
 
 def test_a_pass_that_needs_a_newer_opset_says_so(tmp_path: Path, events: Any) -> None:
     model = pass_zoo.FIRES["gelu_contrib_fusion"]
     report = _optimized(model, tmp_path, events)
-    assert _pass(report, "gelu_fusion")["note"] == "needs opset 20; the model has 17"
+    assert _pass(report, "gelu_fusion").note == "needs opset 20; the model has 17"
     newer = _optimized(model, tmp_path, events, name="newer", opset=20)
-    assert newer["ops_after"] == {"Gelu": 1}
-    assert (newer["opset_before"], newer["opset_after"]) == (17, 20)
+    assert newer.ops_after == {"Gelu": 1}
+    assert (newer.opset_before, newer.opset_after) == (17, 20)
 
 
 def test_an_opset_that_the_runtime_does_not_read_is_refused(tmp_path: Path, events: Any) -> None:
@@ -104,7 +105,7 @@ def test_an_opset_that_the_runtime_does_not_read_is_refused(tmp_path: Path, even
 def test_the_basic_level_makes_only_operators_of_onnx(tmp_path: Path, events: Any) -> None:
     for number, model in enumerate((model_zoo.conv_net(), pass_zoo.transformer(layers=2))):
         report = _optimized(model, tmp_path, events, name=f"out{number}")
-        assert not [op for op in report["ops_after"] if ":" in op]
+        assert not [op for op in report.ops_after if ":" in op]
 
 
 def test_the_extended_level_reaches_what_the_runtime_reaches_by_itself(tmp_path: Path, events: Any) -> None:
@@ -116,13 +117,13 @@ def test_the_extended_level_reaches_what_the_runtime_reaches_by_itself(tmp_path:
     model = pass_zoo.transformer(layers=2)
     onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     report = _optimized(model, tmp_path, events, level="extended")
-    assert report["ops_after"] == op_counts(files.load(tmp_path / "runtime.onnx"))
+    assert report.ops_after == op_counts(files.load(tmp_path / "runtime.onnx"))
 
 
 def test_attention_is_fused_where_nothing_else_took_its_parts(tmp_path: Path, events: Any) -> None:
     model = pass_zoo.transformer(layers=2)
     report = _optimized(model, tmp_path, events, level="extended", disable=("matmul_add_fusion",))
-    assert report["ops_after"]["com.microsoft:Attention"] == 2
+    assert report.ops_after["com.microsoft:Attention"] == 2
 
 
 def test_same_input_same_bytes(tmp_path: Path, events: Any) -> None:
@@ -134,7 +135,7 @@ def test_same_input_same_bytes(tmp_path: Path, events: Any) -> None:
 def test_dimensions_are_written_into_the_model(tmp_path: Path, events: Any) -> None:
     model = pass_zoo.FIRES["reshape_fusion"]
     report = _optimized(model, tmp_path, events, dims={"n": 2, "m": 3})
-    assert report["fixed_dims"] == {"n": 2, "m": 3}
+    assert report.fixed_dims == {"n": 2, "m": 3}
     graph = files.load(tmp_path / "out.onnx").graph
     for value, sizes in ((graph.input[0], [2, 3, 8]), (graph.output[0], [2, 3, 2, 4])):
         assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == sizes
@@ -143,8 +144,8 @@ def test_dimensions_are_written_into_the_model(tmp_path: Path, events: Any) -> N
 def test_a_dimension_without_a_name_is_fixed_by_its_place(tmp_path: Path, events: Any) -> None:
     model = model_zoo.text_model("open (float[?,4] x, float[?,4] y) => (float[?,4] z) { z = Add(x, y) }")
     report = _optimized(model, tmp_path, events, dims={"x[0]": 2, "y[0]": 2})
-    assert report["verification"]["status"] == "passed"
-    assert {tuple(run["dims"].values()) for run in report["verification"]["runs"]} == {(2, 2)}
+    assert report.verification.status == "passed"
+    assert {tuple(run.dims.values()) for run in report.verification.runs} == {(2, 2)}
     fixed = files.load(tmp_path / "out.onnx")
     for value in (*fixed.graph.input, *fixed.graph.output):
         assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [2, 4]
@@ -163,13 +164,13 @@ def test_an_npu_gets_no_operator_it_does_not_take(tmp_path: Path, events: Any) -
     args = {"section": {"passes": ["conv_activation_fusion"]}}
     report = _optimized(model_zoo.conv_net(), tmp_path, events, target=npu, stage=args)
     left_out = _pass(report, "conv_activation_fusion")
-    assert left_out["status"] == "left out"
-    assert left_out["note"] == "would make com.microsoft:FusedConv, which qnn/npu is not known to take"
-    assert not report["changed"]
+    assert left_out.status == "left out"
+    assert left_out.note == "would make com.microsoft:FusedConv, which qnn/npu is not known to take"
+    assert not report.changed
     kept = _optimized(
         model_zoo.conv_net(), tmp_path, events, name="kept", target=npu, stage={**args, "allow_unsupported": True}
     )
-    assert kept["ops_after"]["com.microsoft:FusedConv"] == 3
+    assert kept.ops_after["com.microsoft:FusedConv"] == 3
 
 
 def test_a_pass_that_changes_outputs_is_left_out_and_named(
@@ -186,11 +187,11 @@ def test_a_pass_that_changes_outputs_is_left_out_and_named(
         c=(4,), microsoft=True,
     )  # fmt: skip
     report = _optimized(model, tmp_path, events, enable=("unfuse_conv", "unfuse_bias_gelu"))
-    assert _pass(report, "unfuse_conv")["note"] == "would change the outputs of the model"
-    assert _pass(report, "unfuse_bias_gelu")["changed"]
-    assert _pass(report, "identity_elimination")["changed"]
-    assert report["verification"]["status"] == "passed"
-    assert report["warnings"] == ["left out unfuse_conv: would change the outputs of the model"]
+    assert _pass(report, "unfuse_conv").note == "would change the outputs of the model"
+    assert _pass(report, "unfuse_bias_gelu").changed
+    assert _pass(report, "identity_elimination").changed
+    assert report.verification.status == "passed"
+    assert list(report.warnings) == ["left out unfuse_conv: would change the outputs of the model"]
 
 
 def test_a_pass_that_fails_leaves_the_model_as_it_was(
@@ -202,8 +203,8 @@ def test_a_pass_that_fails_leaves_the_model_as_it_was(
 
     monkeypatch.setattr(unfuse_bias_gelu, "rewrite", broken)
     report = _optimized(pass_zoo.FIRES["unfuse_bias_gelu"], tmp_path, events, enable=("unfuse_bias_gelu",))
-    assert not report["changed"]
-    assert report["warnings"] == ["left out unfuse_bias_gelu: KeyError: 'no such thing'"]
+    assert not report.changed
+    assert list(report.warnings) == ["left out unfuse_bias_gelu: KeyError: 'no such thing'"]
 
 
 def test_a_pass_that_fails_on_a_full_disk_is_not_left_out(
@@ -224,9 +225,9 @@ def test_a_model_the_runtime_cannot_read_keeps_the_passes_of_others(tmp_path: Pa
         "(float[2,4] x) => (float[2,4] y) { a = Unknown(x)  b = Exp(x)  y = Add(a, b)  dead = Exp(y) }"
     )
     report = _optimized(model, tmp_path, events)
-    assert _pass(report, "unused_node_elimination")["changed"]
-    assert report["verification"]["status"] == "not run"
-    assert any("operator `Unknown`" in warning for warning in report["warnings"])
+    assert _pass(report, "unused_node_elimination").changed
+    assert report.verification.status == "not run"
+    assert any("operator `Unknown`" in warning for warning in report.warnings)
 
 
 def test_float16_models_keep_their_types(tmp_path: Path, events: Any) -> None:
@@ -236,8 +237,8 @@ def test_float16_models_keep_their_types(tmp_path: Path, events: Any) -> None:
         w=np.ones((4, 3, 3, 3), np.float16),
     )  # fmt: skip
     report = _optimized(model, tmp_path, events, level="extended")
-    assert report["ops_after"] == {"Conv": 1, "Relu": 1}
-    assert report["warnings"] == []
+    assert report.ops_after == {"Conv": 1, "Relu": 1}
+    assert list(report.warnings) == []
 
 
 def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: Any) -> None:
@@ -247,8 +248,8 @@ def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: A
         **pass_zoo.CONV_WEIGHTS,
     )  # fmt: skip
     report = _optimized(model, tmp_path, events, level="extended")
-    assert not report["changed"]
-    assert report["warnings"] == [
+    assert not report.changed
+    assert list(report.warnings) == [
         "left out conv_activation_fusion: ONNX Runtime would leave Casts around the float16 nodes that its CPU "
         "provider lacks"
     ]
@@ -256,18 +257,18 @@ def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: A
 
 def test_the_blocked_layout_comes_with_a_warning(tmp_path: Path, events: Any) -> None:
     report = _optimized(model_zoo.conv_net(), tmp_path, events, level="all")
-    assert "the blocked layout (nchwc) runs only on processors like this one" in report["warnings"]
+    assert "the blocked layout (nchwc) runs only on processors like this one" in report.warnings
 
 
 def test_approximations_come_with_a_warning_and_a_wider_limit(tmp_path: Path, events: Any) -> None:
     report = _optimized(pass_zoo.FIRES["gelu_approximation"], tmp_path, events, enable=("gelu_approximation",))
-    assert report["warnings"] == ["results are approximations: gelu_approximation"]
-    assert report["verification"]["tolerance"] == 0.05
+    assert list(report.warnings) == ["results are approximations: gelu_approximation"]
+    assert report.verification.tolerance == 0.05
 
 
 def test_not_asked_for_is_not_passed(tmp_path: Path, events: Any) -> None:
     report = _optimized(model_zoo.relu(), tmp_path, events, stage={"verify": False})
-    assert report["verification"]["status"] == "not asked for"
+    assert report.verification.status == "not asked for"
 
 
 def test_large_weights_that_a_pass_makes_are_kept(tmp_path: Path, events: Any) -> None:
@@ -277,9 +278,9 @@ def test_large_weights_that_a_pass_makes_are_kept(tmp_path: Path, events: Any) -
         w=(2048, 64, 3, 3), g=(2048,), o=(2048,), m=(2048,), v=np.ones(2048, np.float32),
     )  # fmt: skip
     report = _optimized(model, tmp_path, events)
-    assert report["ops_after"] == {"Conv": 1}
-    assert report["verification"]["status"] == "passed"
-    assert [file["path"] for file in report["files"]] == ["out.onnx"]
+    assert report.ops_after == {"Conv": 1}
+    assert report.verification.status == "passed"
+    assert [file.path for file in report.files] == ["out.onnx"]
 
 
 def test_external_data_of_the_input_is_read(tmp_path: Path, events: Any) -> None:
@@ -287,8 +288,8 @@ def test_external_data_of_the_input_is_read(tmp_path: Path, events: Any) -> None
     assert (tmp_path / "external.onnx.data").is_file()
     args = {"model": str(tmp_path / "external.onnx")}
     report = _optimized(model_zoo.relu(), tmp_path, events, stage=args)
-    assert report["verification"]["status"] == "passed"
-    assert report["changed"]
+    assert report.verification.status == "passed"
+    assert report.changed
 
 
 def test_an_existing_output_stays(tmp_path: Path, events: Any) -> None:
@@ -325,7 +326,7 @@ def test_nothing_is_left_in_the_working_folder(tmp_path: Path, events: Any) -> N
 def test_the_runtime_opens_the_result_at_every_level(tmp_path: Path, events: Any, level: str) -> None:
     """Its fusions would make the names again that they gave to what is stored."""
     report = _optimized(pass_zoo.transformer(fused_norms=True), tmp_path, events, level=level)
-    assert _pass(report, "matmul_add_fusion")["changed"]
+    assert _pass(report, "matmul_add_fusion").changed
     expected = _run(tmp_path / "in.onnx", "disable")
     for opened in ("disable", "basic", "extended", "layout", "all"):
         np.testing.assert_allclose(_run(tmp_path / "out.onnx", opened), expected, rtol=1e-3, atol=1e-4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.building.events import StageDone, StageStarted
+from winml.modelkit.building.events import PassStarted, StageDone, StageStarted
 from winml.modelkit.building.pipeline.artifact import Source, read_source
 from winml.modelkit.building.pipeline.run import Pipeline, Step
 from winml.modelkit.building.pipeline.table import StageInfo
@@ -31,14 +31,14 @@ class AppendingWorker:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def call(self, op: str, args: dict[str, Any], *, on_event: Any, **_: Any) -> dict[str, Any]:
+    def ask(self, form: Any, op: str, args: dict[str, Any], *, on_event: Any, **_: Any) -> dict[str, Any]:
         self._before()
         letter = args["section"]["letter"]
         self._calls.append(letter)
         if letter == "!":
             raise RunFailedError("the stage cannot do that")
         if letter == "x":
-            on_event({"event": "pass", "pass": "some_fusion"})
+            on_event(PassStarted(name="some_fusion", done=0, total=1))
             raise WorkerCrashed("the process crashed")
         Path(args["output"]).write_bytes(Path(args["model"]).read_bytes() + letter.encode())
         return {"changed": True, "told": args.get("told")}

@@ -10,9 +10,11 @@ from typing import Any
 import onnx
 import pytest
 
+from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.building.quantize.stage import run
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.events import Event
 
 
 class Listener:
@@ -20,10 +22,10 @@ class Listener:
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[Event] = []
 
-    def event(self, name: str, **values: Any) -> None:
-        self.events.append({"event": name, **values})
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
 
 
 @pytest.fixture
@@ -34,13 +36,13 @@ def listener() -> Listener:
 @pytest.fixture
 def quantize(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listener: Listener
-) -> Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]:
+) -> Callable[..., tuple[onnx.ModelProto, QuantizeReport]]:
     """Quantizes a model in memory; gives the quantized one and the report."""
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
 
-    def call(model: onnx.ModelProto, section: QuantizeSection, **more: Any) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    def call(model: onnx.ModelProto, section: QuantizeSection, **more: Any) -> tuple[onnx.ModelProto, QuantizeReport]:
         source, output = tmp_path / "model.onnx", tmp_path / "quantized.onnx"
         source.write_bytes(model.SerializeToString())
         args = {"model": str(source), "output": str(output), "section": sections.plain(section), **more}

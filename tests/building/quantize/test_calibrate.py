@@ -105,7 +105,7 @@ from winml.modelkit.worker.memory import memory_of
 
 class Silent:
     stop = threading.Event()
-    def event(self, name, **values): pass
+    def tell(self, event): pass
 
 section = QuantizeSection("static", activation_type="uint8", weight_type="int8",
                           calibration_method="percentile", calibration=DataSection("random", limit=int(sys.argv[2])))

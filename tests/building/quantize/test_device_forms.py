@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -12,6 +11,7 @@ import onnx.parser
 import pytest
 
 from winml.modelkit.building.quantize import device_forms
+from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.precision import quantize_section
@@ -50,11 +50,11 @@ pool (float[1,64,16] x) => (float[1,16,1,1] y)
 @pytest.mark.qnn
 @pytest.mark.parametrize(("text", "note"), [(RMS_NORM, "npu-108"), (POOLED, "npu-109")], ids=["norm", "pool"])
 def test_a_node_that_the_npu_gets_wrong_is_right_after_quantizing(
-    text: str, note: str, quantize: Callable[..., tuple[onnx.ModelProto, dict[str, Any]]], tmp_path: Path
+    text: str, note: str, quantize: Callable[..., tuple[onnx.ModelProto, QuantizeReport]], tmp_path: Path
 ) -> None:
     section = quantize_section(NPU, "w8a16", calibration=SMALL)
     _, report = quantize(onnx.parser.parse_model(text), section)
-    assert note in " ".join(report["notes"])
+    assert note in " ".join(report.outcome.notes)
     shape = (1, 16, 32) if text is RMS_NORM else (1, 64, 16)
     x = np.random.default_rng(1).uniform(-0.9, 0.9, shape).astype(np.float32)
     with WinMLSession(tmp_path / "model.onnx") as source, WinMLSession(tmp_path / "quantized.onnx", target=NPU) as npu:

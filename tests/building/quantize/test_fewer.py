@@ -15,9 +15,10 @@ from onnx import numpy_helper
 
 from quantize_zoo import SECTIONS
 from winml.modelkit.building.quantize import fewer
+from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.core.config import DataSection
 
-Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
+Quantize = Callable[..., tuple[onnx.ModelProto, QuantizeReport]]
 
 WIDE = """<ir_version: 8, opset_import: ["" : 17]> net (float[1,16] x) => (float[1,8] y)
     { big = Mul(x, scale)  sum = Add(big, x)  back = Sub(sum, big)  y = MatMul(back, w) }"""
@@ -41,16 +42,16 @@ def _section(folder: Path, **changes: Any) -> Any:
 
 def test_products_alone_are_quantized_where_all_operators_agree_poorly(quantize: Quantize, tmp_path: Path) -> None:
     _, report = quantize(_wide(), _section(tmp_path))
-    assert report["nodes"]["quantized"] == {"MatMul": 1}
-    assert fewer.LEFT in {entry["reason"] for entry in report["nodes"]["left"]}
-    assert report["fidelity"]["outputs"][0]["cosine"] > fewer.POOR_COSINE
-    assert any(note.startswith("only products and what follows them are quantized") for note in report["notes"])
+    assert report.outcome.nodes.quantized == {"MatMul": 1}
+    assert fewer.LEFT in {entry.reason for entry in report.outcome.nodes.left}
+    assert report.outcome.fidelity.outputs[0].cosine > fewer.POOR_COSINE
+    assert any(note.startswith("only products and what follows them are quantized") for note in report.outcome.notes)
 
 
 def test_operators_that_were_named_are_quantized_whatever_they_cost(quantize: Quantize, tmp_path: Path) -> None:
     _, report = quantize(_wide(), _section(tmp_path, op_types=("Add", "MatMul", "Mul")))
-    assert report["nodes"]["quantized"] == {"Add": 1, "MatMul": 1, "Mul": 1}
-    assert report["fidelity"]["outputs"][0]["cosine"] < fewer.POOR_COSINE
+    assert report.outcome.nodes.quantized == {"Add": 1, "MatMul": 1, "Mul": 1}
+    assert report.outcome.fidelity.outputs[0].cosine < fewer.POOR_COSINE
 
 
 @pytest.mark.parametrize(("found", "better"), [(None, False), (0.89, False), (0.9, False), (0.905, True), (1.0, True)])

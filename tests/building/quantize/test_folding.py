@@ -16,9 +16,10 @@ from onnx import numpy_helper
 from quantize_zoo import SECTIONS
 from winml.modelkit.building.quantize import folding
 from winml.modelkit.building.quantize.prepare import prepare
+from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.core.config import QuantizeSection
 
-Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
+Quantize = Callable[..., tuple[onnx.ModelProto, QuantizeReport]]
 
 CONV = """(float[1,3,8,8] x) => (float[1,4,8,8] y)
     { c = Conv<pads = [1,1,1,1]>(x, w%s)  y = BatchNormalization%s(c, g, o, m, v) }"""
@@ -101,11 +102,11 @@ def test_what_cannot_be_folded_stays(model: onnx.ModelProto, changes: dict[str, 
 
 def test_static_quantization_folds_and_keeps_channels_of_every_size(quantize: Quantize) -> None:
     model, report = quantize(_model(CONV % (", b", ""), 4, 3, 3, 3), SECTION)
-    assert "1 BatchNormalization were folded into the Conv before them" in report["notes"]
-    assert report["nodes"]["quantized"] == {"Conv": 1}
+    assert "1 BatchNormalization were folded into the Conv before them" in report.outcome.notes
+    assert report.outcome.nodes.quantized == {"Conv": 1}
     assert "BatchNormalization" not in {node.op_type for node in model.graph.node}
-    (output,) = report["fidelity"]["outputs"]
-    assert output["cosine"] > 0.999
+    (output,) = report.outcome.fidelity.outputs
+    assert output.cosine > 0.999
 
 
 @pytest.mark.parametrize(("words", "left"), [("u8s8", True), ("w8a16 for qnn", False)])
@@ -114,6 +115,6 @@ def test_one_without_a_product_stays_in_float_unless_the_npu_needs_it(
 ) -> None:
     section: QuantizeSection = SECTIONS[words]
     _, report = quantize(_model(ALONE), section)
-    assert ("BatchNormalization" not in report["nodes"]["quantized"]) is left
-    reasons = {entry["op"]: entry["reason"] for entry in report["nodes"]["left"]}
+    assert ("BatchNormalization" not in report.outcome.nodes.quantized) is left
+    reasons = {entry.op: entry.reason for entry in report.outcome.nodes.left}
     assert ("no product" in reasons.get("BatchNormalization", "")) is left

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,9 +14,10 @@ from onnx import numpy_helper
 
 from quantize_zoo import GRAPHS, SECTIONS
 from winml.modelkit.building.quantize import fewer, fidelity, scales
+from winml.modelkit.building.quantize.result import Granularity, QuantizeReport
 from winml.modelkit.core.config import DataSection, QuantizeSection
 
-Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
+Quantize = Callable[..., tuple[onnx.ModelProto, QuantizeReport]]
 OPEN = replace(SECTIONS["u8s8"], per_channel=None)
 PAIRS, CHANNELS = 16, 8
 
@@ -54,19 +54,19 @@ def _scale_sizes(model: onnx.ModelProto) -> set[int]:
 def test_scales_are_per_tensor_where_that_agrees_better(quantize: Quantize, data: DataSection) -> None:
     model, report = quantize(_whole_numbers(), replace(OPEN, calibration=data))
     assert _scale_sizes(model) == {1}
-    assert report["per_channel"] is False
-    assert report["granularity"]["scales"] == "tensor"
-    assert "per channel" in report["granularity"]["reason"]
-    assert report["fidelity"]["outputs"][0]["cosine"] > fewer.POOR_COSINE
-    assert report["fidelity"]["samples"] == fidelity.SAMPLES_TO_CHOOSE
-    assert any(note.startswith("weights have scales per tensor: a cosine of") for note in report["notes"])
+    assert report.per_channel is False
+    assert report.outcome.granularity.scales == "tensor"
+    assert "per channel" in report.outcome.granularity.reason
+    assert report.outcome.fidelity.outputs[0].cosine > fewer.POOR_COSINE
+    assert report.outcome.fidelity.samples == fidelity.SAMPLES_TO_CHOOSE
+    assert any(note.startswith("weights have scales per tensor: a cosine of") for note in report.outcome.notes)
 
 
 @pytest.mark.parametrize(("asked", "sizes"), [(True, {CHANNELS}), (False, {1})])
 def test_what_the_section_says_stays(quantize: Quantize, data: DataSection, asked: bool, sizes: set[int]) -> None:
     model, report = quantize(_whole_numbers(), replace(OPEN, calibration=data, per_channel=asked))
     assert _scale_sizes(model) == sizes
-    assert report["granularity"] == {"scales": scales.WORDS[asked], "reason": scales.ASKED}
+    assert report.outcome.granularity == Granularity("channel" if asked else "tensor", scales.ASKED)
 
 
 @pytest.mark.parametrize(("compare", "reason"), [(True, "have a cosine of"), (False, "outputs were not compared")])
@@ -75,8 +75,8 @@ def test_scales_are_per_channel_where_the_outputs_agree_or_nobody_looks(
 ) -> None:
     model, report = quantize(GRAPHS["shared_bias"](), OPEN, compare=compare)
     assert _scale_sizes(model) != {1}
-    assert report["granularity"]["scales"] == "channel"
-    assert reason in report["granularity"]["reason"]
+    assert report.outcome.granularity.scales == "channel"
+    assert reason in report.outcome.granularity.reason
 
 
 @pytest.mark.parametrize(("tensor", "per_channel"), [(None, True), (0.9, True), (0.905, True), (0.92, False)])
@@ -98,4 +98,4 @@ def test_both_ways_are_weighed_for_8_bit_pairs_on_the_cpu_alone(section: Quantiz
 
 
 def test_weights_without_scales_have_no_granularity(quantize: Quantize) -> None:
-    assert quantize(GRAPHS["shared_bias"](), SECTIONS["fp16"])[1]["granularity"] is None
+    assert quantize(GRAPHS["shared_bias"](), SECTIONS["fp16"])[1].outcome.granularity is None

@@ -19,9 +19,11 @@ import model_zoo
 import pass_zoo
 import quantize_zoo
 from quantize_zoo import SECTIONS
+from winml.modelkit.building.events import Calibrating
 from winml.modelkit.building.optimize.apply import Runner
 from winml.modelkit.building.optimize.table import find
 from winml.modelkit.building.optimize.workspace import Workspace
+from winml.modelkit.building.quantize.result import LeftNodes, OutputFidelity, QuantizeReport
 from winml.modelkit.building.quantize.stage import run, saturates
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection, QuantizeSection
@@ -30,7 +32,7 @@ from winml.modelkit.graph import files
 from winml.modelkit.graph.quantization import quantization_of
 from winml.modelkit.graph.value_names import values_of
 
-Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
+Quantize = Callable[..., tuple[onnx.ModelProto, QuantizeReport]]
 
 LEAST_DB = {"w4a16 for qnn": 12, "int4": 6, "dynamic": 25}
 
@@ -40,14 +42,14 @@ LEAST_DB = {"w4a16 for qnn": 12, "int4": 6, "dynamic": 25}
 def test_a_hard_graph_is_quantized_and_keeps_its_outputs(quantize: Quantize, name: str, words: str) -> None:
     model, report = quantize(quantize_zoo.GRAPHS[name](), SECTIONS[words])
     onnx.checker.check_model(model)
-    if report["changed"]:
-        assert report["fidelity"]["status"] == "measured", report["fidelity"]["reason"]
-        output = report["fidelity"]["outputs"][0]
+    if report.outcome.changed:
+        assert report.outcome.fidelity.status == "measured", report.outcome.fidelity.reason
+        output = report.outcome.fidelity.outputs[0]
         # 8-bit kernels saturate on some processors; that is not what is asked here.
-        assert (output["exact_sqnr_db"] or output["sqnr_db"]) > LEAST_DB.get(words, 30)
+        assert (output.exact_sqnr_db or output.sqnr_db) > LEAST_DB.get(words, 30)
     else:
         assert words in ("dynamic", "int4")
-        assert report["warnings"][0].startswith("no change")
+        assert report.outcome.warnings[0].startswith("no change")
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (1, 4), (4,)], ids=str)
@@ -55,29 +57,27 @@ def test_a_bias_of_a_gemm_may_have_any_shape_that_means_one_number_per_channel(
     quantize: Quantize, shape: tuple[int, ...]
 ) -> None:
     model, report = quantize(quantize_zoo.gemm(bias=shape), SECTIONS["u8s8"])
-    assert report["nodes"]["quantized"] == {"Gemm": 1}
+    assert report.outcome.nodes.quantized == {"Gemm": 1}
     assert next(tensor for tensor in model.graph.initializer if tensor.name == "b_quantized").dims == [4]
 
 
 def test_a_gemm_with_a_matrix_for_a_bias_is_left(quantize: Quantize) -> None:
     _, report = quantize(quantize_zoo.gemm(bias=(2, 4)), SECTIONS["u8s8"])
-    assert report["nodes"]["left"] == [
-        {"op": "Gemm", "nodes": 1, "reason": "its bias is a matrix, which has no scale per channel"}
-    ]
+    assert report.outcome.nodes.left == (LeftNodes("Gemm", 1, "its bias is a matrix, which has no scale per channel"),)
 
 
 @pytest.mark.parametrize("words", SECTIONS)
 def test_a_model_without_nodes_stays_as_it_is(quantize: Quantize, words: str) -> None:
     _, report = quantize(model_zoo.text_model("empty (float[2,4] x) => (float[2,4] x) {}"), SECTIONS[words])
-    assert not report["changed"]
-    assert report["warnings"][0].startswith("no change")
+    assert not report.outcome.changed
+    assert report.outcome.warnings[0].startswith("no change")
 
 
 def test_8_bit_pairs_in_a_float16_model_get_an_opset_that_has_them(quantize: Quantize) -> None:
     model, report = quantize(quantize_zoo.gemm(dtype=np.float16, opset=17), SECTIONS["u8s8"])
     onnx.checker.check_model(model)
-    assert report["notes"] == ["converted from opset 17 to 19"]
-    assert report["fidelity"]["outputs"][0]["cosine"] > 0.99
+    assert list(report.outcome.notes) == ["converted from opset 17 to 19"]
+    assert report.outcome.fidelity.outputs[0].cosine > 0.99
 
 
 def test_16_bit_activations_in_float16_are_refused_for_their_scales_would_be_zero(quantize: Quantize) -> None:
@@ -101,8 +101,8 @@ def test_u8s8_has_uint8_activations_and_int8_weights_per_channel(quantize: Quant
     assert weights["w1_quantized"].data_type == onnx.TensorProto.INT8
     assert list(weights["w1_scale"].dims) == [16]
     assert weights["x_zero_point"].data_type == onnx.TensorProto.UINT8
-    assert report["nodes"]["quantized"] == {"Conv": 3, "Relu": 3, "GlobalAveragePool": 1, "Flatten": 1}
-    assert report["size"]["after_bytes"] < report["size"]["before_bytes"] / 2
+    assert report.outcome.nodes.quantized == {"Conv": 3, "Relu": 3, "GlobalAveragePool": 1, "Flatten": 1}
+    assert report.outcome.size.after_bytes < report.outcome.size.before_bytes / 2
 
 
 def test_equal_input_gives_equal_bytes(quantize: Quantize, tmp_path: Path) -> None:
@@ -128,46 +128,46 @@ def test_convolutions_that_share_a_bias_have_each_their_own_scale(quantize: Quan
 
 def test_nodes_that_cannot_be_quantized_are_left_with_their_reason(quantize: Quantize) -> None:
     _, report = quantize(quantize_zoo.if_bodies(), SECTIONS["u8s8"])
-    left = {(entry["op"], entry["reason"]) for entry in report["nodes"]["left"]}
+    left = {(entry.op, entry.reason) for entry in report.outcome.nodes.left}
     assert ("Conv", "inside the body of an If, Loop or Scan") in left
     assert ("Relu", "its input is read inside the body of an If, Loop or Scan too") in left
 
 
 def test_a_mask_of_minus_infinity_stays_in_float(quantize: Quantize) -> None:
     _, report = quantize(quantize_zoo.masked(), SECTIONS["u8s8"])
-    assert report["nodes"]["quantized"] == {"MatMul": 2}
-    assert all("too far to quantize" in entry["reason"] for entry in report["nodes"]["left"])
+    assert report.outcome.nodes.quantized == {"MatMul": 2}
+    assert all("too far to quantize" in entry.reason for entry in report.outcome.nodes.left)
 
 
 def test_loops_are_quantized_inside_when_the_mode_can(quantize: Quantize) -> None:
-    assert quantize(quantize_zoo.loop(), SECTIONS["dynamic"])[1]["nodes"]["quantized"] == {"MatMul": 3}
-    assert quantize(quantize_zoo.loop(), SECTIONS["u8s8"])[1]["nodes"]["quantized"] == {"MatMul": 2}
+    assert quantize(quantize_zoo.loop(), SECTIONS["dynamic"])[1].outcome.nodes.quantized == {"MatMul": 3}
+    assert quantize(quantize_zoo.loop(), SECTIONS["u8s8"])[1].outcome.nodes.quantized == {"MatMul": 2}
 
 
 def test_weights_in_blocks_of_8_bits_keep_more_than_those_of_4(quantize: Quantize) -> None:
     _, four = quantize(quantize_zoo.loop(), SECTIONS["int4"])
     _, eight = quantize(quantize_zoo.loop(), replace(SECTIONS["int4"], weight_type="uint8"))
-    assert eight["fidelity"]["outputs"][0]["sqnr_db"] > four["fidelity"]["outputs"][0]["sqnr_db"] + 15
+    assert eight.outcome.fidelity.outputs[0].sqnr_db > four.outcome.fidelity.outputs[0].sqnr_db + 15
 
 
 def test_what_was_fused_before_is_named(quantize: Quantize) -> None:
     _, report = quantize(model_zoo.conv_net(fused=True), SECTIONS["u8s8"])
-    assert any("com.microsoft:FusedConv x3" in warning for warning in report["warnings"])
-    assert report["fidelity"]["status"] == "measured"
+    assert any("com.microsoft:FusedConv x3" in warning for warning in report.outcome.warnings)
+    assert report.outcome.fidelity.status == "measured"
 
 
 def test_convolutions_are_dynamic_only_when_named(quantize: Quantize) -> None:
     _, report = quantize(model_zoo.conv_net(), SECTIONS["dynamic"])
-    assert not report["changed"]
-    assert any("slower than in float" in entry["reason"] for entry in report["nodes"]["left"])
+    assert not report.outcome.changed
+    assert any("slower than in float" in entry.reason for entry in report.outcome.nodes.left)
     _, report = quantize(model_zoo.conv_net(), replace(SECTIONS["dynamic"], op_types=("Conv",)))
-    assert report["nodes"]["quantized"] == {"Conv": 3}
+    assert report.outcome.nodes.quantized == {"Conv": 3}
 
 
 def test_16_bit_types_raise_the_opset_and_say_so(quantize: Quantize) -> None:
     model, report = quantize(quantize_zoo.old_opset(), SECTIONS["w8a16 for qnn"])
     assert model.opset_import[0].version == 21
-    assert report["notes"] == ["converted from opset 9 to 21"]
+    assert list(report.outcome.notes) == ["converted from opset 9 to 21"]
 
 
 def test_16_bit_types_below_their_opset_use_the_pairs_of_the_runtime(
@@ -179,8 +179,8 @@ def test_16_bit_types_below_their_opset_use_the_pairs_of_the_runtime(
     monkeypatch.setattr("onnx.version_converter.convert_version", refuse)
     model, report = quantize(quantize_zoo.shared_weight(), SECTIONS["w8a16 for qnn"])
     assert {node.domain for node in model.graph.node if node.op_type == "QuantizeLinear"} == {"com.microsoft"}
-    assert report["fidelity"]["outputs"][0]["sqnr_db"] > 30
-    assert "no adapter" in report["notes"][0]
+    assert report.outcome.fidelity.outputs[0].sqnr_db > 30
+    assert "no adapter" in report.outcome.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_operators_and_nodes_go_in_or_out(
     quantize: Quantize, changes: dict[str, Any], quantized: dict[str, int]
 ) -> None:
     _, report = quantize(model_zoo.conv_net(), replace(SECTIONS["u8s8"], **changes))
-    assert report["nodes"]["quantized"] == quantized
+    assert report.outcome.nodes.quantized == quantized
 
 
 def test_float16_keeps_the_types_of_inputs_and_outputs_unless_told(quantize: Quantize) -> None:
@@ -204,20 +204,20 @@ def test_float16_keeps_the_types_of_inputs_and_outputs_unless_told(quantize: Qua
     assert kept.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
     model, report = quantize(model_zoo.conv_net(), replace(SECTIONS["fp16"], keep_io_types=False))
     assert model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
-    assert report["fidelity"]["outputs"][0]["sqnr_db"] > 40
+    assert report.outcome.fidelity.outputs[0].sqnr_db > 40
 
 
 def test_progress_is_told_for_every_sample(quantize: Quantize, listener: Any) -> None:
     quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
-    calibrating = [event for event in listener.events if event["event"] == "calibrating"]
-    assert [event["done"] for event in calibrating] == [1, 2, 3, 4]
+    calibrating = [event for event in listener.events if isinstance(event, Calibrating)]
+    assert [event.done for event in calibrating] == [1, 2, 3, 4]
 
 
 def test_the_report_says_where_ranges_come_from(quantize: Quantize) -> None:
     _, report = quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
-    found = report["calibration"]
-    assert (found["source"], found["samples"], found["seed"], found["method"]) == ("random", 4, 0, "minmax")
-    assert found["digest"].startswith("sha256:")
+    found = report.outcome.calibration
+    assert (found.source, found.samples, found.seed, found.method) == ("random", 4, 0, "minmax")
+    assert found.digest.startswith("sha256:")
 
 
 @pytest.mark.parametrize("method", ["entropy", "percentile"])
@@ -308,22 +308,22 @@ def test_a_quantizer_that_trips_is_named(quantize: Quantize, monkeypatch: pytest
 
     monkeypatch.setattr("onnxruntime.quantization.qdq_quantizer.QDQQuantizer._quantize_bias_tensors", trip)
     _, report = quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
-    assert not report["changed"]
-    (left,) = report["nodes"]["left"]
-    assert "cannot take this model: KeyError: 'no scale for bias'" in left["reason"]
-    assert any("KeyError: 'no scale for bias'" in text for text in report["warnings"])
+    assert not report.outcome.changed
+    (left,) = report.outcome.nodes.left
+    assert "cannot take this model: KeyError: 'no scale for bias'" in left.reason
+    assert any("KeyError: 'no scale for bias'" in text for text in report.outcome.warnings)
 
 
 def test_kernels_that_saturate_are_told_apart_from_quantization() -> None:
-    entry = {"name": "y", "identical": False, "cosine": 0.98, "sqnr_db": 16.0, "exact_sqnr_db": 45.0}
-    assert saturates(entry)
-    assert not saturates({**entry, "sqnr_db": 43.0})
-    assert not saturates({**entry, "exact_sqnr_db": None})
+    output = OutputFidelity(name="y", identical=False, cosine=0.98, sqnr_db=16.0, exact_sqnr_db=45.0, max_abs=0.1)
+    assert saturates(output)
+    assert not saturates(replace(output, sqnr_db=43.0))
+    assert not saturates(replace(output, exact_sqnr_db=None))
 
 
 def test_comparing_can_be_left_out(quantize: Quantize) -> None:
     _, report = quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"], compare=False)
-    assert (report["fidelity"]["status"], report["fidelity"]["reason"]) == ("skipped", "not asked for")
+    assert (report.outcome.fidelity.status, report.outcome.fidelity.reason) == ("skipped", "not asked for")
 
 
 def test_a_model_with_external_data_is_quantized(
@@ -335,8 +335,8 @@ def test_a_model_with_external_data_is_quantized(
     monkeypatch.chdir(tmp_path)
     args = {"model": str(folder / "m.onnx"), "output": str(tmp_path / "q.onnx")}
     report = run({**args, "section": sections.plain(SECTIONS["u8s8"])}, listener)
-    assert report["nodes"]["quantized"]["Conv"] == 3
-    assert report["size"]["before_bytes"] > 20_000
+    assert report.outcome.nodes.quantized["Conv"] == 3
+    assert report.outcome.size.before_bytes > 20_000
     assert not (tmp_path / "q.onnx.data").exists()
 
 
@@ -347,7 +347,7 @@ def test_a_quantized_model_has_no_names_that_the_runtime_makes_again(quantize: Q
     assert fused is not None
     section = replace(SECTIONS["dynamic"], op_types=("Gemm",))
     model, report = quantize(files.load(fused.path), section, compare=False)
-    assert report["changed"]
+    assert report.outcome.changed
     assert not [name for name in values_of(model) if re.match(r"gemm_\w+_shape|.*_token_\d+$", name)]
 
 
@@ -358,12 +358,12 @@ def test_outputs_are_compared_at_sizes_that_the_model_runs_at(quantize: Quantize
         w=np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32),
     )
     _, unsaid = quantize(model, SECTIONS["dynamic"])
-    assert unsaid["fidelity"]["sizes"] == {"b": 1, "past": 1, "total": 1}  # all that runs, by broadcasting
+    assert unsaid.outcome.fidelity.sizes == {"b": 1, "past": 1, "total": 1}  # all that runs, by broadcasting
     noted = {"sizes": {"b": 1, "past": 5, "total": 6}}
     model.metadata_props.add(key="winml.inputs", value=json.dumps(noted))
     _, said = quantize(model, SECTIONS["dynamic"])
-    assert said["fidelity"]["status"] == "measured"
-    assert said["fidelity"]["sizes"] == {"b": 1, "past": 5, "total": 6}
+    assert said.outcome.fidelity.status == "measured"
+    assert said.outcome.fidelity.sizes == {"b": 1, "past": 5, "total": 6}
 
 
 def _runs_everywhere(model: onnx.ModelProto) -> None:
@@ -378,8 +378,8 @@ def _runs_everywhere(model: onnx.ModelProto) -> None:
         session.run(None, inputs)
 
 
-def _left(report: dict[str, Any]) -> dict[str, str]:
-    return {entry["op"]: entry["reason"] for entry in report["nodes"]["left"]}
+def _left(report: QuantizeReport) -> dict[str, str]:
+    return {entry.op: entry.reason for entry in report.outcome.nodes.left}
 
 
 def test_a_standard_attention_is_left_and_the_products_around_it_are_quantized(quantize: Quantize) -> None:
@@ -390,7 +390,7 @@ def test_a_standard_attention_is_left_and_the_products_around_it_are_quantized(q
     model, report = quantize(
         quantize_zoo.model(nodes, [quantize_zoo.weight("w", 8, 8)], [1, 4, 8], opset=23), SECTIONS["dynamic"]
     )
-    assert report["nodes"]["quantized"] == {"MatMul": 1}
+    assert report.outcome.nodes.quantized == {"MatMul": 1}
     assert "standard Attention" in _left(report)["Attention"]
     _runs_everywhere(model)
 
@@ -406,15 +406,15 @@ def test_a_product_with_a_weight_that_is_no_matrix_stays_right(
     model, report = quantize(quantize_zoo.model(nodes, weights, [2, 3, 5, 8], output=output), SECTIONS[words])
     if words in ("dynamic", "u8s8"):
         assert _left(report)["MatMul"] == f"its weight has {len(shape)} dimensions; kernels take two"
-    if report["changed"]:
-        assert report["fidelity"]["outputs"][0]["cosine"] > 0.99
+    if report.outcome.changed:
+        assert report.outcome.fidelity.outputs[0].cosine > 0.99
     _runs_everywhere(model)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
 def test_only_float32_is_quantized_while_a_model_runs(quantize: Quantize, dtype: type) -> None:
     _, report = quantize(quantize_zoo.gemm(dtype=dtype), SECTIONS["dynamic"])
-    assert not report["changed"]
+    assert not report.outcome.changed
     assert "only float32" in _left(report)["Gemm"]
 
 
@@ -427,17 +427,17 @@ def test_a_node_that_the_quantizer_trips_over_is_left_and_the_rest_is_quantized(
     model, report = quantize(
         quantize_zoo.model(nodes, [*weights, quantize_zoo.weight("w", 8, 8)], [2, 4, 8]), SECTIONS["u8s8"]
     )
-    assert report["nodes"]["quantized"] == {"MatMul": 1}
+    assert report.outcome.nodes.quantized == {"MatMul": 1}
     assert "the quantizer of onnxruntime" in _left(report)["LayerNormalization"]
-    assert report["warnings"][0].startswith("nodes stay in float because with them the result cannot be had")
+    assert report.outcome.warnings[0].startswith("nodes stay in float because with them the result cannot be had")
     _runs_everywhere(model)
 
 
 def test_float16_that_the_runtime_cannot_fuse_again_is_left(quantize: Quantize) -> None:
     """Its AttentionFusion ends with an error on float16 weights."""
     model, report = quantize(pass_zoo.transformer(fused_norms=True), SECTIONS["fp16"])
-    assert report["changed"]
-    assert report["fidelity"]["status"] == "measured"
+    assert report.outcome.changed
+    assert report.outcome.fidelity.status == "measured"
     _runs_everywhere(model)
 
 
@@ -445,7 +445,7 @@ def test_sequences_keep_their_type_in_float16(quantize: Quantize) -> None:
     text = "seq (float[4,4] x) => (float[4,2] y) <int64[2] split = {2, 2}, int64 first = {0}> "
     body = "{ r = Relu(x)  s = SplitToSequence <axis = 1> (r, split)  a = SequenceAt(s, first)  y = Sigmoid(a) }"
     model, report = quantize(model_zoo.text_model(text + body), SECTIONS["fp16"])
-    assert report["nodes"]["quantized"] == {"Relu": 1, "Sigmoid": 1}
+    assert report.outcome.nodes.quantized == {"Relu": 1, "Sigmoid": 1}
     _runs_everywhere(model)
 
 
@@ -455,7 +455,7 @@ def test_a_model_without_operators_of_the_default_domain_needs_no_other_opset(qu
     del model.opset_import[:]
     model.opset_import.add(domain="ai.onnx.ml", version=1)
     _, report = quantize(model, SECTIONS["u8s8"])
-    assert not report["changed"]
+    assert not report.outcome.changed
 
 
 def test_a_value_that_is_nan_has_no_range(quantize: Quantize) -> None:
@@ -468,8 +468,8 @@ def test_a_value_that_is_nan_has_no_range(quantize: Quantize) -> None:
     ]
     minus = numpy_helper.from_array(np.array([-1.0], np.float32), "minus")
     _, report = quantize(quantize_zoo.model(nodes, [quantize_zoo.weight("w", 8), minus], [2, 8]), SECTIONS["u8s8"])
-    assert report["nodes"]["quantized"] == {"Mul": 1}
-    assert {"op": "Mul", "nodes": 1, "reason": "`b` reaches NaN, too far to quantize"} in report["nodes"]["left"]
+    assert report.outcome.nodes.quantized == {"Mul": 1}
+    assert LeftNodes("Mul", 1, "`b` reaches NaN, too far to quantize") in report.outcome.nodes.left
 
 
 def test_an_error_names_the_model_and_no_copy_of_it(quantize: Quantize) -> None:
@@ -482,7 +482,7 @@ def test_an_error_names_the_model_and_no_copy_of_it(quantize: Quantize) -> None:
 def test_models_that_crashed_a_process_are_not_run_again(quantize: Quantize) -> None:
     crashes = {"passes": {}, "source": "its process crashed with SIGFPE", "careful": False}
     _, report = quantize(model_zoo.conv_net(), SECTIONS["fp16"], crashes=crashes)
-    assert report["changed"]
-    assert report["warnings"] == [
+    assert report.outcome.changed
+    assert list(report.outcome.warnings) == [
         "the outputs were not compared with the original's: running them: its process crashed with SIGFPE"
     ]

@@ -14,11 +14,12 @@ from onnx import TensorProto, numpy_helper
 from quantize_zoo import GRAPHS, SECTIONS
 from winml.modelkit.building import weight_range as deciding
 from winml.modelkit.building.quantize import weight_range
+from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.session import saturation
 
-Quantize = Callable[..., tuple[onnx.ModelProto, dict[str, Any]]]
+Quantize = Callable[..., tuple[onnx.ModelProto, QuantizeReport]]
 DYNAMIC = QuantizeSection("dynamic", weight_type="int8", per_channel=True)
 
 
@@ -68,5 +69,5 @@ def test_the_model_has_the_range_and_the_result_says_so(
     weights = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
     largest = max(int(np.abs(w.astype(np.int16)).max()) for w in weights if w.ndim > 1)
     assert largest == (64 if answer else 127)
-    assert (weight_range.REDUCED in report["notes"]) is answer
+    assert (weight_range.REDUCED in report.outcome.notes) is answer
     assert saturation.full_range_weights(model) == (0 if answer else sum(w.ndim > 1 for w in weights))

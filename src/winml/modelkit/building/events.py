@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.core.events import Event
+from winml.modelkit.core.values import key
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,86 @@ class PrecisionGivenUp(Event):
     precision: str
     then: str
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerEvent(Event):
+    """What the worker of a stage tells; it travels as JSON, by its name."""
+
+    event: str
+
+    @property
+    def step(self) -> StageStep:
+        """What people are shown of it."""
+        return StageStep(self.event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportStep(WorkerEvent):
+    event: Literal["export"] = "export"
+    name: str = key("step")
+    part: str
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassStarted(WorkerEvent):
+    """A pass of the optimizer begins."""
+
+    event: Literal["pass"] = "pass"
+    name: str = key("pass")
+    done: int
+    total: int
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.name, self.done, self.total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizedOutputs(WorkerEvent):
+    """The optimizer runs one version of the model, to compare its outputs."""
+
+    event: Literal["compare"] = "compare"
+    of: Literal["source", "prepared", "result"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrating(WorkerEvent):
+    event: Literal["calibrating"] = "calibrating"
+    done: int
+    total: int
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.event, self.done, self.total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeavingNodes(WorkerEvent):
+    """The quantizer looks for the nodes with which there is no result."""
+
+    event: Literal["leaving"] = "leaving"
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritingModel(WorkerEvent):
+    event: Literal["writing"] = "writing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizedOutputs(WorkerEvent):
+    """The quantizer compares the outputs of its result with the original's."""
+
+    event: Literal["comparing"] = "comparing"
+
+
+StageEvent = ExportStep | PassStarted | OptimizedOutputs | Calibrating | LeavingNodes | WritingModel | QuantizedOutputs
+"""What the workers of export, optimize and quantize tell."""
 
 
 def step_of(event: Any) -> StageStep:

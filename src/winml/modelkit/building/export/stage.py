@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.building.events import ExportStep
 from winml.modelkit.building.export import resolve, samples
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
@@ -96,7 +97,7 @@ class _Export:
         return [f"config.json asks for the attention `{named:.80}`, which is no code of transformers: not loaded"]
 
     def _tell(self, step: str) -> None:
-        self.context.event("export", step=step, part=self.section.part)
+        self.context.tell(ExportStep(name=step, part=self.section.part))
 
     def _part(self, attention: str | None) -> Any:
         from winml.modelkit.building.export.parts import part_of

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from winml.modelkit.building import output_model
+from winml.modelkit.building.events import PassStarted, StageEvent, StageStarted
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.optimize import crashes, table
 from winml.modelkit.building.optimize.resolve import resolve
+from winml.modelkit.building.optimize.result import (
+    OptimizeArguments,
+    OptimizeReport,
+    OptimizeResult,
+    PassRow,
+    PassTable,
+)
 from winml.modelkit.building.optimize.support import refused
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError, WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/optimize/1"
 PRELOAD = ("winml.modelkit.building.optimize.stage",)
 DEFAULT_TIMEOUT_S = 1800.0
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,8 @@ class OptimizeRequest:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
-def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Run the passes in a worker and return the JSON object of the contract."""
+def optimize(request: OptimizeRequest, on_event: OnEvent) -> OptimizeResult:
+    """Run the passes in a worker."""
     target = _target(request.target, request.ep, request.device)
     section = resolve(
         level=request.level,
@@ -58,50 +63,46 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> dict[str, Any]:
         opset=request.opset,
         allow_unsupported=request.allow_unsupported,
     )
-    model, output = model_path(request.model, on_event), Path(request.output).absolute()
+    on_event(StageStarted("optimize"))
+    model = model_path(request.model, on_event)
+    output = Path(request.output).absolute()
     fixed = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     section = replace(section, fixed_dims=fixed)
-    _check_output(output, model, overwrite=request.overwrite)
-    args = {
-        "model": str(model),
-        "output": str(output),
-        "section": sections.plain(section),
-        "target": None if target is None else str(target),
-        "allow_unsupported": request.allow_unsupported,
-        "verify": request.verify,
-        "seed": request.seed,
-        "overwrite": request.overwrite,
-    }
-    report = _run(args, request.timeout_s, on_event)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": request.model,
-        "output": request.output,
-        "target": args["target"],
-        "section": args["section"],
-        **report,
-    }
+    output_model.check(output, model, overwrite=request.overwrite)
+    given = OptimizeArguments(
+        model=str(model),
+        output=str(output),
+        section=section,
+        target=None if target is None else str(target),
+        allow_unsupported=request.allow_unsupported,
+        verify=request.verify,
+        seed=request.seed,
+        overwrite=request.overwrite,
+    )
+    report = _run(given, request.timeout_s, on_event)
+    return OptimizeResult(
+        model=request.model, output=request.output, target=given.target, section=section, report=report
+    )
 
 
-def passes(target: str | None, ep: str | None, device: str | None) -> dict[str, Any]:
+def list_passes(target: str | None, ep: str | None, device: str | None) -> PassTable:
     """The table of passes, with what a target would not take of what they make."""
     named = _target(target, ep, device)
-    rows = [
-        {
-            "name": row.name,
-            "kind": row.kind,
-            "level": row.level,
-            "what": row.what,
-            "produces": list(row.produces),
-            "refused": refused(named, row.produces),
-            "needs": list(row.needs),
-            "approximate": row.approximate,
-            "unavailable": row.unavailable,
-        }
+    rows = tuple(
+        PassRow(
+            name=row.name,
+            kind=row.kind,
+            level=row.level,
+            what=row.what,
+            produces=row.produces,
+            refused=tuple(refused(named, row.produces)),
+            needs=row.needs,
+            approximate=row.approximate,
+            unavailable=row.unavailable,
+        )
         for row in table.PASSES
-    ]
-    return {"schema": SCHEMA, "ok": True, "target": None if named is None else str(named), "table": rows}
+    )
+    return PassTable(target=None if named is None else str(named), table=rows)
 
 
 def _target(target: str | None, ep: str | None, device: str | None) -> Target | None:
@@ -111,49 +112,32 @@ def _target(target: str | None, ep: str | None, device: str | None) -> Target | 
     return targets.plan(target, ep, device).target
 
 
-def _check_output(output: Path, model: Path, *, overwrite: bool) -> None:
-    """Whether the result can be written, asked before the work starts."""
-    if output.is_dir():
-        raise RequestError(f"output `{output}` is a directory", hint="name a file")
-    if not output.parent.is_dir():
-        raise RequestError(f"output folder not found: `{output.parent}`", hint="create it or choose another one")
-    if output.exists():
-        if output.samefile(model):
-            raise RequestError(f"output `{output}` is the model itself", hint="choose another name")
-        if not overwrite:
-            raise RequestError(f"output file exists: `{output}`", hint="add `--overwrite` to replace it")
-
-
-def _run(args: dict[str, Any], timeout_s: float, on_event: OnEvent) -> dict[str, Any]:
+def _run(given: OptimizeArguments, timeout_s: float, on_event: OnEvent) -> OptimizeReport:
     """The report of the stage; what takes the process down and cannot be left out is named."""
-    current: list[str | None] = []
+    last: StageEvent | None = None
 
-    def listen(event: dict[str, Any]) -> None:
-        current[:] = [event.get("pass")]
-        on_event(event)
+    def listen(event: StageEvent) -> None:
+        nonlocal last
+        last = event
+        on_event(event.step)
 
     try:
-        report: dict[str, Any] = crashes.call(
+        return crashes.ask(
+            OptimizeReport,
             lambda: Worker(preload=PRELOAD),
             "stages.optimize",
-            args,
+            to_json(given),
             timeout_s=timeout_s,
             on_event=listen,
             what="optimizing",
         )
     except (WorkerCrashed, WorkerTimeout) as error:
-        if not current:
+        if last is None:
             raise
-        raise _blamed(error, current[0]) from error
-    return report
-
-
-def _blamed(error: WorkerCrashed | WorkerTimeout, name: str | None) -> WorkerCrashed | WorkerTimeout:
-    """The death of the worker with what it was at: a pass, or the comparison of outputs."""
-    what, hint = (
-        "comparing outputs",
-        "`--no-verify` runs no model; the passes may still do so where they fold constants",
-    )
-    if name is not None:
-        what, hint = f"pass `{name}`", f"leave it out with `--disable {name}`"
-    return type(error)(f"{what}: {error.message}; nothing was written", hint=hint, details=error.details)
+        what, hint = (
+            "comparing outputs",
+            "`--no-verify` runs no model; the passes may still do so where they fold constants",
+        )
+        if isinstance(last, PassStarted):
+            what, hint = f"pass `{last.name}`", f"leave it out with `--disable {last.name}`"
+        raise type(error)(f"{what}: {error.message}; nothing was written", hint=hint, details=error.details) from error

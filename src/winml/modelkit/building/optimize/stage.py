@@ -7,25 +7,37 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
+from winml.modelkit.building.events import OptimizedOutputs, PassStarted
 from winml.modelkit.building.optimize import dims, verify
 from winml.modelkit.building.optimize.apply import Runner
-from winml.modelkit.building.optimize.crashes import LIBRARY_CRASHES, Crashes
+from winml.modelkit.building.optimize.crashes import LIBRARY_CRASHES
+from winml.modelkit.building.optimize.result import (
+    Crashes,
+    OptimizeArguments,
+    OptimizeReport,
+    PassResult,
+    Verification,
+    WrittenFile,
+)
 from winml.modelkit.building.optimize.support import refused
 from winml.modelkit.building.optimize.table import Pass, find
 from winml.modelkit.building.optimize.verify import Reference
 from winml.modelkit.building.optimize.workspace import Version, Workspace, nameless
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.graph import files, opset
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.value_names import rename_generated, values_of
+
+if TYPE_CHECKING:
+    from winml.modelkit.worker.program import Context
 
 MAX_NAMES = 5
 """Passes that a warning names one by one; the report names all."""
@@ -33,7 +45,7 @@ MAX_NAMES = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one pass."""
+    """A pass that was tried."""
 
     row: Pass
     changed: bool
@@ -43,18 +55,15 @@ class Outcome:
     note: str | None = None
 
     @property
-    def status(self) -> str:
-        return "changed" if self.changed else "left out" if self.failure else "no change"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.row.name,
-            "kind": self.row.kind,
-            "status": self.status,
-            "changed": self.changed,
-            "seconds": round(self.seconds, 4),
-            "note": self.failure or self.note,
-        }
+    def result(self) -> PassResult:
+        return PassResult(
+            name=self.row.name,
+            kind=self.row.kind,
+            status="changed" if self.changed else "left out" if self.failure else "no change",
+            changed=self.changed,
+            seconds=round(self.seconds, 4),
+            note=self.failure or self.note,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,52 +75,48 @@ class Job:
     target: Target | None
     """Whose operators may be made; None when all may."""
     reference: Reference | None
-    context: Any
+    context: Context
     crashes: Crashes
 
 
-def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Optimize `args["model"]` into `args["output"]` by `args["section"]` and report what was done.
-
-    Besides: `target` (`qnn/npu`, null for any), `allow_unsupported`, `verify` (default true), `seed`, `overwrite`, and
-    the `crashes` of processes that were at this before.
-    """
-    section = sections.read(OptimizeSection, args["section"], "optimize")
+def run(args: dict[str, Any], context: Context) -> OptimizeReport:
+    """Optimize a model by a section and report what was done; `args` is an `OptimizeArguments`."""
+    given = read(OptimizeArguments, args)
+    section, crashes = given.section, given.crashes
     rows = tuple(map(find, section.passes))
-    target = None if args.get("allow_unsupported") else _target(args.get("target"))
-    crashes = Crashes(**args.get("crashes", {}))
-    source = files.load(args["model"])
+    target = None if given.allow_unsupported else _target(given.target)
+    source = files.load(given.model)
     value_names = values_of(source)
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:
         workspace = Workspace(Path(folder))
-        first = _opened(workspace, source, section)
-        start = _prepared(workspace, first, section)
-        reference = _reference(args, section, first, crashes, context)
+        first = _open(workspace, source, section)
+        start = _prepare(workspace, first, section)
+        reference = _reference(given, first, context)
         if reference is not None and start is not first:
-            context.event("compare", of="prepared")
+            context.tell(OptimizedOutputs(of="prepared"))
             _require_equal(reference, start)
         job = Job(rows, Runner(workspace), target, reference, context, crashes)
         last, outcomes, verification = _optimize(job, start)
         result = source if last is first else files.load(last.path)
         rename_generated(result, source=value_names)
-        written = files.save(result, args["output"], overwrite=args.get("overwrite", False))
+        written = files.save(result, given.output, overwrite=given.overwrite)
     before, after = fingerprint(source), fingerprint(result)
-    return {
-        "changed": before != after,
-        "fingerprint_before": before,
-        "fingerprint_after": after,
-        "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
-        "passes": [outcome.to_json() for outcome in outcomes],
-        "nodes_before": sum(first.ops.values()),
-        "nodes_after": sum(last.ops.values()),
-        "ops_before": first.ops,
-        "ops_after": last.ops,
-        "opset_before": opset.opset(first.model),
-        "opset_after": opset.opset(last.model),
-        "fixed_dims": section.fixed_dims,
-        "verification": verification,
-        "warnings": _warnings(outcomes, last, verification),
-    }
+    return OptimizeReport(
+        changed=before != after,
+        fingerprint_before=before,
+        fingerprint_after=after,
+        files=tuple(WrittenFile(path=path.name, bytes=path.stat().st_size) for path in written),
+        passes=tuple(outcome.result for outcome in outcomes),
+        nodes_before=sum(first.ops.values()),
+        nodes_after=sum(last.ops.values()),
+        ops_before=first.ops,
+        ops_after=last.ops,
+        opset_before=opset.opset(first.model),
+        opset_after=opset.opset(last.model),
+        fixed_dims=section.fixed_dims,
+        verification=verification,
+        warnings=_warnings(outcomes, last, verification),
+    )
 
 
 def _target(word: str | None) -> Target | None:
@@ -121,30 +126,28 @@ def _target(word: str | None) -> Target | None:
     return Target(asked.ep.name, asked.device or asked.ep.devices[0])
 
 
-def _opened(workspace: Workspace, source: ModelProto, section: OptimizeSection) -> Version:
+def _open(workspace: Workspace, source: ModelProto, section: OptimizeSection) -> Version:
     """The first version; dimensions that are fixed have names in it, so that inputs can be made for it too."""
     version = workspace.open(source)
     model = dims.named(version.model, section.fixed_dims)
     return version if model is version.model else workspace.write(model)
 
 
-def _prepared(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
+def _prepare(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
     """The version with its dimensions fixed and in its new opset; itself when neither is asked for."""
     model = dims.fix(version.model, section.fixed_dims) if section.fixed_dims else version.model
     model = opset.convert(model, section.opset) if section.opset is not None else model
     return version if model is version.model else workspace.write(model)
 
 
-def _reference(
-    args: dict[str, Any], section: OptimizeSection, first: Version, crashes: Crashes, context: Any
-) -> Reference | None:
+def _reference(given: OptimizeArguments, first: Version, context: Context) -> Reference | None:
     """What the model computes as it came; None when nobody wants it compared."""
-    context.event("compare", of="source")
-    if not args.get("verify", True):
+    context.tell(OptimizedOutputs(of="source"))
+    if not given.verify:
         return None
-    if crashes.source is not None:
-        return Reference((), f"running the model as it came: {crashes.source}")
-    return verify.reference(first.path, seed=args.get("seed", 0), dims=section.fixed_dims)
+    if given.crashes.source is not None:
+        return Reference((), f"running the model as it came: {given.crashes.source}")
+    return verify.reference(first.path, seed=given.seed, dims=given.section.fixed_dims)
 
 
 def _require_equal(reference: Reference, start: Version) -> None:
@@ -153,52 +156,52 @@ def _require_equal(reference: Reference, start: Version) -> None:
         found = verify.compare(reference, start.path, tolerance=verify.ROUNDING)
     except ModelkitError as error:
         raise type(error)(nameless(error, start.path), hint=error.hint, details=error.details) from error
-    if found["status"] == "failed":
+    if found.status == "failed":
         raise RunFailedError(
             "the outputs of the model change by its new opset or dimensions alone",
             hint="leave `--opset` and `--dim` out",
-            details={"verification": found},
+            details={"verification": to_json(found)},
         )
 
 
-def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], dict[str, Any]]:
+def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], Verification]:
     """The last version, what became of each pass, and the comparison of outputs.
 
     Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
     """
-    last, outcomes = _passes(job, start, careful=job.crashes.careful)
-    job.context.event("compare", of="result")
-    verification = _verification(job, last, outcomes)
-    if verification["status"] == "failed" and not job.crashes.careful:
-        last, outcomes = _passes(job, start, careful=True)
-        verification = _verification(job, last, outcomes)
+    last, outcomes = _run_passes(job, start, careful=job.crashes.careful)
+    job.context.tell(OptimizedOutputs(of="result"))
+    verification = _verify(job, last, outcomes)
+    if verification.status == "failed" and not job.crashes.careful:
+        last, outcomes = _run_passes(job, start, careful=True)
+        verification = _verify(job, last, outcomes)
     return last, outcomes, verification
 
 
-def _verification(job: Job, version: Version, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+def _verify(job: Job, version: Version, outcomes: Iterable[Outcome]) -> Verification:
     """How the outputs of a version compare; one that the runtime refuses has failed."""
     approximate = any(outcome.changed and outcome.row.approximate for outcome in outcomes)
     tolerance = verify.APPROXIMATION if approximate else verify.ROUNDING
     if job.reference is None:
-        return verify.NOT_ASKED
+        return Verification(status="not asked for")
     try:
         return verify.compare(job.reference, version.path, tolerance=tolerance)
     except ModelkitError as error:
         return verify.refusal(job.reference, nameless(error, version.path), tolerance=tolerance)
 
 
-def _passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[Outcome, ...]]:
+def _run_passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[Outcome, ...]]:
     """Run every pass once, in order; with `careful` outputs are compared after each that changed something."""
     version = start
     outcomes: tuple[Outcome, ...] = ()
     for row in job.rows:
-        job.context.event("pass", **{"pass": row.name, "done": len(outcomes), "total": len(job.rows)})
-        version, outcome = _pass(job, row, version, outcomes if careful else None)
+        job.context.tell(PassStarted(name=row.name, done=len(outcomes), total=len(job.rows)))
+        version, outcome = _run_pass(job, row, version, outcomes if careful else None)
         outcomes = (*outcomes, outcome)
     return version, outcomes
 
 
-def _pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] | None) -> tuple[Version, Outcome]:
+def _run_pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] | None) -> tuple[Version, Outcome]:
     """The version after one pass; the one before it when the pass fails, does nothing or makes what it must not."""
     crash = _crash(job, row)
     if crash is not None:
@@ -237,13 +240,13 @@ def _objection(
         return f"would make {', '.join(never)}, which {job.target} is not known to take"
     if compared is None:
         return None
-    found = _verification(job, made, (*compared, Outcome(row, True, 0.0)))
-    if found["status"] == "failed":
-        return found["reason"] or "would change the outputs of the model"
+    found = _verify(job, made, (*compared, Outcome(row, True, 0.0)))
+    if found.status == "failed":
+        return found.reason or "would change the outputs of the model"
     return None
 
 
-def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: dict[str, Any]) -> list[str]:
+def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: Verification) -> tuple[str, ...]:
     found = []
     by_reason: dict[str, list[str]] = {}
     for outcome in outcomes:
@@ -257,6 +260,6 @@ def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: dict[s
         found.append(f"results are approximations: {', '.join(approximate)}")
     if any(op.startswith("com.microsoft.nchwc:") for op in last.ops):
         found.append("the blocked layout (nchwc) runs only on processors like this one")
-    if verification["status"] == "not run":
-        found.append(f"outputs were not compared: {verification['reason']}")
-    return found
+    if verification.status == "not run":
+        found.append(f"outputs were not compared: {verification.reason}")
+    return tuple(found)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.building.optimize.result import SeededInputs, Verification
 from winml.modelkit.building.optimize.workspace import nameless
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
@@ -31,8 +32,7 @@ _SIZES = (2, 3, 4, 8, 16, 32, 64, 128, 1)
 class Sample:
     """Inputs, and what the model made of them."""
 
-    what: dict[str, Any]
-    """Sizes of symbolic dimensions and range of the numbers."""
+    seeded: SeededInputs
     inputs: Arrays = field(repr=False)
     outputs: dict[str, Any] = field(repr=False)
 
@@ -43,6 +43,10 @@ class Reference:
 
     samples: tuple[Sample, ...]
     reason: str | None = None
+
+    @property
+    def seeded(self) -> tuple[SeededInputs, ...]:
+        return tuple(sample.seeded for sample in self.samples)
 
 
 def reference(model: Path, *, seed: int, dims: Mapping[str, int]) -> Reference:
@@ -84,52 +88,39 @@ def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, i
 
 def _sized(session: WinMLSession, specs: Sequence[InputSpec], asked: InputRequest) -> Iterator[Sample]:
     positive, sizes = synthetic(specs, asked), asked.dims
-    yield Sample({"dims": sizes, "numbers": "0 to 1"}, positive, session.run(positive))
+    yield Sample(SeededInputs(sizes, "0 to 1"), positive, session.run(positive))
     if any(array.dtype.kind == "f" for array in positive.values()):
         mixed = {name: _mixed(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
-        yield Sample({"dims": sizes, "numbers": "-1 to 1"}, mixed, session.run(mixed))
+        yield Sample(SeededInputs(sizes, "-1 to 1"), mixed, session.run(mixed))
 
 
 def _mixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(array * 2 - 1, array.dtype)  # arithmetic makes a number of an array without dimensions
 
 
-def compare(before: Reference, model: Path, *, tolerance: float) -> dict[str, Any]:
+def compare(before: Reference, model: Path, *, tolerance: float) -> Verification:
     """How far the model's outputs are from the reference; an error when the runtime refuses the model."""
     if before.reason is not None:
-        return _answer("not run", tolerance, before, reason=before.reason)
+        return Verification(status="not run", reason=before.reason, tolerance=tolerance)
     worst_abs = worst_rel = 0.0
     with _session(model) as session:
         for sample in before.samples:
             for name, after in session.run(sample.inputs).items():
                 absolute, relative = _distance(sample.outputs.get(name), after)
                 worst_abs, worst_rel = max(worst_abs, absolute), max(worst_rel, relative)
-    status = "passed" if worst_rel <= tolerance else "failed"
-    return _answer(status, tolerance, before, max_abs=_finite(worst_abs), max_rel=_finite(worst_rel))
+    return Verification(
+        status="passed" if worst_rel <= tolerance else "failed",
+        max_abs=_finite(worst_abs),
+        max_rel=_finite(worst_rel),
+        tolerance=tolerance,
+        runs=before.seeded,
+    )
 
 
-def refusal(before: Reference, reason: str, *, tolerance: float) -> dict[str, Any]:
+def refusal(before: Reference, reason: str, *, tolerance: float) -> Verification:
     """The answer for a model that the runtime refuses although it took the one before."""
-    return _answer("failed", tolerance, before, reason=f"the runtime refuses the result: {reason}")
-
-
-def _answer(
-    status: str,
-    tolerance: float | None,
-    before: Reference,
-    *,
-    reason: str | None = None,
-    max_abs: float | None = None,
-    max_rel: float | None = None,
-) -> dict[str, Any]:
-    runs = [sample.what for sample in before.samples]
-    return {
-        "status": status, "reason": reason, "max_abs": max_abs, "max_rel": max_rel, "tolerance": tolerance,
-        "runs": runs,
-    }  # fmt: skip
-
-
-NOT_ASKED = _answer("not asked for", None, Reference(()))
+    said = f"the runtime refuses the result: {reason}"
+    return Verification(status="failed", reason=said, tolerance=tolerance, runs=before.seeded)
 
 
 def _finite(value: float) -> float | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.building.events import StageDone, StageStarted, step_of
+from winml.modelkit.building.events import OptimizedOutputs, PassStarted, StageDone, StageEvent, StageStarted
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.pipeline.artifact import Artifact, Source
 from winml.modelkit.building.pipeline.table import StageInfo
@@ -166,15 +166,16 @@ class Pipeline:
 
     def _report(self, step: Step, args: Mapping[str, Any]) -> Any:
         """What the stage says of its work; when it takes the worker down for good, what it was at is named."""
-        last: dict[str, Any] = {}
+        last: StageEvent | None = None
 
-        def listen(event: dict[str, Any]) -> None:
-            last.clear()
-            last.update(event)
-            self.tell(step_of(event))
+        def listen(event: StageEvent) -> None:
+            nonlocal last
+            last = event
+            self.tell(event.step)
 
         try:
-            return crashes.call(
+            return crashes.ask(
+                dict[str, Any],
                 self._start,
                 step.stage.operation,
                 args,
@@ -208,11 +209,11 @@ class Pipeline:
         return folder / artifact.main
 
 
-def _blamed(error: WorkerCrashed | WorkerTimeout, last: Mapping[str, Any]) -> WorkerCrashed | WorkerTimeout:
+def _blamed(error: WorkerCrashed | WorkerTimeout, last: StageEvent | None) -> WorkerCrashed | WorkerTimeout:
     """The death of a worker with what the optimizer was at, where it told."""
-    if last.get("event") == "pass":
-        what, hint = f"pass `{last['pass']}`", f"leave it out with `--disable {last['pass']}`"
-    elif last.get("event") == "compare":
+    if isinstance(last, PassStarted):
+        what, hint = f"pass `{last.name}`", f"leave it out with `--disable {last.name}`"
+    elif isinstance(last, OptimizedOutputs):
         what, hint = "comparing outputs", "`--no-optimize` leaves the stage out"
     else:
         return error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,13 @@ from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.quantize import advice, weight_range
+from winml.modelkit.building.quantize.result import QuantizeArguments, QuantizeReport, QuantizeResult
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import precision
 from winml.modelkit.ep import probing as targets
@@ -23,13 +25,10 @@ from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/quantize/1"
 PRELOAD = ("winml.modelkit.building.quantize.stage",)
 DEFAULT_PRECISION = "int8"
 """Where a target prefers no precision of its own."""
 RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
-
-OnEvent = Callable[[Any], None]
 
 _CHOICE = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 _WEIGHTS = ("weight_type", "per_channel", "symmetric_weights", "reduce_range")
@@ -66,12 +65,13 @@ class QuantizeRequest:
     timeout_s: float | None = None
 
 
-def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Quantize in a worker and return the JSON object of the contract."""
-    model, output = model_path(request.model, on_event), Path(request.output).absolute()
+def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
+    """Quantize in a worker."""
+    model = model_path(request.model, on_event)
+    output = Path(request.output).absolute()
     output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
-    on_event({"event": "target", "target": target})
+    on_event(TargetChosen(target))
     word, section = _section(request, target)
     dims = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     if section.calibration is not None:
@@ -81,35 +81,33 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> dict[str, Any]:
     doubts = advice.check(section, target)
     on_event(StageStarted("quantize"))
     with output_model.staged(output, overwrite=request.overwrite) as staged:
-        report: dict[str, Any] = crashes.call(
+        given = QuantizeArguments(
+            model=str(model),
+            output=str(staged),
+            section=section,
+            model_folder=str(model.parent),
+            compare=request.compare,
+            dims=dims,
+        )
+        report = crashes.ask(
+            QuantizeReport,
             lambda: Worker(preload=PRELOAD),
             "stages.quantize",
-            {
-                "model": str(model),
-                "output": str(staged),
-                "section": sections.plain(section),
-                "model_folder": str(model.parent),
-                "compare": request.compare,
-                "dims": dims,
-            },
+            to_json(given),
             timeout_s=request.timeout_s,
-            on_event=on_event,
+            on_event=lambda event: on_event(event.step),
             what="quantizing",
         )
     if section.calibration is not None and section.calibration.source == RANDOM:
         doubts.append(RANDOM_DOUBT)
-    decided = {key: report.pop(key) for key in ("reduce_range", "per_channel")}
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": request.model,
-        "output": request.output,
-        **target.to_json(),
-        "precision": word,
-        "section": sections.plain(replace(section, **decided)),
-        **report,
-        "warnings": [*doubts, *report["warnings"]],
-    }
+    return QuantizeResult(
+        model=request.model,
+        output=request.output,
+        target=target,
+        precision=word,
+        section=replace(section, reduce_range=report.reduce_range, per_channel=report.per_channel),
+        outcome=replace(report.outcome, warnings=(*doubts, *report.outcome.warnings)),
+    )
 
 
 def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:

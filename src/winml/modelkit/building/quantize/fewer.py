@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from winml.modelkit.building.quantize.result import Fidelity
 from winml.modelkit.building.quantize.select import Selection
 from winml.modelkit.core.config import QuantizeSection
 
@@ -30,10 +30,10 @@ def products_only(selection: Selection, operators: Mapping[str, str]) -> Selecti
     return selection.without(dict.fromkeys(others, LEFT))
 
 
-def least_cosine(compared: Mapping[str, Any]) -> float | None:
+def least_cosine(compared: Fidelity) -> float | None:
     """The cosine of the output that agrees least; None where that was not measured."""
-    found = [1.0 if entry["identical"] else entry["cosine"] or 0.0 for entry in compared["outputs"]]
-    return min(found) if compared["status"] == "measured" else None
+    found = [1.0 if output.identical else output.cosine or 0.0 for output in compared.outputs]
+    return min(found) if compared.status == "measured" else None
 
 
 def is_better(fewer: float | None, all_of_them: float) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.building.quantize.result import Fidelity, OutputFidelity
 from winml.modelkit.building.quantize.runnable import CPU
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
@@ -29,23 +30,8 @@ def _noise_db(found: dict[str, Any] | None) -> float | None:
     return sqnr_db(found["relative"]) if found is not None and found["relative"] else None
 
 
-def _entry(name: str, found: dict[str, Any], exact: dict[str, Any] | None) -> dict[str, Any]:
-    return {
-        "name": name,
-        "identical": found["equal"],
-        "cosine": found["cosine"],
-        "sqnr_db": _noise_db(found),
-        "exact_sqnr_db": _noise_db(exact),
-        "max_abs": found["max_abs"],
-    }
-
-
-def skipped(source: str, reason: str) -> dict[str, Any]:
-    return {"status": "skipped", "reason": reason, "source": source, "samples": 0, "sizes": {}, "outputs": []}
-
-
-def unknown(source: str, reason: str) -> dict[str, Any]:
-    return {**skipped(source, reason), "status": "unknown"}
+def unknown(source: str, reason: str) -> Fidelity:
+    return Fidelity(status="unknown", reason=reason, source=source)
 
 
 def measure(
@@ -56,33 +42,41 @@ def measure(
     source: str,
     exact: bool = False,
     samples: int = SAMPLES,
-) -> dict[str, Any]:
+    sizes: Mapping[str, int],
+) -> Fidelity:
     """Cosine, signal to quantization noise and largest difference per output, or why that cannot be said.
 
     With `exact` the quantized model is run once more with its pairs computed in float. What is lost against that is
     lost by the integer kernels of this processor, not by quantization: without VNNI, x86-64 adds pairs of products in
     16 bits, which saturate.
     """
+
+    def failed(reason: str) -> Fidelity:
+        return Fidelity(status="unknown", reason=reason, source=source, sizes=sizes)
+
     few = list(itertools.islice(feeds, samples))
     try:
         expected = _outputs(original, few)
         found = _distances(expected, _outputs(quantized, few))
         reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
     except (RunFailedError, ModelFileError, DataError) as error:
-        return unknown(source, f"it cannot be run on the CPU here: {error.message}")
+        return failed(f"it cannot be run on the CPU here: {error.message}")
     if any(distance["max_abs"] is None for distance in found.values()):
-        return unknown(source, "an output is NaN or infinite")
-    outputs = [_entry(name, distance, reference.get(name)) for name, distance in found.items()]
+        return failed("an output is NaN or infinite")
+    outputs = tuple(
+        OutputFidelity(
+            name=name,
+            identical=distance["equal"],
+            cosine=distance["cosine"],
+            sqnr_db=_noise_db(distance),
+            exact_sqnr_db=_noise_db(reference.get(name)),
+            max_abs=distance["max_abs"],
+        )
+        for name, distance in found.items()
+    )
     if not outputs:
-        return unknown(source, "no output is a float tensor of the same shape in both models")
-    return {
-        "status": "measured",
-        "reason": None,
-        "source": source,
-        "samples": len(few),
-        "sizes": {},
-        "outputs": outputs,
-    }
+        return failed("no output is a float tensor of the same shape in both models")
+    return Fidelity(status="measured", source=source, samples=len(few), sizes=sizes, outputs=outputs)
 
 
 def refusal(path: Path, feeds: Iterable[Arrays], *, levels: Iterable[str]) -> str | None:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from onnx import ModelProto, NodeProto
 
+from winml.modelkit.building.quantize.result import LeftNodes, NodeSummary
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
@@ -129,11 +129,11 @@ def operators(model: ModelProto) -> dict[str, str]:
     return {node.name: walk.op_key(node) for node in walk.nodes(model)}
 
 
-def summary(ops: Mapping[str, str], selection: Selection) -> dict[str, Any]:
+def summarize(ops: Mapping[str, str], selection: Selection) -> NodeSummary:
     """Nodes of the model before quantizing: per operator those quantized, and those left with their reasons."""
     quantized = Counter(op for name, op in ops.items() if name in selection.chosen)
     left = Counter((op, selection.left[name]) for name, op in ops.items() if name not in selection.chosen)
-    return {
-        "quantized": dict(quantized.most_common()),
-        "left": [{"op": op, "nodes": count, "reason": reason} for (op, reason), count in left.most_common()],
-    }
+    return NodeSummary(
+        dict(quantized.most_common()),
+        tuple(LeftNodes(op, count, reason) for (op, reason), count in left.most_common()),
+    )

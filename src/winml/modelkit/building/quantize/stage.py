@@ -13,17 +13,29 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from onnx import ModelProto
 
+from winml.modelkit.building.events import Calibrating, LeavingNodes, QuantizedOutputs, WritingModel
 from winml.modelkit.building.quantize import device_forms, fewer, fidelity, folding, scales, static, weight_range
 from winml.modelkit.building.quantize.calibrate import Progress, calibrate
 from winml.modelkit.building.quantize.finish import finish, producer_of
 from winml.modelkit.building.quantize.partial import as_many_as_work
 from winml.modelkit.building.quantize.prepare import Prepared, load, prepare
+from winml.modelkit.building.quantize.result import (
+    Calibration,
+    Fidelity,
+    Granularity,
+    NodeSummary,
+    OutputFidelity,
+    QuantizeArguments,
+    QuantizeOutcome,
+    QuantizeReport,
+    Sizes,
+)
 from winml.modelkit.building.quantize.runnable import Runnable
-from winml.modelkit.building.quantize.select import Selection, operators, summary
+from winml.modelkit.building.quantize.select import Selection, operators, summarize
 from winml.modelkit.building.quantize.types import Values, ask_types, note_types
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.values import read
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.data.trials import attempts
 from winml.modelkit.graph import files
@@ -31,13 +43,14 @@ from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import saturation
 
 if TYPE_CHECKING:
+    from winml.modelkit.building.quantize.result import CalibrationMethod, Mode
     from winml.modelkit.worker.program import Context
 
 SATURATED_DB = 6.0
 """Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
 
 
-class Mode(Protocol):
+class WithoutData(Protocol):
     """A way to quantize that needs no data; its module is one."""
 
     OPSET: int
@@ -75,7 +88,7 @@ class _Job:
     progress: Progress
     compare: bool
     """Whether the outputs of both models are compared at the end."""
-    dims: dict[str, int]
+    dims: Mapping[str, int]
     """Sizes of open dimensions for that comparison, where its inputs are random."""
     crash: str | None = None
     """How a process ended that ran the models before; they are not run then."""
@@ -89,16 +102,16 @@ class _Outcome:
     selection: Selection
     inputs: tuple[InputSpec, ...]
     notes: tuple[str, ...]
-    nodes: dict[str, Any]
-    calibration: dict[str, Any] | None = None
-    granularity: scales.Granularity | None = None
+    nodes: NodeSummary
+    calibration: Calibration | None = None
+    granularity: Granularity | None = None
     """None where weights have no scales, or are not quantized."""
     failure: str | None = None
     """Why not all of the nodes that can be quantized are."""
 
     @property
     def changed(self) -> bool:
-        return bool(self.nodes["quantized"])
+        return bool(self.nodes.quantized)
 
 
 class _Plan:
@@ -114,7 +127,7 @@ class _Plan:
         notes: tuple[str, ...],
         section: QuantizeSection,
         quantize: Callable[[ModelProto, Selection, QuantizeSection], tuple[ModelProto, Selection]],
-        calibration: dict[str, Any] | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self._model: ModelProto | None = prepared.model
         self._runnable, self._values, self._quantize = runnable, values, quantize
@@ -130,7 +143,7 @@ class _Plan:
         if selection.chosen:
             model, done = self._quantize(model, selection, section or self._section)
         finish(model, self._producer)
-        nodes = summary(self.operators, done)
+        nodes = summarize(self.operators, done)
         return _Outcome(model, done, self.inputs, self._notes, nodes, self._calibration)
 
     def _fresh(self) -> ModelProto:
@@ -141,42 +154,46 @@ class _Plan:
         return model
 
 
-def run(args: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Quantize `model` into `output` as `section` says; nothing is written unless all went well."""
-    asked = sections.read(QuantizeSection, args["section"], "quantize")
+def run(args: dict[str, Any], context: Context) -> QuantizeReport:
+    """Quantize a model as a section says; `args` is a `QuantizeArguments`; nothing is written unless all went well."""
+    given = read(QuantizeArguments, args)
+    asked = given.section
     # A caller that computes a key has decided the range before; one that has not gets the same answer here.
     section, range_notes = weight_range.resolve(scales.settle(asked), saturation.saturates)
-    path = Path(args["model"])
+    path = Path(given.model)
     with tempfile.TemporaryDirectory(prefix="quantize-", dir=Path.cwd(), ignore_cleanup_errors=True) as folder:
         job = _Job(
             path=path,
-            output=Path(args["output"]),
+            output=Path(given.output),
             section=section,
             asked=asked,
-            model_folder=Path(args.get("model_folder") or path.parent),
+            model_folder=Path(given.model_folder or path.parent),
             work=Path(folder),
             progress=_progress(context),
-            compare=args.get("compare", True),
-            dims=args.get("dims", {}),
-            crash=args.get("crashes", {}).get("source"),
+            compare=given.compare,
+            dims=given.dims,
+            crash=given.crashes.source,
         )
         try:
-            outcome, written, compared = _finished(job, _plan(job), context)
+            outcome, written, compared = _finish(job, _plan(job), context)
         except ModelkitError as error:
             raise _about(error, job) from error
-    return {
-        "changed": outcome.changed,
-        "mode": section.mode,
-        "reduce_range": section.reduce_range,
-        "per_channel": section.per_channel if outcome.granularity is None else outcome.granularity.per_channel,
-        "granularity": None if outcome.granularity is None else outcome.granularity.to_json(),
-        "nodes": outcome.nodes,
-        "calibration": outcome.calibration,
-        "size": {"before_bytes": _size((path, *files.external_files(path))), "after_bytes": _size(written)},
-        "fidelity": compared,
-        "notes": [*range_notes, *outcome.notes] if outcome.changed else [],
-        "warnings": _warnings(outcome, compared, saturation.saturates()),
-    }
+    before = (path, *files.external_files(path))
+    return QuantizeReport(
+        reduce_range=section.reduce_range,
+        per_channel=section.per_channel if outcome.granularity is None else outcome.granularity.per_channel,
+        outcome=QuantizeOutcome(
+            changed=outcome.changed,
+            mode=cast("Mode", section.mode),
+            granularity=outcome.granularity,
+            nodes=outcome.nodes,
+            calibration=outcome.calibration,
+            size=Sizes(before_bytes=_size(before), after_bytes=_size(written)),
+            fidelity=compared,
+            notes=(*range_notes, *outcome.notes) if outcome.changed else (),
+            warnings=_warnings(outcome, compared, saturation.saturates()),
+        ),
+    )
 
 
 def _size(paths: Iterable[Path]) -> int:
@@ -189,7 +206,7 @@ def _progress(context: Context) -> Progress:
     def tell(done: int, total: int) -> None:
         if context.stop.is_set():
             raise Interrupted("calibration was interrupted")
-        context.event("calibrating", done=done, total=total)
+        context.tell(Calibrating(done=done, total=total))
 
     return tell
 
@@ -200,7 +217,10 @@ def _about(error: ModelkitError, job: _Job) -> ModelkitError:
     return type(error)(message, hint=error.hint, details=error.details)
 
 
-def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple[Path, ...], dict[str, Any]]:
+_Finished = tuple[_Outcome, tuple[Path, ...], Fidelity]
+
+
+def _finish(job: _Job, plan: _Plan, context: Context) -> _Finished:
     """The outcome, its files and the comparison; nodes with which the result cannot be had are left."""
     outcome, failure, sizes = None, None, None
     try:
@@ -208,16 +228,16 @@ def _finished(job: _Job, plan: _Plan, context: Context) -> tuple[_Outcome, tuple
     except RunFailedError as error:
         failure = error.message
     if outcome is not None:
-        written, compared = _written(job, outcome, context)
+        written, compared = _write(job, outcome, context)
         failure = _refusal(job, outcome, compared)
-        sizes = compared["sizes"] if compared["status"] == "measured" else None
+        sizes = compared.sizes if compared.status == "measured" else None
     if failure is None and outcome is not None:
         return _best(job, plan, (outcome, written, compared), context)
-    context.event("leaving", reason=failure)
+    context.tell(LeavingNodes(reason=failure))
     feeds = _feeds(job, plan.inputs, sizes)
     selection = as_many_as_work(plan.selection, plan.operators, lambda chosen: _attempt(job, plan, chosen, feeds))
     outcome = replace(plan.outcome(selection), failure=failure)
-    written, compared = _written(job, outcome, context)
+    written, compared = _write(job, outcome, context)
     chosen = scales.first_choice(job.asked, job.section, fewer.least_cosine(compared))
     return replace(outcome, granularity=chosen), written, compared
 
@@ -229,17 +249,14 @@ class _Candidate:
     outcome: _Outcome
     selection: Selection
     section: QuantizeSection
-    compared: dict[str, Any]
+    compared: Fidelity
 
     @property
     def cosine(self) -> float | None:
         return fewer.least_cosine(self.compared)
 
-    def noted(self, note: str, granularity: scales.Granularity | None) -> _Candidate:
+    def noted(self, note: str, granularity: Granularity | None) -> _Candidate:
         return replace(self, outcome=replace(self.outcome, notes=(*self.outcome.notes, note), granularity=granularity))
-
-
-_Finished = tuple[_Outcome, tuple[Path, ...], dict[str, Any]]
 
 
 def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
@@ -251,7 +268,7 @@ def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finishe
     outcome = replace(outcome, granularity=scales.first_choice(job.asked, job.section, cosine))
     if cosine is None or cosine >= fewer.POOR_COSINE:
         return outcome, *done[1:]
-    first = _Candidate(outcome, plan.selection, job.section, _compared(job, outcome, fidelity.SAMPLES_TO_CHOOSE))
+    first = _Candidate(outcome, plan.selection, job.section, _compare(job, outcome, fidelity.SAMPLES_TO_CHOOSE))
     best = _with_scales(job, plan, _with_fewer(job, plan, first, context), context)
     if best is first:
         return outcome, *done[1:]
@@ -294,7 +311,7 @@ def _candidate(
         outcome = plan.outcome(selection, section)
     except RunFailedError:
         return None  # the first choice works
-    _, compared = _written(job, outcome, context, fidelity.SAMPLES_TO_CHOOSE)
+    _, compared = _write(job, outcome, context, fidelity.SAMPLES_TO_CHOOSE)
     return _Candidate(outcome, selection, section, compared) if _refusal(job, outcome, compared) is None else None
 
 
@@ -309,13 +326,13 @@ def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Array
     return fidelity.refusal(job.output, feeds, levels=_levels(job)) if may_run else None
 
 
-def _written(
+def _write(
     job: _Job, outcome: _Outcome, context: Context, samples: int = fidelity.SAMPLES
-) -> tuple[tuple[Path, ...], dict[str, Any]]:
-    context.event("writing")
+) -> tuple[tuple[Path, ...], Fidelity]:
+    context.tell(WritingModel())
     written = files.save(outcome.model if outcome.changed else files.load(job.path), job.output, overwrite=True)
-    context.event("comparing")
-    return written, _compared(job, outcome, samples)
+    context.tell(QuantizedOutputs())
+    return written, _compare(job, outcome, samples)
 
 
 def _levels(job: _Job) -> tuple[str, ...]:
@@ -323,21 +340,21 @@ def _levels(job: _Job) -> tuple[str, ...]:
     return ("disable",) if job.section.rules == "qnn" else ("disable", "all")
 
 
-def _refusal(job: _Job, outcome: _Outcome, compared: dict[str, Any]) -> str | None:
+def _refusal(job: _Job, outcome: _Outcome, compared: Fidelity) -> str | None:
     """Why the runtime refuses the result although it takes the original; None when it does not."""
-    if not outcome.changed or compared["status"] == "skipped" or job.crash is not None:
+    if not outcome.changed or compared.status == "skipped" or job.crash is not None:
         return None
-    measured = compared["status"] == "measured"
+    measured = compared.status == "measured"
     # What was compared has been opened and run at the highest level.
     levels = tuple(level for level in _levels(job) if not measured or level != "all")
-    feeds = _feeds(job, outcome.inputs, compared["sizes"] if measured else None)
+    feeds = _feeds(job, outcome.inputs, compared.sizes if measured else None)
     reason = fidelity.refusal(job.output, feeds, levels=levels)
     if reason is not None and fidelity.refusal(job.path, feeds, levels=levels) is not None:
         return None
     return reason
 
 
-def _feeds(job: _Job, inputs: tuple[InputSpec, ...], sizes: dict[str, int] | None) -> list[Arrays]:
+def _feeds(job: _Job, inputs: tuple[InputSpec, ...], sizes: Mapping[str, int] | None) -> list[Arrays]:
     """One sample of the sizes given, or the first that the original runs on; none when it runs on nothing."""
     if not job.compare or job.crash is not None:
         return []
@@ -363,10 +380,10 @@ def _plan(job: _Job) -> _Plan:
         return _static(job)
     if job.section.calibration is not None:
         raise RequestError(f"mode `{job.section.mode}` takes no calibration data")
-    return _without_data(job, cast(Mode, import_module(WITHOUT_DATA[job.section.mode])))
+    return _without_data(job, cast(WithoutData, import_module(WITHOUT_DATA[job.section.mode])))
 
 
-def _without_data(job: _Job, mode: Mode) -> _Plan:
+def _without_data(job: _Job, mode: WithoutData) -> _Plan:
     mode.check(job.section)
     prepared = prepare(load(job.path), opset=mode.OPSET)
     runnable = Runnable(prepared.model, job.work)
@@ -417,15 +434,15 @@ def _static(job: _Job) -> _Plan:
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
     calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
-    facts = {
-        "source": dataset.source,
-        "digest": dataset.digest,
-        "samples": len(dataset),
-        "runs": calibration.runs,
-        "seed": section.calibration.seed,
-        "method": section.calibration_method,
-        "tensors": len(calibration.ranges),
-    }
+    facts = Calibration(
+        source=dataset.source,
+        digest=dataset.digest,
+        samples=len(dataset),
+        runs=calibration.runs,
+        seed=section.calibration.seed,
+        method=cast("CalibrationMethod", section.calibration_method),
+        tensors=len(calibration.ranges),
+    )
     return _Plan(
         prepared,
         runnable,
@@ -440,70 +457,68 @@ def _static(job: _Job) -> _Plan:
     )
 
 
-def _compared(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> dict[str, Any]:
+def _compare(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> Fidelity:
     """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
     data = _data(job)
     if not outcome.changed or not job.compare:
-        return fidelity.skipped(data.source, "not asked for" if outcome.changed else "nothing changed")
+        reason = "not asked for" if outcome.changed else "nothing changed"
+        return Fidelity(status="skipped", reason=reason, source=data.source)
     if job.crash is not None:
         return fidelity.unknown(data.source, f"running them: {job.crash}")
     found = fidelity.unknown(data.source, "no inputs can be made")
     for attempt in attempts(data, job.path, outcome.inputs, job.dims):
-        found = _measured(job, attempt, outcome.inputs, samples)
-        if found["status"] == "measured":
+        found = _measure(job, attempt, outcome.inputs, samples)
+        if found.status == "measured":
             break
     return found
 
 
-def _measured(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...], samples: int) -> dict[str, Any]:
+def _measure(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...], samples: int) -> Fidelity:
     try:
         dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
     except RequestError as error:
         return fidelity.unknown(data.source, f"no inputs can be made: {error.message}")
     exact = job.section.mode == "static" and job.section.activation_type in ("uint8", "int8")
     feeds = (sample.inputs for sample in dataset)
-    found = fidelity.measure(job.path, job.output, feeds, source=data.source, exact=exact, samples=samples)
-    return {**found, "sizes": data.dims}
+    return fidelity.measure(
+        job.path, job.output, feeds, source=data.source, exact=exact, samples=samples, sizes=data.dims
+    )
 
 
-def _warnings(outcome: _Outcome, compared: dict[str, Any], saturating: bool) -> list[str]:
+def _warnings(outcome: _Outcome, compared: Fidelity, saturating: bool) -> tuple[str, ...]:
     found = []
     if not outcome.changed:
         found.append("no change: nothing in the model could be quantized; the output is the model as it was")
-    fused = [entry for entry in outcome.nodes["left"] if entry["reason"] == static.FUSED]
+    fused = [left for left in outcome.nodes.left if left.reason == static.FUSED]
     if fused:
-        listed = ", ".join(f"{entry['op']} x{entry['nodes']}" for entry in fused)
+        listed = ", ".join(f"{left.op} x{left.nodes}" for left in fused)
         found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
     if outcome.failure is not None:
         found.append(f"nodes stay in float because with them the result cannot be had: {outcome.failure}")
-    if compared["status"] == "unknown":
-        found.append(f"the outputs were not compared with the original's: {compared['reason']}")
-    poor = [
-        entry
-        for entry in compared["outputs"]
-        if (entry["cosine"] or 0.0) < fewer.POOR_COSINE and not entry["identical"]
-    ]
-    saturated = [entry for entry in compared["outputs"] if saturating and saturates(entry)]
-    return [*found, *(_saturation(entry) for entry in saturated), *(_poor(e) for e in poor if e not in saturated)]
+    if compared.status == "unknown":
+        found.append(f"the outputs were not compared with the original's: {compared.reason}")
+    poor = [o for o in compared.outputs if (o.cosine or 0.0) < fewer.POOR_COSINE and not o.identical]
+    saturated = [output for output in compared.outputs if saturating and saturates(output)]
+    return (*found, *(_saturation(o) for o in saturated), *(_poor(o) for o in poor if o not in saturated))
 
 
-def saturates(entry: dict[str, Any]) -> bool:
+def saturates(output: OutputFidelity) -> bool:
     """Whether integer kernels lose more than quantization itself."""
-    real, exact = entry["sqnr_db"], entry["exact_sqnr_db"]
+    real, exact = output.sqnr_db, output.exact_sqnr_db
     return real is not None and exact is not None and exact - real > SATURATED_DB
 
 
-def _saturation(entry: dict[str, Any]) -> str:
+def _saturation(output: OutputFidelity) -> str:
     return (
-        f"the 8-bit kernels of this processor saturate: output `{entry['name']}` has {entry['sqnr_db']:.0f} dB against "
-        f"{entry['exact_sqnr_db']:.0f} dB in exact arithmetic; processors with VNNI do not, and "
+        f"the 8-bit kernels of this processor saturate: output `{output.name}` has {output.sqnr_db:.0f} dB against "
+        f"{output.exact_sqnr_db:.0f} dB in exact arithmetic; processors with VNNI do not, and "
         "`winml quantize --reduce-range` (`reduce_range` in a config) avoids it"
     )
 
 
-def _poor(entry: dict[str, Any]) -> str:
-    cosine = "is all zero" if entry["cosine"] is None else f"keeps a cosine of only {entry['cosine']:.3f}"
+def _poor(output: OutputFidelity) -> str:
+    cosine = "is all zero" if output.cosine is None else f"keeps a cosine of only {output.cosine:.3f}"
     return (
-        f"output `{entry['name']}` {cosine}; try a wider precision (`-p`), another calibration "
+        f"output `{output.name}` {cosine}; try a wider precision (`-p`), another calibration "
         "(`winml quantize --method percentile`), or fewer operators"
     )

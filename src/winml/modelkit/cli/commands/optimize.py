@@ -51,20 +51,15 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     if show_list:
         _list(given, as_json=as_json)
         return
-    from winml.modelkit.building.events import StageStarted
     from winml.modelkit.building.optimize.command import optimize
     from winml.modelkit.cli.progress import StageProgress
     from winml.modelkit.render.optimize import optimize_text
 
     request = _request(chosen_model(model, sample), given)
     with StageProgress() as progress:
-        progress.on_event(StageStarted("optimize"))
         result = optimize(request, progress.on_event)
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(optimize_text, result)
-    for warning in result["warnings"]:
+    console.show_result(optimize_text, result, as_json=as_json)
+    for warning in result.report.warnings:
         console.say("warning", warning)
     if not as_json:
         output = console.quoted(request.output)
@@ -73,14 +68,10 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
 
 
 def _list(given: dict[str, Any], *, as_json: bool) -> None:
-    from winml.modelkit.building.optimize.command import passes
+    from winml.modelkit.building.optimize.command import list_passes
     from winml.modelkit.render.optimize import passes_text
 
-    result = passes(given["target"], given["ep"], given["device"])
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(passes_text, result)
+    console.show_result(passes_text, list_passes(given["target"], given["ep"], given["device"]), as_json=as_json)
 
 
 def _request(model: str, given: dict[str, Any]) -> Any:

@@ -96,13 +96,10 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     request = _request(chosen_model(model, sample), given, sample=sample)
     with StageProgress() as progress:
         result = quantize(request, progress.on_event)
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(quantize_text, result)
-    for note in result["notes"]:
+    console.show_result(quantize_text, result, as_json=as_json)
+    for note in result.outcome.notes:
         console.say("note", note)
-    for warning in result["warnings"]:
+    for warning in result.outcome.warnings:
         console.say("warning", warning)
     if not as_json:
         console.say("next", f"winml compare {console.quoted(request.model)} {console.quoted(request.output)}")

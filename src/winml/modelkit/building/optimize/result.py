@@ -1,0 +1,162 @@
+"""What the optimizer says of its work; imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from winml.modelkit.building.optimize.table import Kind, Level
+from winml.modelkit.core.config import OptimizeSection
+from winml.modelkit.core.values import key
+
+
+@dataclass(frozen=True)
+class Crashes:
+    """What ended processes that were at a stage before."""
+
+    passes: Mapping[str, str] = field(default_factory=dict)
+    """Reasons by pass."""
+    source: str | None = None
+    """Why the model as it came is not run, so that outputs are not compared; quantizing compares them, too."""
+    careful: bool = False
+    """Whether the result ended the process when it was run: outputs are compared after each pass then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeArguments:
+    """What the worker operation `stages.optimize` takes."""
+
+    model: str
+    output: str
+    section: OptimizeSection
+    target: str | None = None
+    """`qnn/npu`, null for any."""
+    allow_unsupported: bool = False
+    verify: bool = True
+    seed: int = 0
+    overwrite: bool = False
+    crashes: Crashes = field(default_factory=Crashes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenFile:
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassResult:
+    """What became of one pass."""
+
+    name: str
+    kind: Kind
+    status: Literal["changed", "no change", "left out"]
+    changed: bool
+    seconds: float
+    note: str | None
+
+
+@dataclass(frozen=True)
+class SeededInputs:
+    """Inputs that outputs were compared on."""
+
+    dims: Mapping[str, int]
+    """Sizes of symbolic dimensions."""
+    numbers: str
+    """The range of the numbers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """The outputs before and after."""
+
+    status: Literal["passed", "failed", "not run", "not asked for"]
+    reason: str | None = None
+    max_abs: float | None = None
+    max_rel: float | None = None
+    tolerance: float | None = None
+    runs: tuple[SeededInputs, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeReport:
+    """What was done to a model."""
+
+    changed: bool
+    fingerprint_before: str
+    fingerprint_after: str
+    files: tuple[WrittenFile, ...]
+    passes: tuple[PassResult, ...]
+    nodes_before: int
+    nodes_after: int
+    ops_before: Mapping[str, int]
+    ops_after: Mapping[str, int]
+    opset_before: int
+    opset_after: int
+    fixed_dims: Mapping[str, int]
+    verification: Verification
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizeResult:
+    """A model that was optimized."""
+
+    schema: Literal["winml/optimize/1"] = "winml/optimize/1"
+    ok: Literal[True] = True
+    model: str
+    output: str
+    target: str | None
+    section: OptimizeSection
+    report: OptimizeReport = key(inline=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassRow:
+    """A row of the table of passes."""
+
+    name: str
+    kind: Kind
+    level: Level | None
+    what: str
+    produces: tuple[str, ...]
+    refused: tuple[str, ...]
+    """What the target is not known to take of what it makes."""
+    needs: tuple[str, ...]
+    approximate: bool
+    unavailable: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassTable:
+    """The table of passes, with `--list`."""
+
+    schema: Literal["winml/optimize/1"] = "winml/optimize/1"
+    ok: Literal[True] = True
+    target: str | None
+    table: tuple[PassRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """What a pass alone does to a model."""
+
+    name: str
+    kind: Kind
+    what: str
+    status: Literal["changes", "no change", "failed"]
+    note: str | None
+    after: tuple[str, ...]
+    """Passes that make what it looks for."""
+    nodes_delta: int
+    ops_delta: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """What each of several passes alone does to a model."""
+
+    nodes: int
+    passes: tuple[Candidate, ...]
