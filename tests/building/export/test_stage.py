@@ -37,15 +37,18 @@ SINGLE = [name for name in hf_zoo.FAMILIES if name not in hf_zoo.GENERATING]
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
     """One process for all exports, which imports torch once."""
-    with Worker() as process:
-        yield process
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # for models this small more threads wait for each other
+        with Worker() as process:
+            yield process
 
 
 class Exports:
-    """Exports models of the zoo into a folder per model."""
+    """Exports models of the zoo into a folder per model; what was exported as it is before comes from `kept`."""
 
-    def __init__(self, worker: Worker, models: Path, folder: Path) -> None:
-        self.worker, self.models, self.folder = worker, models, folder
+    def __init__(self, worker: Worker, models: Path, folder: Path, kept: Path) -> None:
+        self.worker, self.models, self.folder, self.kept = worker, models, folder, kept
+        self._zoo = models
 
     def export(self, name: str, part: str = "model", **options: Any) -> tuple[Path, dict[str, Any]]:
         """The file of a part and the report about it."""
@@ -53,8 +56,18 @@ class Exports:
         section = resolve.resolve(source, ExportOptions(**options), part)
         output = self.folder / name / part / "model.onnx"
         output.parent.mkdir(parents=True)
+        stored = self.kept / name / part
+        as_it_is = self.models == self._zoo and not options
+        if as_it_is and stored.exists():
+            shutil.copy(stored / "model.onnx", output)
+            return output, json.loads((stored / "report.json").read_text())
         args = {"model": str(source.path / "config.json"), "output": str(output), "section": sections.plain(section)}
-        return output, self.worker.call("stages.export", args)
+        report = self.worker.call("stages.export", args)
+        if as_it_is:
+            stored.mkdir(parents=True)
+            shutil.copy(output, stored)
+            (stored / "report.json").write_text(json.dumps(report))
+        return output, report
 
     def composite(self, name: str) -> Path:
         """The folder with all parts of a model and their manifest, as a build leaves them."""
@@ -68,9 +81,14 @@ class Exports:
         return self.folder / name
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept")
+
+
 @pytest.fixture
-def exports(worker: Worker, hf_folders: Path, tmp_path: Path) -> Exports:
-    return Exports(worker, hf_folders, tmp_path)
+def exports(worker: Worker, hf_folders: Path, tmp_path: Path, kept: Path) -> Exports:
+    return Exports(worker, hf_folders, tmp_path, kept)
 
 
 def shapes(model: onnx.ModelProto) -> dict[str, list[int | str]]:
@@ -238,6 +256,6 @@ def test_weights_that_are_none_are_an_invalid_model(exports: Exports, content: b
     copy = _copied(exports, "bert")
     (copy / "model.safetensors").unlink()
     (copy / "pytorch_model.bin").write_bytes(content)
-    with pytest.raises(ModelFileError, match="cannot be loaded|no weights"):
+    with pytest.raises(ModelFileError, match="cannot be loaded: "):
         exports.export("bert")
     assert not Path("ran").exists()
