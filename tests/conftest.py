@@ -160,8 +160,9 @@ def hf_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hf")
     names = [*hf_zoo.FAMILIES, "vit_gpt2"]
     done = subprocess.run(
-        [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False
-    )
+        [sys.executable, hf_zoo.__file__, folder, *names], capture_output=True, text=True, timeout=500, check=False,
+        env={**os.environ, **hf_zoo.ONE_THREAD},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder
 

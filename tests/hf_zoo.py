@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+"""For processes that import torch: models this small take more time with more threads, which wait for each other."""
+
 TEXT = {
     "vocab_size": 120, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
     "max_position_embeddings": 64,

@@ -80,7 +80,7 @@ def searches(tmp_path: Path) -> Searches:
 def sample_search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Searches, dict[str, Any]]:
     """A small search of the sample by time, once."""
     made = Searches(tmp_path_factory.mktemp("search"))
-    space = space_file(made.folder, quantize__scheme=["int8", "int4"], quantize__op_types=["Conv"])
+    space = space_file(made.folder, quantize__scheme=["int8", "int4"])
     return made, made.search("--sample", "--target", "cpu", "--space", space, "--budget", "5m", "-o", "out")
 
 

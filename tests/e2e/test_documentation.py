@@ -83,6 +83,11 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
     # What the docs install is installed for the other tests already; here it only has to be understood.
     if words[:2] == ["ep", "install"]:
         words.append("--help")
+    # A search of the whole space takes minutes; those of test_autoconfig.py go further than this one.
+    if words[0] == "autoconfig" and "--space" not in words:
+        space = {"schema": "winml/space/1", "knobs": {"quantize.scheme": ["int8", "fp16"]}}
+        (tmp_path / "space.json").write_text(json.dumps(space))
+        words += ["--space", "space.json"]
     if "openvino" in words[-1]:
         installed("openvino")
     run = winml_process if command in _first_ones() else winml

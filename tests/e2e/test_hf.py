@@ -23,7 +23,9 @@ pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """One cache for all tests, as one user has."""
-    return Builds(tmp_path_factory.mktemp("builds"))
+    made = Builds(tmp_path_factory.mktemp("builds"))
+    made.env |= hf_zoo.ONE_THREAD
+    return made
 
 
 @pytest.fixture(scope="module")

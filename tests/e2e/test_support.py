@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from program import failed, valid, winml
 
+import hf_zoo
 import sandbox_zoo
 import support_zoo
 from published import validator
@@ -25,12 +27,13 @@ pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("support-hf")]
 def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Contributions for a text model, a model that needs code, and one that the recipe changes nothing for."""
     folder = tmp_path_factory.mktemp("batch")
+    env = {**os.environ, **hf_zoo.ONE_THREAD}
     subprocess.run(
         [sys.executable, support_zoo.__file__, folder, "electra", "vilt", "bart_classifier"],
-        check=True, capture_output=True, timeout=500,
+        check=True, capture_output=True, timeout=500, env=env,
     )  # fmt: skip
     models = [word for name in (folder / "electra", folder / "vilt", sample.MODEL) for word in ("-m", name)]
-    result = winml("support", "produce", *models, "-p", "dynamic", "-o", folder / "out", "--json")
+    result = winml("support", "produce", *models, "-p", "dynamic", "-o", folder / "out", "--json", env=env)
     assert "1 of 3 models are supported" in failed(result, 6)
     return folder
 

@@ -38,7 +38,8 @@ SINGLE = [name for name in hf_zoo.FAMILIES if name not in hf_zoo.GENERATING]
 def worker() -> Iterator[Worker]:
     """One process for all exports, which imports torch once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")  # for models this small more threads wait for each other
+        for name, value in hf_zoo.ONE_THREAD.items():
+            patch.setenv(name, value)
         with Worker() as process:
             yield process
 
