@@ -157,12 +157,12 @@ def failed(done: Done, exit_code: int) -> str:
     return done.stderr
 
 
-def wait_for_work(pid: int, *, seconds: float = 2.0) -> None:
+def wait_for_work(pid: int) -> None:
     """Wait until a worker has computed for longer than it takes to start, however busy the machine is."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         used = [sum(child.cpu_times()[:2]) for child in psutil.Process(pid).children(recursive=True)]
-        if max(used, default=0.0) > seconds:
+        if max(used, default=0.0) > 2.0:
             return
         time.sleep(0.1)
     raise AssertionError("no worker ran")

@@ -7,14 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import psutil
 import pytest
 from onnx import helper, numpy_helper
-from program import DIVIDED, Done, failed, valid, wait_for_work
+from program import DIVIDED, Done, failed, valid
 from program import winml as run
 
 import model_zoo
@@ -232,18 +234,30 @@ def test_wrong_requests(folder: Path, words: list[str], message: str) -> None:
     assert valid(result.stdout)["ok"] is False
 
 
+def _wait_for_ended_children(pid: int, count: int) -> None:
+    seen: set[int] = set()
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        alive = {child.pid for child in psutil.Process(pid).children(recursive=True)}
+        seen |= alive
+        if len(seen - alive) >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{len(seen)} processes")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    # Four equal candidates take about 20 s, so that Ctrl-C after some seconds of them finds rounds that were measured.
+    # Every round of the four equal candidates is a process of its own, and there are dozens.
     command = [sys.executable, "-m", "winml.modelkit", "compare", *["plain.onnx"] * 5, "--force", "-o", str(out),
                "--threads", "1", "--no-calibration", "--json"]  # fmt: skip
     environment = {**os.environ, "WINML_CACHE": str(folder / "cache")}
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env=environment) as process:  # fmt: skip
-        wait_for_work(process.pid, seconds=5.0)
+        _wait_for_ended_children(process.pid, 12)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=20)
+        stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     value = valid(stdout)
     assert value["error"]["code"] == "interrupted"
@@ -258,10 +272,11 @@ def test_one_model_over_two_environments_takes_turns_by_token(folder: Path) -> N
     from test_environments import CACHE, installed
 
     installed("openvino")
-    words = ("plain.onnx", "--targets", "cpu,openvino/cpu", "--threads", "1", "--max-seconds", "15", "--json")
+    # The slower one, which takes five times as long on some machines, is the base: a probe would discard it.
+    words = ("plain.onnx", "--targets", "openvino/cpu,cpu", "--threads", "1", "--max-seconds", "15", "--json")
     result = winml(folder, *words, cache=CACHE)
     found = first(result)
-    assert found["label"] == "openvino/cpu"
+    assert found["label"] == "cpu"
     assert found["measurement"]["protocol"]["mode"] == "token"
     assert found["verdict"]["metric"] == "wall"
     assert len({r["process"] for r in found["measurement"]["rounds"]}) == 2 * found["verdict"]["rounds"]
