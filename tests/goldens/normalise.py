@@ -1,0 +1,140 @@
+"""Replaces what differs from run to run or from machine to machine by its JSON type, and nothing else.
+
+Times, processes, load, memory, machine and versions become `<int>`, `<float>`, `<str>` or `<bool>`; null stays null,
+and a list of such values becomes the list of its distinct forms. Everything else stays exact, apart from the order of
+keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+NUMBERS = frozenset({
+    "seconds", "seconds_left", "throughput", "probe_ms", "ts", "dur", "times", "time", "used_at",
+    "process", "pid", "tid", "load", "load_before", "load_after", "pressure_pct", "memory", "utilization",
+    # what operators took
+    "statistics", "percent_of_total", "before_value", "after_value", "delta", "warmup_samples", "unexplained_pct",
+    # rounds of a comparison and what they say
+    "rounds", "speedup", "speedup_interval",
+})  # fmt: skip
+"""Keys whose numbers differ, with all numbers inside them; words in there are kept."""
+
+WHOLE = frozenset({
+    # when, where and in what it ran
+    "at", "started", "ended", "created", "timestamp", "environment", "machine", "winml", "python", "onnxruntime",
+    "numpy", "vendor", "vendor_id", "device_id", "ep_metadata", "limits",
+    # faster, slower or the same, by times
+    "trace_diff",
+    # checksums of lines that hold such values
+    "sum",
+})  # fmt: skip
+"""Keys whose values differ, with all that is inside them."""
+
+ENDINGS = ("_ms", "_ns", "_us", "_cycles", "_s", "peak_bytes", "_per_s")
+"""Endings of such keys."""
+
+STEADY = frozenset({"budget_s", "timeout_s", "cool_down_s", "duration_s", "interval_s"})
+"""Keys with such an ending that hold what the user or a default said."""
+
+ACCURACY = frozenset({
+    "cosine", "scale", "max_abs", "max_rel", "sqnr_db", "exact_sqnr_db", "agreement", "difference", "median", "mean",
+    "low", "high", "p05", "p95", "max", "min", "value",
+})  # fmt: skip
+"""Computed on the processor: kept to four digits."""
+
+OCCASIONAL = re.compile(
+    r"machine load was|programs waited for a CPU|the process waited|runs within a session spread|runs became"
+    r"|session medians differ|own wall time moved|the machine was busy|load was|clock|rounds vary"
+)
+"""Sentences that are there only when the machine is busy."""
+
+_PACKAGES = ("onnxruntime", "onnxruntime-qnn", "winml-modelkit", "numpy", "onnx", "onnx-ir", "onnxscript", "torch",
+             "transformers", "huggingface_hub", "safetensors", "tokenizers")  # fmt: skip
+
+
+def _versions() -> list[str]:
+    found = {".".join(map(str, sys.version_info[:3]))}
+    for package in _PACKAGES:
+        try:
+            found.add(version(package))
+        except PackageNotFoundError:
+            continue
+    return sorted(found, key=len, reverse=True)
+
+
+_VERSIONS = re.compile("|".join(rf"(?<![\w.]){re.escape(v)}(?![\w]|\.\d)" for v in _versions()))
+_TEMPORARY = re.escape(tempfile.gettempdir())
+PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(rf"{_TEMPORARY}/winml-[\w-]+"), "<temporary>"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
+    (re.compile(r"(?<![\w.])\d+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
+    (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
+    (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
+    (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
+)
+"""What differs inside sentences."""
+
+
+class Normaliser:
+    """Knows the folder that a story ran in; everything else is the same for all."""
+
+    def __init__(self, folder: Path, *, measured: bool = True) -> None:
+        self._folders = ((str(folder), "<folder>"), (str(Path(__file__).parents[2]), "<repository>"),
+                         (sys.prefix, "<environment>"), (sys.base_prefix, "<python>"))  # fmt: skip
+        self._measured = measured
+        """Whether times are measured here; the numbers of shipped findings are not."""
+
+    def text(self, text: str) -> str:
+        """A sentence without folders, times and versions."""
+        for folder, name in self._folders:
+            text = text.replace(folder, name)
+        if self._measured:
+            for pattern, name in PATTERNS:
+                text = pattern.sub(name, text)
+        return _VERSIONS.sub("<version>", text)
+
+    def value(self, value: Any, key: str = "") -> Any:
+        """A JSON value with its keys in order."""
+        if isinstance(value, dict):
+            return {self.text(name): self._found(found, name) for name, found in sorted(value.items())}
+        if isinstance(value, list):
+            kept = [item for item in value if not (isinstance(item, str) and OCCASIONAL.search(item))]
+            return [self.value(item, key) for item in kept]
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, float) and key in ACCURACY and self._measured:
+            return float(f"{value:.4g}")
+        return value
+
+    def _found(self, value: Any, key: str) -> Any:
+        if self._measured and key in WHOLE:
+            return forms(value)
+        if self._measured and key not in STEADY and (key in NUMBERS or key.endswith(ENDINGS)):
+            return forms(value, words=self.text)
+        return self.value(value, key)
+
+    def lines(self, text: str) -> list[str]:
+        """Text for people: one space between words, for columns are as wide as their numbers."""
+        kept = [line for line in text.splitlines() if not OCCASIONAL.search(line)]
+        return [re.sub(r"(?<=\S) {2,}", "  ", self.text(line)).rstrip() for line in kept]
+
+
+def forms(value: Any, words: Callable[[str], str] | None = None) -> Any:
+    """The JSON types of a value that differs; of a list the distinct ones; `words` says what to do with words."""
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return {name: forms(found, words) for name, found in sorted(value.items())}
+    if isinstance(value, list):
+        distinct = {json.dumps(form): form for form in (forms(item, words) for item in value)}
+        return [distinct[text] for text in sorted(distinct)]
+    if isinstance(value, str) and words is not None:
+        return words(value)
+    return f"<{type(value).__name__}>"
