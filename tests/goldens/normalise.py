@@ -76,6 +76,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"(?<![\w.])\d+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
     (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
+    (re.compile(r"(?m)^machine  .*cores.*"), "machine  <machine>"),
+    (re.compile(r"(?m)^(cpu|gpu|npu) +\w+ +0x\w+"), r"\1 <vendor> <id>"),
     (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
     (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
 )

@@ -24,6 +24,9 @@ from goldens import inputs
 
 PLACE = Path("/tmp/winml-before")  # a name that says nothing about a machine: paths in the documents start with it
 BEFORE = Path(__file__).parent / "before"
+KEPT = ("tiny.onnx", "small.onnx", "wide.onnx", "calibration.npz", "space.json", "models.txt", "list.txt", "config.json",
+        "plain", "int8", "parts", "perf.json", "perf_op_trace.json", "small_op_trace.json", "compare.json", "eval.json",
+        "search", "stopped-search", "sweep", "feed", "matrix", "matrix-feed", "own", "contribution", "cache")  # fmt: skip
 PROGRAM = [sys.executable, "-m", "winml.modelkit"]
 SEARCH = ("-m", "tiny.onnx", "--objective", "size", "--target", "cpu", "--budget", "5m",
           "--calibration", "calibration.npz", "--space", "space.json")  # fmt: skip
@@ -84,8 +87,9 @@ def write_documents() -> None:
     shutil.copytree(PLACE / "cache", PLACE / "kept-cache")
     winml("perf", "-m", "tiny.onnx", *quick, "--op-tracing", "basic", "-o", "perf.json")
     winml("perf", "-m", "small.onnx", *quick, "--op-tracing", "basic", "-o", "small.json")
-    winml("compare", "conv.onnx", "deep.onnx", "--target", "cpu", "--max-seconds", "5", "--allow-different",
+    winml("compare", "deep.onnx", "conv.onnx", "--target", "cpu", "--max-seconds", "60", "--allow-different",
           "--no-calibration", "-o", "compare.json")  # fmt: skip
+    winml("kb", "draft", "compare.json")
     winml("eval", "-m", "int8", "--reference", "tiny.onnx", "--data", "random", "--samples", "3", "-o", "eval.json")
     winml("autoconfig", *SEARCH, "-o", "search")
     stopped("stopped-search/journal.jsonl", '"kind":"trial"', 2, "autoconfig", *SEARCH, "-o", "stopped-search")
@@ -93,9 +97,24 @@ def write_documents() -> None:
     winml("feed", "push", "int8", "--feed", "folder:feed", "-m", "org/tiny", "--run-stamp", "20260101")
     stopped("matrix/journal.jsonl", '"record":"upload"', 1, *MATRIX, "--keep-local", "-o", "matrix")
     winml("kb", "replay", "npu-006")
+    subprocess.run([sys.executable, hf_zoo.__file__, PLACE, "t5"], check=True)
+    winml("build", "-m", "t5", "--target", "cpu", "-o", "parts", "--no-analyze")
     winml("support", "produce", "-m", "wide.onnx", "-p", "dynamic", "--goal", "L2", "-o", "contribution")
+
+
+def collect() -> None:
+    """Copy what is kept; a file that is there already stays as it is."""
+    (PLACE / "cache").rename(PLACE / "whole-cache")
+    (PLACE / "kept-cache").rename(PLACE / "cache")
+    for name in KEPT:
+        for path in (p for p in (PLACE / name, *(PLACE / name).rglob("*")) if p.is_file() and p.suffix != ".lock"):
+            place = BEFORE / path.relative_to(PLACE)
+            if not place.exists():
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(path.read_bytes())
 
 
 if __name__ == "__main__":
     write_inputs()
     write_documents()
+    collect()
