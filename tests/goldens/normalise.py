@@ -30,12 +30,18 @@ WHOLE = frozenset({
     # when, where and in what it ran
     "at", "started", "ended", "created", "timestamp", "environment", "machine", "winml", "python", "onnxruntime",
     "numpy", "vendor", "vendor_id", "device_id", "ep_metadata", "limits",
-    # faster, slower or the same, by times
-    "trace_diff",
     # checksums of lines that hold such values
     "sum",
+    # places in the profile of a runtime; digests of files and requests that hold times or folders
+    "op_id", "proof.json", "section.inputs", "key",
 })  # fmt: skip
 """Keys whose values differ, with all that is inside them."""
+
+FIRST_LEVEL = frozenset({"trace_diff"})
+"""Keys of objects whose whole inside follows from times: only the types of their values are kept."""
+
+BY_TIME = frozenset({"operators"})
+"""Lists in the order of times: they are put in the order of their text."""
 
 ENDINGS = ("_ms", "_ns", "_us", "_cycles", "_s", "peak_bytes", "_per_s")
 """Endings of such keys."""
@@ -76,6 +82,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"(?<![\w.])\d+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
     (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
+    (re.compile(r"20\d{6}T\d{6}Z"), "<time>"),
+    (re.compile(r"\([\d,]+ cycles\)"), "(<n> cycles)"),
     (re.compile(r"(?m)^machine  .*cores.*"), "machine  <machine>"),
     (re.compile(r"(?m)^(cpu|gpu|npu) +\w+ +0x\w+"), r"\1 <vendor> <id>"),
     (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
@@ -116,11 +124,18 @@ class Normaliser:
         return value
 
     def _found(self, value: Any, key: str) -> Any:
+        if self._measured and key in FIRST_LEVEL:
+            return shallow(value)
         if self._measured and key in WHOLE:
             return forms(value)
         if self._measured and key not in STEADY and (key in NUMBERS or key.endswith(ENDINGS)):
             return forms(value, words=self.text)
-        return self.value(value, key)
+        if self._measured and key == "partitions" and isinstance(value, dict):
+            return {self.text(name): forms(n) if isinstance(n, float) else n for name, n in sorted(value.items())}
+        found = self.value(value, key)
+        if self._measured and key in BY_TIME and isinstance(found, list):
+            return sorted(found, key=lambda item: json.dumps(item, sort_keys=True))
+        return found
 
     def lines(self, text: str) -> list[str]:
         """Text for people: one space between words, for columns are as wide as their numbers."""
@@ -140,3 +155,10 @@ def forms(value: Any, words: Callable[[str], str] | None = None) -> Any:
     if isinstance(value, str) and words is not None:
         return words(value)
     return f"<{type(value).__name__}>"
+
+
+def shallow(value: Any) -> Any:
+    """The JSON types of an object's values, or of a value."""
+    if isinstance(value, dict):
+        return {name: None if found is None else f"<{type(found).__name__}>" for name, found in sorted(value.items())}
+    return None if value is None else f"<{type(value).__name__}>"

@@ -19,14 +19,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as a program
 
+import hf_zoo
 import model_zoo
 from goldens import inputs
 
 PLACE = Path("/tmp/winml-before")  # a name that says nothing about a machine: paths in the documents start with it
 BEFORE = Path(__file__).parent / "before"
-KEPT = ("tiny.onnx", "small.onnx", "wide.onnx", "calibration.npz", "space.json", "models.txt", "list.txt", "config.json",
-        "plain", "int8", "parts", "perf.json", "perf_op_trace.json", "small_op_trace.json", "compare.json", "eval.json",
-        "search", "stopped-search", "sweep", "feed", "matrix", "matrix-feed", "own", "contribution", "cache")  # fmt: skip
+KEPT = (
+    "tiny.onnx", "small.onnx", "wide.onnx", "calibration.npz", "space.json", "models.txt", "list.txt", "config.json",
+    "plain", "int8", "parts", "perf.json", "perf_op_trace.json", "small_op_trace.json", "compare.json", "eval.json",
+    "search", "stopped-search", "sweep", "feed", "matrix", "matrix-feed", "own", "contribution", "cache",
+)  # fmt: skip
 PROGRAM = [sys.executable, "-m", "winml.modelkit"]
 SEARCH = ("-m", "tiny.onnx", "--objective", "size", "--target", "cpu", "--budget", "5m",
           "--calibration", "calibration.npz", "--space", "space.json")  # fmt: skip
