@@ -22,7 +22,7 @@ NUMBERS = frozenset({
     # what operators took
     "statistics", "percent_of_total", "before_value", "after_value", "delta", "warmup_samples", "unexplained_pct",
     # rounds of a comparison and what they say
-    "rounds", "speedup", "speedup_interval",
+    "rounds", "speedup", "speedup_interval", "load_max", "pressure_max_pct", "base_drift_pct",
 })  # fmt: skip
 """Keys whose numbers differ, with all numbers inside them; words in there are kept."""
 
@@ -55,11 +55,21 @@ ACCURACY = frozenset({
 })  # fmt: skip
 """Computed on the processor: kept to four digits."""
 
+CLOCKS = frozenset({"cpu", "wall"})
+"""A time where the value is no whole number; a target or a count elsewhere."""
+
 OCCASIONAL = re.compile(
     r"machine load was|programs waited for a CPU|the process waited|runs within a session spread|runs became"
     r"|session medians differ|own wall time moved|the machine was busy|load was|clock|rounds vary"
 )
 """Sentences that are there only when the machine is busy."""
+
+OPERATORS = re.compile(r"(?m)(^ +node +type +avg.*\n)(?:^ {4}.*\n)+")
+CHANGED = re.compile(r"(?m)^what changed\n(?:^.*\n)*?^after .*\n")
+"""Rows in the order of times; `before-judged` holds the text of a comparison that is always the same."""
+
+NUMBER = re.compile(r"(?<![\w.<:-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]|,\d)|\d+\.\d+(?=x )")
+"""Numbers with a point, or so large that they have commas: measured ones in a text."""
 
 _PACKAGES = ("onnxruntime", "onnxruntime-qnn", "winml-modelkit", "numpy", "onnx", "onnx-ir", "onnxscript", "torch",
              "transformers", "huggingface_hub", "safetensors", "tokenizers")  # fmt: skip
@@ -80,7 +90,7 @@ _TEMPORARY = re.escape(tempfile.gettempdir())
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{_TEMPORARY}/winml-[\w-]+"), "<temporary>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
-    (re.compile(r"(?<![\w.])\d+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
+    (re.compile(r"(?<![\w.,])[\d,]+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
     (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
     (re.compile(r"20\d{6}T\d{6}Z"), "<time>"),
     (re.compile(r"\([\d,]+ cycles\)"), "(<n> cycles)"),
@@ -119,6 +129,8 @@ class Normaliser:
             return [self.value(item, key) for item in kept]
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, float) and key in CLOCKS and self._measured:
+            return forms(value)
         if isinstance(value, float) and key in ACCURACY and self._measured:
             return float(f"{value:.4g}")
         return value
@@ -139,8 +151,12 @@ class Normaliser:
 
     def lines(self, text: str) -> list[str]:
         """Text for people: one space between words, for columns are as wide as their numbers."""
+        if self._measured:
+            text = OPERATORS.sub(r"\1    <operators>\n", text)
+            text = CHANGED.sub("<what changed>\n", text)
         kept = [line for line in text.splitlines() if not OCCASIONAL.search(line)]
-        return [re.sub(r"(?<=\S) {2,}", "  ", self.text(line)).rstrip() for line in kept]
+        lines = [re.sub(r"(?<=\S) {2,}", "  ", self.text(line)).rstrip() for line in kept]
+        return [NUMBER.sub("<n>", line) for line in lines] if self._measured else lines
 
 
 def forms(value: Any, words: Callable[[str], str] | None = None) -> Any:

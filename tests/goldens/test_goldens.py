@@ -52,7 +52,7 @@ def _without_hex(name: str) -> str:
     return _HEX.sub("<hex>", re.sub(r"/(objects|verified)/[0-9a-f]{2}/", r"/\1/<hex>/", name))
 
 
-def _documents(folder: Path, before: set[str], normal: Normaliser) -> dict[str, Any]:
+def _documents(story: Story, folder: Path, before: set[str], normal: Normaliser) -> dict[str, Any]:
     """What the story wrote; files whose names are digests are shown once per form."""
     found: dict[str, Any] = {}
     for name in sorted(playing.files_of(folder) - before):
@@ -63,7 +63,7 @@ def _documents(folder: Path, before: set[str], normal: Normaliser) -> dict[str, 
         if name.endswith(_BY_NAME_ALONE) or "/objects/" in name or "/verified/" in name or "/locks/" in name:
             found.setdefault(shown, "a file")
             continue
-        value = normal.value(playing.document(folder / name))
+        value = story.settle(normal.value(playing.document(folder / name)))
         if is_kept_by_digest:
             known = found.setdefault(shown, [])
             known.append(value)
@@ -108,7 +108,7 @@ def test_the_json_of_commands_and_their_documents_are_as_recorded(story: Story, 
         said = answer.stdout.splitlines() if command == "--version" else playing.value_of(answer)
         shown = {"command": normal.text(command), "exit": answer.exit, "stdout": normal.value(said)}
         steps.append(story.settle(shown))
-    recorded = {"commands": steps, "documents": story.settle(_documents(stage, before, normal))}
+    recorded = {"commands": steps, "documents": _documents(story, stage, before, normal)}
     _check(RECORDED / f"{story.name}.json", json.dumps(recorded, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
