@@ -103,7 +103,6 @@ STORIES: tuple[Story, ...] = (
             f"perf -m built/encoder --target cpu {QUICK}",
             "inspect -m built",
             "config -m t5 --part encoder --target cpu -o encoder.json",
-            "feed push built --feed folder:feed -m t5 --run-stamp 20260101",
         ),
         marks=("hf", "slow"),
         inputs=("t5",),
