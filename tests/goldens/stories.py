@@ -254,7 +254,7 @@ STORIES: tuple[Story, ...] = (
             "compile -m conv.onnx -m split.onnx --target qnn/npu -o wrong.onnx",
         ),
         marks=("qnn", "slow"),
-        differs=("digest", "bytes", "file_bytes", "files", "objects"),
+        differs=("digest", "parent", "bytes", "file_bytes", "files", "objects"),
     ),
     Story(
         "perf",
