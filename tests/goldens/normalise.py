@@ -92,6 +92,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"(?<![\w.,])[\d,]+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
     (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
+    (re.compile(r"\.winml-tmp-\d+-[0-9a-f]+"), ".winml-tmp"),
     (re.compile(r"20\d{6}T\d{6}Z"), "<time>"),
     (re.compile(r"\([\d,]+ cycles\)"), "(<n> cycles)"),
     (re.compile(r"(?m)^machine  .*cores.*"), "machine  <machine>"),
