@@ -67,6 +67,7 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "preset": Document("A list of hypotheses for a target", ("knowledge.presets:Preset",)),
     "space": Document("What a search is restricted to (`winml autoconfig --space`)", ("search.space:SpaceFile",)),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
     "optimize": Document(

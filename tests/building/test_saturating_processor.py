@@ -105,7 +105,7 @@ def bench(tmp_path: Path) -> Workbench:
         source=read_source(_save(tmp_path, FLOAT, w=weights), ()),
         targets={"cpu": targets.resolve("cpu", None, None)},
         baseline=base,
-        calibration=sections.plain(RANDOM),
+        calibration=RANDOM,
         inputs={},
         objective="size",
         protocol=PROTOCOLS["cpu"],

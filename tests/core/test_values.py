@@ -193,6 +193,29 @@ def test_limits_are_held() -> None:
 
 
 @dataclass(frozen=True)
+class Weighted:
+    fact: Annotated[str, Pattern("nodes|ops[.].+", "the name of a fact", known=("nodes", "ops.OP"))]
+    weight: float = key(internal=True, default=1.0)
+    """What only the program knows."""
+
+
+def test_text_that_is_none_of_the_known_suggests_the_nearest() -> None:
+    with pytest.raises(RequestError, match="`fact` must be the name of a fact but got 'noeds'") as caught:
+        read(Weighted, {"fact": "noeds"})
+    assert caught.value.hint is not None
+    assert "`nodes`" in caught.value.hint
+
+
+def test_what_is_internal_is_neither_written_nor_read() -> None:
+    assert to_json(Weighted("nodes", 3.0)) == {"fact": "nodes"}
+    assert read(Weighted, {"fact": "nodes"}).weight == 1.0
+    with pytest.raises(RequestError, match="unknown key `weight`"):
+        read(Weighted, {"fact": "nodes", "weight": 2.0})
+    schema = document_schema("test", "A test", [Weighted])
+    assert set(schema["$defs"]["Weighted"]["properties"]) == {"fact"}
+
+
+@dataclass(frozen=True)
 class Choices:
     share: Annotated[float, Between(0, 1)] = 0.5
     ends: Annotated[tuple[float, float], Ordered()] = (0, 1)

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.config import SCHEMA
+from winml.modelkit.core.config import SCHEMA, DataSection
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
-from winml.modelkit.knowledge.presets import presets
+from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.search.evidence import ask_target
 from winml.modelkit.search.insight import make_insight
 from winml.modelkit.search.knob_table import knobs, know_before, make_preset_space
@@ -32,7 +32,7 @@ def test_a_second_target_is_a_level_and_its_options_act_only_there() -> None:
 
 
 def test_every_preset_is_a_space_of_its_hypotheses() -> None:
-    for preset in presets().values():
+    for preset in load_presets().values():
         space = make_preset_space(BASE, preset, ())
         assert [level for _, level in space.options()] == [h.id for h in preset.hypotheses[1:]]
         for option in space.options():
@@ -40,10 +40,10 @@ def test_every_preset_is_a_space_of_its_hypotheses() -> None:
 
 
 def test_a_preset_can_be_cut_down() -> None:
-    space = make_preset_space(BASE, presets()["cpu"], ("h0", "h3"))
+    space = make_preset_space(BASE, load_presets()["cpu"], ("h0", "h3"))
     assert list(space.options()) == [("hypothesis", "h3")]
     with pytest.raises(RequestError, match="has no hypothesis `h99`"):
-        make_preset_space(BASE, presets()["cpu"], ("h99",))
+        make_preset_space(BASE, load_presets()["cpu"], ("h99",))
 
 
 @pytest.mark.parametrize(("others", "kind", "searched"), [(False, "skip", False), (True, "order", True)])
@@ -105,12 +105,12 @@ def test_times_of_two_machines_are_not_put_together() -> None:
 def test_a_config_is_completed_with_data_and_passes_in_the_order_they_run() -> None:
     passes = ["conv_activation_fusion", "identity_elimination"]
     config = {**BASE, "optimize": {"passes": passes}, "quantize": {"mode": "static"}}
-    made = complete_config(config, {"source": "random"})
+    made = complete_config(config, DataSection("random"))
     assert made.optimize is not None
     assert made.optimize.passes == ("identity_elimination", "conv_activation_fusion")
     assert made.quantize is not None
     assert made.quantize.calibration is not None
-    dynamic = complete_config({**config, "quantize": {"mode": "dynamic"}}, {"source": "random"})
+    dynamic = complete_config({**config, "quantize": {"mode": "dynamic"}}, DataSection("random"))
     assert dynamic.quantize is not None
     assert dynamic.quantize.calibration is None
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.sections import choice, each, flag, key, mapping, names, number, optional, section, text, whole
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import Between, Pattern
 
 SCHEMA = "winml/finding/1"
 
@@ -65,23 +65,21 @@ def _identifier(value: Any, where: str) -> str:
     return word
 
 
-def _fact(value: Any, where: str) -> str:
-    """A name of a fact; one that no graph has would be unknown for ever, and block what it is about."""
-    name = text(value, where)
-    family, _, op = name.partition(".")
-    if name in FACTS or (family in OP_FACTS and op):
-        return name
-    known = (*FACTS, *(f"{family}.OP" for family in OP_FACTS))
-    raise RequestError(f"`{where}` cannot be {value!r}", hint=did_you_mean(name, known))
-
-
 @dataclass(frozen=True)
 class Condition:
     """A number of the graph within bounds: `conv_share`, `opset`, `dynamic_axes`, `ops.Conv`, `op_share.Conv`."""
 
-    fact: str = key(_fact)
-    at_least: float | None = key(optional(number(-1e12, 1e12)), None)
-    at_most: float | None = key(optional(number(-1e12, 1e12)), None)
+    fact: Annotated[
+        str,
+        # One that no graph has would be unknown for ever, and block what it is about.
+        Pattern(
+            f"{'|'.join(FACTS)}|({'|'.join(OP_FACTS)})[.].+",
+            "the name of a fact",
+            known=(*FACTS, *(f"{family}.OP" for family in OP_FACTS)),
+        ),
+    ]
+    at_least: Annotated[float, Between(-1e12, 1e12)] | None = None
+    at_most: Annotated[float, Between(-1e12, 1e12)] | None = None
 
     def holds(self, value: float) -> bool:
         low = self.at_least is None or value >= self.at_least

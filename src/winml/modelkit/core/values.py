@@ -73,10 +73,14 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Text that a regular expression describes from its first to its last character; `words` say so in an error."""
+    """Text that a regular expression describes from its first to its last character; `words` say so in an error.
+
+    The hint of the error is the nearest of the `known` texts.
+    """
 
     regex: str
     words: str
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -246,8 +250,8 @@ def _name(where: str) -> str:
     return f"`{where}`" if where else "the document"
 
 
-def _must(what: str, value: Any) -> _Misfit:
-    return _Misfit(lambda where: f"{_name(where)} must {what} but got {value!r:.200}")
+def _must(what: str, value: Any, hint: str | None = None) -> _Misfit:
+    return _Misfit(lambda where: f"{_name(where)} must {what} but got {value!r:.200}", hint)
 
 
 def _where(root: str, path: list[str]) -> str:
@@ -356,7 +360,8 @@ def _limited_reader(form: Any) -> Reader:
         for limit in limits:
             problem = _beyond(limit, found)
             if problem is not None:
-                raise _must(problem, value)
+                known = limit.known if isinstance(limit, Pattern) else ()
+                raise _must(problem, value, did_you_mean(found, known) if known else None)
             if isinstance(limit, Between):
                 found = float(found)
         return found

@@ -13,13 +13,15 @@ from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.finding import Evidence, Finding
 from winml.modelkit.core.sections import choice, each, key, number, optional, section, text
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.core.sweep import ORDERS, Config, RecordedPair, Sweep, milliseconds, pair_from_json
+from winml.modelkit.core.sweep import ORDERS, Config, Order, RecordedPair, Sweep, pair_from_json
 from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.presets import Preset, presets
+from winml.modelkit.knowledge.presets import Preset, load_presets
 from winml.modelkit.measuring.recorded import Judged, judge_pair
 
 SESSIONS = "winml/sessions/1"
 BASE = "h0"
+
+milliseconds = number(math.ulp(0.0), 1e9)
 
 Where = tuple[str | None, str | None, str]
 """EP, device and model."""
@@ -82,11 +84,11 @@ class Record:
     rows: tuple[Row, ...] = key(each(section(Row)))
     schema: str = key(choice(SESSIONS), SESSIONS)
     about: str | None = key(optional(text), None)
-    order: str = key(choice(*ORDERS), "sequential")
+    order: Order = key(choice(*ORDERS), "sequential")
     """How configs followed one another; medians per config without rounds were taken one after the other."""
 
 
-def _preset_of(where: Where, known: Iterable[Preset]) -> Preset | None:
+def _load_preset(where: Where, known: Iterable[Preset]) -> Preset | None:
     ep, device, _ = where
     target = ep if ep == device else f"{ep}/{device}"
     return next((p for p in known if p.target == target), None)
@@ -133,13 +135,13 @@ class Recorded:
 
 def recorded(record: Record) -> dict[Where, Recorded]:
     """The record as one sweep per model and target."""
-    known = presets().values()
+    known = load_presets().values()
     found: dict[Where, Recorded] = {}
     for row in record.rows:
         so_far = found.get(row.where) or Recorded(Sweep(record.order, (), row.measured_on))
         if so_far.sweep.config(row.hypothesis) is not None:
             raise RequestError(f"`rows`: {row.model} has `{row.hypothesis}` twice on {row.ep}/{row.device}")
-        preset = _preset_of(row.where, known)
+        preset = _load_preset(row.where, known)
         configs = (*so_far.sweep.configs, _config(row, preset))
         unsure = (*so_far.unsure, *((row.hypothesis,) if _may_mean_unknown(row, preset) else ()))
         found[row.where] = Recorded(replace(so_far.sweep, configs=configs), unsure)
@@ -148,10 +150,10 @@ def recorded(record: Record) -> dict[Where, Recorded]:
 
 def _doubts(found: dict[Where, Recorded]) -> list[str]:
     """Configs that the record gives no passes and the target's preset some, once per target."""
-    known = presets().values()
+    known = load_presets().values()
     doubts: dict[tuple[str, str], list[str]] = {}
     for where, entry in found.items():
-        preset = _preset_of(where, known)
+        preset = _load_preset(where, known)
         named = {h.id for h in preset.hypotheses} if preset else set[str]()
         against = ", ".join(name for name in entry.unsure if name in named)
         if preset and against:

@@ -19,7 +19,7 @@ from winml.modelkit.findings import judge as kb_judge
 from winml.modelkit.findings import replay as kb_replay
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import Entry, Knowledge
-from winml.modelkit.knowledge.presets import presets
+from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.measuring.compare import OnEvent
 from winml.modelkit.measuring.recorded import judge_pair
 from winml.modelkit.measuring.stored import judged_again
@@ -139,7 +139,7 @@ def _contradictions(entry: Entry) -> list[str]:
 def check(knowledge: str | None) -> dict[str, Any]:
     """Read everything strictly and judge its evidence again; what does not fit is a check answered with no."""
     known = _knowledge(knowledge)
-    hypotheses = {name: len(preset.hypotheses) for name, preset in presets().items()}
+    hypotheses = {name: len(preset.hypotheses) for name, preset in load_presets().items()}
     problems = [*known.strangers(), *(p for entry in known for p in _contradictions(entry))]
     problems += [
         f"{e.finding.id}: a replay did not hold, so it is contested here"

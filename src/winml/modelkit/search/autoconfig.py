@@ -10,7 +10,6 @@ from pathlib import Path
 from winml.modelkit import __version__
 from winml.modelkit.building.build import BuildRequest, build
 from winml.modelkit.building.proof.prove import handed_over
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
 from winml.modelkit.core.values import to_json
@@ -137,7 +136,7 @@ def _make_subject(start: Preparation, records: list[Record]) -> Subject:
         source=start.source,
         targets={str(r.target): r for r in start.resolved},
         baseline=start.base,
-        calibration=None if start.calibration is None else sections.plain(start.calibration),
+        calibration=start.calibration,
         inputs=request.inputs,
         objective=start.objective,
         protocol=PROTOCOLS[start.resolved[0].target.device],
@@ -206,8 +205,9 @@ def _deliver(
     """The result with the champion's build folder and the drafts of findings."""
     best = champion(study.state)
     on_event(DeliveryStarted(best.id))
-    calibration = None if start.calibration is None else sections.plain(start.calibration)
-    config = replace(complete_config(study.plan.space.config(best.choice), calibration), model=str(start.source.path))
+    config = replace(
+        complete_config(study.plan.space.config(best.choice), start.calibration), model=str(start.source.path)
+    )
     # The gate of the search ran this artifact on its target.
     proof = handed_over(config.target, to_json(best.facts), start.gate.data.source) if best.facts.accuracy else None
     request = BuildRequest(config=config, output=str(folder.champion), overwrite=True, proof=proof)

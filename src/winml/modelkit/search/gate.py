@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.evaluation import result as evaluate_result
 from winml.modelkit.evaluation.result import Judging, Side
 from winml.modelkit.measuring.rounds import ArmSpec
@@ -59,7 +59,7 @@ class GateRequest:
         judging = self.judging
         return GateLimits(
             kind="task" if self.labelled else "agreement",
-            data=sections.plain(self.data),
+            data=self.data,
             task=self.task,
             min_metric=judging.min_metric,
             max_drop=judging.max_drop,
@@ -149,7 +149,7 @@ class Gate:
         saved = self._folder / f"outputs{self._count}"
         args = {
             **spec.arguments(),
-            "data": sections.plain(self._request.data),
+            "data": to_json(self._request.data),
             "folder": str(self._model_folder),
             "task": self._request.task,
             "metric": None,

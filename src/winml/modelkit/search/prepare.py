@@ -28,8 +28,7 @@ from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
-from winml.modelkit.knowledge.presets import Preset
-from winml.modelkit.knowledge.presets import preset as preset_of
+from winml.modelkit.knowledge.presets import Preset, load_preset
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
@@ -175,7 +174,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     model = given.path.absolute()
     _check_task(request, model)
     request = replace(request, inputs=sizes.complete(model, request.inputs))
-    preset = None if request.preset is None else preset_of(request.preset)
+    preset = None if request.preset is None else load_preset(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
         calibration, calibration_notes = _calibration(request, model, worker)
         gate, gate_notes = _gate(request, calibration, model, worker)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit import __version__
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
@@ -27,7 +28,7 @@ class GateLimits:
     """What a config is held against, with all defaults filled in."""
 
     kind: Literal["task", "agreement"]
-    data: Mapping[str, Any] | None
+    data: DataSection | None
     task: str | None
     min_metric: float | None
     max_drop: float | None

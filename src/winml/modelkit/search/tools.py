@@ -14,11 +14,12 @@ from winml.modelkit.building.build import steps
 from winml.modelkit.building.optimize.knobs import ordered
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
-from winml.modelkit.core.config import BuildConfig, config_from_json
+from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.trust import OWN_REQUEST
+from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.ep.probing import Planned
@@ -58,7 +59,7 @@ class Subject:
     targets: Mapping[str, Resolved]
     """By the word a config has for them."""
     baseline: ConfigJSON
-    calibration: Mapping[str, Any] | None
+    calibration: DataSection | None
     """The data section that static quantization gets."""
     inputs: Mapping[str, Any]
     objective: Objective
@@ -81,7 +82,7 @@ class _Base:
     probe_s: float
 
 
-def complete_config(config: ConfigJSON, calibration: Mapping[str, Any] | None) -> BuildConfig:
+def complete_config(config: ConfigJSON, calibration: DataSection | None) -> BuildConfig:
     """A config of the space with what its knobs leave open: the data of static quantization, the order of passes.
 
     It is made of the baseline, which was checked when it was read, and of knobs of this program: journals and space
@@ -93,7 +94,7 @@ def complete_config(config: ConfigJSON, calibration: Mapping[str, Any] | None) -
     quantize = value.get("quantize")
     if quantize is not None:
         data = calibration if quantize["mode"] == "static" else None
-        value["quantize"] = {**quantize, "calibration": data}
+        value["quantize"] = {**quantize, "calibration": to_json(data)}
     return config_from_json(value, OWN_REQUEST)
 
 
