@@ -79,18 +79,14 @@ def test_a_command_in_the_docs_works(command: str, tmp_path: Path) -> None:
         _at_batch(size, tmp_path / name)
     _traces(tmp_path)
     _feed(tmp_path)
+    space = {"schema": "winml/space/1", "knobs": {"quantize.scheme": ["int8", "fp16"]}}
+    (tmp_path / "space.json").write_text(json.dumps(space))
     words = shlex.split(command)[1:]
-    # What the docs install is installed for the other tests already; here it only has to be understood.
-    if words[:2] == ["ep", "install"]:
-        words.append("--help")
-    # A search of the whole space takes minutes; those of test_autoconfig.py go further than this one.
-    if words[0] == "autoconfig" and "--space" not in words:
-        space = {"schema": "winml/space/1", "knobs": {"quantize.scheme": ["int8", "fp16"]}}
-        (tmp_path / "space.json").write_text(json.dumps(space))
-        words += ["--space", "space.json"]
-    if "openvino" in words[-1]:
+    if "openvino" in words[-1] and words[:2] != ["ep", "install"]:
         installed("openvino")
-    run = winml_process if command in _first_ones() else winml
+    first = command in _first_ones()
+    words += [] if first and words[0] in ("perf", "compare") else _shortened(words)
+    run = winml_process if first else winml
     result = run(*words, cwd=tmp_path, env={**os.environ, "WINML_CACHE": str(CACHE)})
     assert result.returncode == 0, result.stderr
 
@@ -99,6 +95,20 @@ def _first_ones() -> set[str]:
     """One command line for every command, which is started as a user starts it."""
     by_name = {command.split()[1]: command for command in reversed(_commands())}
     return set(by_name.values())
+
+
+SHORTENED = {
+    "perf": ("--sessions", "1", "--iterations", "5"),
+    "compare": ("--max-seconds", "5"),
+    "autoconfig": ("--space", "space.json"),  # of the whole space it takes minutes; test_autoconfig.py goes further
+    "ep install": ("--help",),  # what the docs install is installed already; here it only has to be understood
+}
+
+
+def _shortened(words: list[str]) -> tuple[str, ...]:
+    """Options that make a command take less time, unless the docs say something else about them."""
+    added = SHORTENED.get(" ".join(words[:2])) or SHORTENED.get(words[0], ())
+    return () if set(added).intersection(words) else added
 
 
 def _scripts() -> list[tuple[str, str]]:
