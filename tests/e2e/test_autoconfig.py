@@ -391,7 +391,10 @@ def test_a_damaged_finding_is_named_with_its_field(searches: Searches, conv: tup
     assert "`title` is missing" in error
 
 
-def test_a_budget_too_small_for_one_verdict_says_how_much_is_needed(searches: Searches) -> None:
+def test_a_budget_too_small_for_one_verdict_says_how_much_is_needed(
+    searches: Searches, sample_search: tuple[Searches, dict[str, Any]]
+) -> None:
+    searches.env["WINML_CACHE"] = sample_search[0].env["WINML_CACHE"]  # it holds the calibration of this model
     space = space_file(searches.folder, quantize__scheme=["fp16"])
     result = searches.winml(
         "autoconfig", "--sample", "--target", "cpu", "--space", space, "--budget", "2s", "-o", "out"
