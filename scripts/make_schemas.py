@@ -70,6 +70,7 @@ DOCUMENTS: dict[str, Document] = {
     "preset": Document("A list of hypotheses for a target", ("knowledge.presets:Preset",)),
     "space": Document("What a search is restricted to (`winml autoconfig --space`)", ("search.space:SpaceFile",)),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
+    "analyze": Document("Result of `winml analyze`", ("building.analysis.result:AnalyzeResult",), command=True),
     "optimize": Document(
         "Result of `winml optimize`",
         ("building.optimize.result:OptimizeResult", "building.optimize.result:PassTable"),

@@ -3,15 +3,8 @@ from __future__ import annotations
 import pytest
 
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
-from winml.modelkit.cli.progress import (
-    AnalyzeProgress,
-    CompareProgress,
-    CompileProgress,
-    EvalProgress,
-    LineProgress,
-    PerfProgress,
-    StageProgress,
-)
+from winml.modelkit.cli.progress import CompareProgress, EvalProgress, LineProgress, PerfProgress
+from winml.modelkit.cli.stage_progress import AnalyzeProgress, CompileProgress, StageProgress
 from winml.modelkit.core.events import ExportNeeded
 
 

@@ -1,50 +1,75 @@
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
+from winml.modelkit.building.analysis.result import (
+    AnalyzeResult,
+    Asked,
+    Fusion,
+    Fusions,
+    HazardFound,
+    LookedUp,
+    ModelFacts,
+    NodePlacement,
+    OpAnswer,
+    QuantizationFacts,
+    StatusCounts,
+    TargetAnswer,
+)
+from winml.modelkit.core.environment import EPVersion, RuntimeVersion
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.target import Target
 from winml.modelkit.render.analyze import analyze_text, next_command
 
-COUNTS = {"supported": 1, "partial": 0, "unsupported": 1, "unknown": 0}
+COUNTS = StatusCounts(supported=1, partial=0, unsupported=1, unknown=0)
+ASKED = Asked(
+    runtime=RuntimeVersion(name="onnxruntime", version="1.31.1"),
+    ep=EPVersion(name="qnn", version="2.7.0"),
+    provider_options={},
+    added_options={},
+    fixed_dims={"batch": 1},
+    sizes={},
+)
+HAZARD = HazardFound(
+    id="fused-operator",
+    message="It is fused.",
+    ops=(),
+    count=1,
+    nodes=("a",),
+    fix="winml optimize -m m.onnx",
+    evidence="asked",
+)
+ANSWER = TargetAnswer(
+    target=Target("qnn", "npu", simulated=True),
+    status="partial",
+    source=ASKED,
+    counts=COUNTS,
+    ops=(
+        OpAnswer("Relu", "supported", 1, 1, None),
+        OpAnswer("com.microsoft:FusedConv", "unsupported", 3, 0, "Refused."),
+    ),
+    placement=NodePlacement(on_target=3, on_cpu=3, by_setting=0, partitions=1, layout_nodes=2),
+    hazards=(HAZARD,),
+)
+FACTS = ModelFacts(
+    nodes=4,
+    ops={"Relu": 1},
+    opsets={"ai.onnx": 21},
+    conv_share=None,
+    quantized=QuantizationFacts(kind="none", evidence={}),
+    dynamic_axes={},
+    contrib_ops=(),
+    compiled_for=(),
+)
 
 
-def _target(**changes: Any) -> dict[str, Any]:
-    return {
-        "target": "qnn/npu",
-        "simulated": True,
-        "status": "partial",
-        "source": {
-            "kind": "asked",
-            "runtime": {"name": "onnxruntime", "version": "1.31.1"},
-            "ep": {"name": "qnn", "version": "2.7.0"},
-            "fixed_dims": {"batch": 1},
-        },
-        "counts": COUNTS,
-        "ops": [
-            {"op": "Relu", "status": "supported", "nodes": 1, "taken": 1, "reason": None},
-            {"op": "com.microsoft:FusedConv", "status": "unsupported", "nodes": 3, "taken": 0, "reason": "Refused."},
-        ],
-        "placement": {"on_target": 3, "on_cpu": 3, "by_setting": 0, "partitions": 1, "layout_nodes": 2},
-        "hazards": [{"id": "fused-operator", "message": "It is fused.", "fix": "winml optimize -m m.onnx"}],
-        "absent": None,
-        "error": None,
-        **changes,
-    }
-
-
-def _result(*targets: dict[str, Any], fusions: dict[str, Any] | None = None) -> dict[str, Any]:
-    facts = {
-        "nodes": 4,
-        "ops": {"Relu": 1},
-        "opsets": {"ai.onnx": 21},
-        "conv_share": None,
-        "quantized": {"kind": "none"},
-    }
-    return {"model": "a b/m.onnx", "facts": facts, "targets": list(targets), "fusions": fusions}
+def _result(*targets: TargetAnswer, fusions: Fusions | None = None) -> AnalyzeResult:
+    return AnalyzeResult(model="a b/m.onnx", facts=FACTS, supported=False, targets=targets, fusions=fusions)
 
 
 def test_a_block_says_what_the_target_refuses_why_and_what_to_do() -> None:
-    assert analyze_text(_result(_target())).splitlines() == [
+    assert analyze_text(_result(ANSWER)).splitlines() == [
         "m.onnx · 4 nodes of 1 operator · opset 21 · conv share unknown · quantized: none",
         "",
         "qnn/npu (simulated) · partly supported · asked onnxruntime 1.31.1, qnn 2.7.0",
@@ -58,11 +83,15 @@ def test_a_block_says_what_the_target_refuses_why_and_what_to_do() -> None:
 
 
 def test_an_absent_ep_without_a_table_is_one_line_and_its_reason() -> None:
-    unknown = {"op": "Relu", "status": "unknown", "nodes": 1, "taken": None, "reason": None}
-    target = _target(
-        target="dml/gpu", simulated=False, status="unknown", source={"kind": "none", "table": None}, ops=[unknown],
-        counts=dict.fromkeys(COUNTS, 0) | {"unknown": 1}, placement=None, hazards=[], absent="not for Linux",
-    )  # fmt: skip
+    target = TargetAnswer(
+        target=Target("dml", "gpu"),
+        status="unknown",
+        source=LookedUp(kind="none", table=None),
+        counts=StatusCounts(0, 0, 0, 1),
+        ops=(OpAnswer("Relu", "unknown", 1, None, None),),
+        hazards=(),
+        absent="not for Linux",
+    )
     assert analyze_text(_result(target)).splitlines()[2:] == [
         "dml/gpu · unknown · not here, and nothing is known of its operators",
         "  not for Linux",
@@ -71,16 +100,28 @@ def test_an_absent_ep_without_a_table_is_one_line_and_its_reason() -> None:
 
 
 def test_candidates_say_for_whom_they_are_not() -> None:
-    row = {"name": "conv_activation_fusion", "what": "Conv + Relu -> FusedConv", "status": "changes", "nodes_delta": -3}
-    fusions = {"tried": 60, "passes": [row | {"not_for": ["qnn/npu"]}], "error": None}
-    text = analyze_text(_result(_target(), fusions=fusions))
+    fusion = Fusion(
+        name="conv_activation_fusion",
+        what="Conv + Relu -> FusedConv",
+        status="changes",
+        note=None,
+        after=(),
+        nodes_delta=-3,
+        ops_delta={},
+        seconds=0.1,
+        not_for=("qnn/npu",),
+    )
+    text = analyze_text(_result(ANSWER, fusions=Fusions(tried=60, passes=(fusion,), error=None)))
     assert "conv_activation_fusion  -3 nodes  Conv + Relu -> FusedConv (not for qnn/npu)" in text
-    none = analyze_text(_result(_target(), fusions={"tried": 60, "passes": [], "error": None}))
+    none = analyze_text(_result(ANSWER, fusions=Fusions(tried=60, passes=(), error=None)))
     assert "fusion candidates  none among 60 passes" in none
 
 
 def test_next_is_the_first_fix_then_a_look_then_measuring() -> None:
-    assert next_command(_result(_target())) == "winml optimize -m m.onnx"
-    failed = _target(hazards=[], error={"message": "crashed"})
+    assert next_command(_result(ANSWER)) == "winml optimize -m m.onnx"
+    failed = replace(ANSWER, hazards=(), error=ErrorObject(code="worker-crashed", message="crashed", hint=None, exit=1))
     assert next_command(_result(failed)) == f"winml inspect -m {shell_word('a b/m.onnx')}"
-    assert next_command(_result(_target(hazards=[]))) == f"winml perf -m {shell_word('a b/m.onnx')} --target qnn/npu"
+    assert (
+        next_command(_result(replace(ANSWER, hazards=())))
+        == f"winml perf -m {shell_word('a b/m.onnx')} --target qnn/npu"
+    )

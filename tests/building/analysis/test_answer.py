@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from winml.modelkit.building.analysis import answer
-from winml.modelkit.building.analysis.answer import CPU, OpAnswer, PlacedNode
+from winml.modelkit.building.analysis.answer import CPU, PlacedNode
 from winml.modelkit.building.analysis.reasons import Reason
+from winml.modelkit.building.analysis.result import AskedNode, NodePlacement, OpAnswer
 from winml.modelkit.core.target import Target
 
 QNN = "QNNExecutionProvider"
@@ -14,8 +13,8 @@ NPU = Target("qnn", "npu", simulated=True)
 SETTING = "QNN EP is configured to not take Q nodes that consume a graph input."
 
 
-def _node(name: str, op: str, ep: str = QNN, partition: int | None = 0) -> dict[str, Any]:
-    return {"name": name, "op": op, "ep": ep, "partition": None if ep == CPU else partition}
+def _node(name: str, op: str, ep: str = QNN, partition: int | None = 0) -> AskedNode:
+    return AskedNode(name=name, op=op, ep=ep, partition=None if ep == CPU else partition)
 
 
 def test_reasons_go_to_the_nodes_left_on_the_cpu_whatever_the_layout_did_to_their_names() -> None:
@@ -29,11 +28,11 @@ def test_an_operator_is_supported_partial_or_unsupported_by_how_many_of_its_node
         [_node("a", "Conv"), _node("b", "Relu"), _node("c", "Relu", CPU), _node("d", "Loop", CPU)],
         [Reason("d", "Loop", "Loop", "no loops")],
     )
-    assert answer.asked_ops(nodes, QNN) == [
+    assert answer.asked_ops(nodes, QNN) == (
         OpAnswer("Conv", "supported", 1, 1, None),
         OpAnswer("Relu", "partial", 2, 1, None),
         OpAnswer("Loop", "unsupported", 1, 0, "no loops"),
-    ]
+    )
 
 
 def test_what_the_ep_leaves_by_a_setting_does_not_count_against_it_and_is_told() -> None:
@@ -41,10 +40,10 @@ def test_what_the_ep_leaves_by_a_setting_does_not_count_against_it_and_is_told()
     nodes = answer.placed_nodes([_node("q", "QuantizeLinear", CPU)], reasons)
     ops = answer.asked_ops(nodes, QNN)
     assert (ops[0].status, ops[0].taken) == ("supported", 0)
-    assert answer.placement(nodes, NPU, frozenset({"q"})) == {
-        "on_target": 0, "on_cpu": 1, "by_setting": 1, "partitions": 0, "layout_nodes": 0,
-    }  # fmt: skip
-    assert answer.left_nodes(nodes, QNN)[0]["by_setting"] is True
+    assert answer.placement(nodes, NPU, frozenset({"q"})) == NodePlacement(
+        on_target=0, on_cpu=1, by_setting=1, partitions=0, layout_nodes=0
+    )
+    assert answer.left_nodes(nodes, QNN)[0].by_setting is True
 
 
 def test_the_cpus_own_layout_taken_by_another_ep_is_not_support() -> None:
@@ -85,11 +84,11 @@ def test_after_a_failure_only_what_the_ep_said_is_known() -> None:
         Reason("q", "QuantizeLinear", "QuantizeLinear", SETTING),
     ]
     found = answer.unknown_ops({"Conv": 1, "DequantizeLinear": 2, "QuantizeLinear": 1, "Constant": 1}, reasons)
-    assert found == [
+    assert found == (
         OpAnswer("Conv", "unsupported", 1, 0, "encoding"),
         OpAnswer("DequantizeLinear", "unknown", 2, None, None),
         OpAnswer("QuantizeLinear", "unknown", 1, None, None),
-    ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,49 @@ from typing import Any
 import pytest
 
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze, check
+from winml.modelkit.building.analysis.result import (
+    AnalyzeResult,
+    Asked,
+    ModelFacts,
+    QuantizationFacts,
+    StatusCounts,
+    TargetAnswer,
+)
+from winml.modelkit.building.events import AskingTarget, ReadingModel, TargetAnswered
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import CheckFailed, RequestError, UnavailableError, WorkerCrashed
+from winml.modelkit.core.events import Event
+from winml.modelkit.core.target import Target
 
-NONE = {"supported": 0, "partial": 0, "unsupported": 0, "unknown": 0}
-CRASH = {"code": "worker-crashed", "message": "it crashed with SIGSEGV", "hint": None, "exit": 1}
+CRASH = ErrorObject(code="worker-crashed", message="it crashed with SIGSEGV", hint=None, exit=1)
+FACTS = ModelFacts(
+    nodes=1,
+    ops={"Relu": 1},
+    opsets={"ai.onnx": 21},
+    conv_share=0.0,
+    quantized=QuantizationFacts(kind="none", evidence={}),
+    dynamic_axes={},
+    contrib_ops=(),
+    compiled_for=(),
+)
 
 
-def _target(name: str, status: str, **counts: int) -> dict[str, Any]:
-    error = CRASH if status == "failed" else None
-    return {"target": name, "status": status, "counts": {**NONE, **counts}, "error": error}
+def _target(name: str, status: Any, *, unsupported: int = 0, unknown: int = 0) -> TargetAnswer:
+    ep, _, device = name.partition("/")
+    return TargetAnswer(
+        target=Target(ep, device or ep),  # type: ignore[arg-type]
+        status=status,
+        source=Asked(fixed_dims={}, sizes={}),
+        counts=StatusCounts(0, 0, unsupported, unknown),
+        ops=(),
+        hazards=(),
+        error=CRASH if status == "failed" else None,
+    )
 
 
-def _result(*targets: dict[str, Any]) -> dict[str, Any]:
-    return {"supported": all(t["status"] == "supported" for t in targets), "targets": list(targets)}
+def _result(*targets: TargetAnswer) -> AnalyzeResult:
+    supported = all(target.status == "supported" for target in targets)
+    return AnalyzeResult(model="m.onnx", facts=FACTS, supported=supported, targets=targets, fusions=None)
 
 
 def test_full_support_everywhere_passes() -> None:
@@ -26,7 +56,7 @@ def test_full_support_everywhere_passes() -> None:
 
 def test_anything_less_is_a_no_with_the_result_beside_it() -> None:
     result = _result(
-        _target("cpu", "supported"), _target("qnn/npu", "partial", supported=2, unsupported=1),
+        _target("cpu", "supported"), _target("qnn/npu", "partial", unsupported=1),
         _target("dml/gpu", "unknown", unknown=3), _target("openvino/cpu", "refused"),
     )  # fmt: skip
     with pytest.raises(CheckFailed) as caught:
@@ -34,7 +64,7 @@ def test_anything_less_is_a_no_with_the_result_beside_it() -> None:
     assert caught.value.message == (
         "not fully supported: `qnn/npu` (1 unsupported); `openvino/cpu` refused; unknown on `dml/gpu`"
     )
-    assert caught.value.details == result
+    assert caught.value.result == result
 
 
 def test_a_target_that_is_not_here_and_of_which_nothing_is_known_is_no_no() -> None:
@@ -51,11 +81,10 @@ def test_a_crash_is_the_commands_own_failure_only_when_nobody_else_answered() ->
 
 
 def test_the_steps_are_told_while_they_happen(zoo: Any) -> None:
-    events: list[dict[str, Any]] = []
+    events: list[Event] = []
     request = AnalyzeRequest(model=str(zoo / "relu.onnx"), target="cpu", fusions=False)
-    assert analyze(request, events.append)["supported"] is True
-    assert [event["event"] for event in events] == ["reading", "asking", "answered"]
-    assert events[1] == {"event": "asking", "name": "cpu", "done": 0, "total": 1}
+    assert analyze(request, events.append).supported is True
+    assert events == [ReadingModel("relu.onnx"), AskingTarget("cpu", 0, 1), TargetAnswered("cpu", "supported")]
 
 
 def test_options_of_an_ep_need_one_target(zoo: Any) -> None:
@@ -69,5 +98,5 @@ def test_a_result_can_name_the_model_as_others_know_it(zoo: Any) -> None:
         model=str(zoo / "fused.onnx"), target="vitisai/npu", fusions=False, shown_as="optimized.onnx"
     )
     result = analyze(request, lambda event: None)
-    assert result["model"] == "optimized.onnx"
+    assert result.model == "optimized.onnx"
     assert str(zoo) not in str(result)

@@ -8,12 +8,13 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze
-from winml.modelkit.building.events import StageDone, StageStarted, step_of
+from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.build_folder import ANALYSIS
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry, StageKey
@@ -69,7 +70,7 @@ def _asked(
             ep_options=dict(session.ep_options),
             fusions=False,
         )
-        value = analyze(request, lambda event: pipeline.tell(step_of(event)))
+        value: dict[str, Any] = to_json(analyze(request, lambda event: pipeline.tell(event.step)))
         if _target(value)["status"] != "failed":
             write_json(folder / ANALYSIS, value)
             cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.values import key
@@ -126,10 +126,35 @@ StageEvent = ExportStep | PassStarted | OptimizedOutputs | Calibrating | Leaving
 """What the workers of export, optimize and quantize tell."""
 
 
-def step_of(event: Any) -> StageStep:
-    """What a worker tells of a stage, until its events are values."""
-    if isinstance(event, StageStep):
-        return event
-    known = event if isinstance(event, dict) else vars(event)
-    name = next((known[k] for k in ("name", "pass", "op", "step", "event") if known.get(k)), type(event).__name__)
-    return StageStep(str(name), known.get("done"), known.get("total"))
+@dataclass(frozen=True)
+class ReadingModel(Event):
+    """An analysis reads the model."""
+
+    name: str
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.name)
+
+
+@dataclass(frozen=True)
+class AskingTarget(Event):
+    """An analysis asks a target."""
+
+    target: str
+    done: int
+    total: int
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.target, self.done, self.total)
+
+
+@dataclass(frozen=True)
+class TargetAnswered(Event):
+    target: str
+    status: str
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.target)

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from winml.modelkit.building.events import PrecisionGivenUp, StageDone, StageStarted, StageStep, step_of
 from winml.modelkit.cli.console import is_terminal, say
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
@@ -164,38 +163,6 @@ class CompareProgress(LineProgress):
         return f"{words[kind]} {event['label']}"
 
 
-class CompileProgress(LineProgress):
-    """Which model is being compiled or run."""
-
-    def show(self, event: dict[str, Any]) -> None:
-        together = " together with the others" if event.get("of", 1) > 1 else ""
-        self.write(f"{event['event']} {event['model']}{together}")
-
-
-class StageProgress(LineProgress):
-    """The stage that runs and how far it is; finished stages stay as lines."""
-
-    _stage = ""
-
-    def show(self, event: Any) -> None:
-        match event:
-            case StageStarted():
-                self._stage = event.stage
-                self.write(f"{self._stage} …")
-            case StageDone():
-                how = "from the cache" if event.hit else f"{event.seconds:.1f} s"
-                self.write(f"{event.stage}: {how}\n")
-            case PrecisionGivenUp():
-                self.write(f"{self._stage}: fallback")
-            case _:
-                self.write(f"{self._stage}: {_how_far(step_of(event))}")
-
-
-def _how_far(step: StageStep) -> str:
-    """What a stage is at: its numbers, and the name of the part it is at."""
-    return step.name if step.done is None or step.total is None else f"{step.name} {step.done} of {step.total}"
-
-
 class EvalProgress(LineProgress):
     """Which model runs and how many samples it has had."""
 
@@ -208,21 +175,6 @@ class EvalProgress(LineProgress):
             self.write(f"opening the {self._role}")
         else:
             self.write(f"{self._role}: sample {event.get('done', 0)} of {event['total']}")
-
-
-class AnalyzeProgress(LineProgress):
-    """Which target is being asked; its answer stays as a line while the others are asked."""
-
-    def show(self, event: dict[str, Any]) -> None:
-        kind, name = event["event"], event.get("name")
-        if kind == "asking":
-            self.write(f"asking {name} ({event['done'] + 1} of {event['total']})")
-        elif kind == "answered":
-            self.write(f"{name}: {event['status']}\n")
-        elif kind == "reading":
-            self.write(f"reading {name}")
-        else:
-            self.write(f"trying pass {_how_far(step_of(event))}")
 
 
 class FeedProgress(LineProgress):

@@ -10,6 +10,7 @@ from typing import Any
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import image_config, processor
 from winml.modelkit.graph import sizes as rules
 from winml.modelkit.graph.signature import Signature, SignatureInput, read_signature
@@ -103,7 +104,7 @@ def complete(path: Path, inputs: Mapping[str, Any], others: Mapping[str, Size] |
         "dims": known.dims,
         "batch_size": None if known.sizes else inputs.get("batch_size"),
         "int_ranges": {**usual, **ranges},
-        "sizes": {name: size.to_json() for name, size in known.sizes.items()},
+        "sizes": to_json(known.sizes),
     }
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import AtLeast
 
 Shape = tuple[int | str, ...]
 SizeSource = Literal["given", "data", "metadata", "processor", "config", "graph", "other arm", "batch"]
@@ -63,12 +64,9 @@ class Place:
 class Size:
     """The size of an open dimension, and how it is known."""
 
-    size: int
+    size: Annotated[int, AtLeast(1)]
     source: SizeSource
     reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"size": self.size, "source": self.source, "reason": self.reason}
 
 
 BATCH = Size(1, "batch", "a batch of one, the default")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
@@ -66,17 +66,6 @@ class Hazard:
 
     row: Row
     found: Found
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.row.id,
-            "message": self.found.message,
-            "ops": sorted(self.found.ops),
-            "count": len(self.found.nodes),
-            "nodes": list(self.found.nodes[:NODES_NAMED]),
-            "fix": self.row.fix,
-            "evidence": self.row.evidence,
-        }
 
 
 def hazards(model: Model, target: Target) -> list[Hazard]:

@@ -5,21 +5,35 @@ The tables in `data/` say where each answer is from: asked (`scripts/ask_operato
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.values import read
 
 DATA = Path(__file__).with_name("data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSource:
+    """Where the answers of a table are from."""
+
+    kind: str
+    how: str
+    onnx: str
+    runtime: str
+    ep: str | None
+    options: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class OperatorTable:
     """What is known of one EP on one kind of device."""
 
-    source: dict[str, Any]
+    source: TableSource
     operators: dict[str, dict[str, Any]]
 
 
@@ -30,7 +44,7 @@ def table(ep: str, device: str) -> OperatorTable | None:
     if not path.is_file():
         return None
     stored = read_json(path)
-    return OperatorTable(stored["source"], stored["operators"])
+    return OperatorTable(read(TableSource, stored["source"], "source"), stored["operators"])
 
 
 def entry(ep: str, device: str, op: str) -> dict[str, Any] | None:

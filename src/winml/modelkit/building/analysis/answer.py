@@ -6,15 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import get_args
 
 from winml.modelkit.building.analysis.reasons import Reason
+from winml.modelkit.building.analysis.result import (
+    AskedNode,
+    LeftNode,
+    NodePlacement,
+    OpAnswer,
+    OpStatus,
+    StatusCounts,
+)
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import operators
 
-OpStatus = Literal["supported", "partial", "unsupported", "unknown"]
-STATUSES: tuple[OpStatus, ...] = ("supported", "partial", "unsupported", "unknown")
+STATUSES: tuple[OpStatus, ...] = get_args(OpStatus)
 
 CPU = "CPUExecutionProvider"
 _LAYOUT_DOMAIN = "com.ms.internal.nhwc:"
@@ -33,7 +40,7 @@ _USUAL_FORMS = ("float32", "float16", "int32", "int64", "bool", "quantized", "pa
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """A node as the EP was asked about it."""
+    """A node as the EP was asked about it, by the name it has in the model."""
 
     name: str
     op: str
@@ -47,42 +54,21 @@ class PlacedNode:
         return self.reason is not None and _SETTING in self.reason
 
 
-@dataclass(frozen=True)
-class OpAnswer:
-    """One operator of the model on a target."""
-
-    op: str
-    status: OpStatus
-    nodes: int
-    taken: int | None
-    """Nodes on the target; None when nobody could be asked."""
-    reason: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "op": self.op,
-            "status": self.status,
-            "nodes": self.nodes,
-            "taken": self.taken,
-            "reason": self.reason,
-        }
-
-
 def plain_name(name: str) -> str:
     """The name a node has in the model."""
     return _LAYOUT_NAME.sub("", name)
 
 
-def placed_nodes(assigned: Iterable[Mapping[str, Any]], reasons: Sequence[Reason]) -> list[PlacedNode]:
+def placed_nodes(assigned: Iterable[AskedNode], reasons: Sequence[Reason]) -> list[PlacedNode]:
     """The nodes of a session with the EP's reasons for those it left to the CPU."""
     why = {plain_name(reason.node): reason.text for reason in reasons if plain_name(reason.node)}
     return [
         PlacedNode(
-            plain_name(node["name"]),
-            str(node["op"]).removeprefix(_LAYOUT_DOMAIN),
-            node["ep"],
-            node["partition"],
-            why.get(plain_name(node["name"])) if node["ep"] == CPU else None,
+            plain_name(node.name),
+            node.op.removeprefix(_LAYOUT_DOMAIN),
+            node.ep,
+            node.partition,
+            why.get(plain_name(node.name)) if node.ep == CPU else None,
         )
         for node in assigned
     ]
@@ -93,12 +79,12 @@ def is_added(node: PlacedNode, names: frozenset[str]) -> bool:
     return node.op == "Transpose" and node.name not in names
 
 
-def asked_ops(nodes: Sequence[PlacedNode], ep: str) -> list[OpAnswer]:
+def asked_ops(nodes: Sequence[PlacedNode], ep: str) -> tuple[OpAnswer, ...]:
     """Per operator how much of it the EP took; what it leaves by a setting does not count against it."""
     by_op: dict[str, list[PlacedNode]] = {}
     for node in nodes:
         by_op.setdefault(node.op, []).append(node)
-    return [_asked_op(op, group, ep) for op, group in by_op.items()]
+    return tuple(_asked_op(op, group, ep) for op, group in by_op.items())
 
 
 def _asked_op(op: str, nodes: list[PlacedNode], ep: str) -> OpAnswer:
@@ -111,9 +97,9 @@ def _asked_op(op: str, nodes: list[PlacedNode], ep: str) -> OpAnswer:
     return OpAnswer(op, status, len(nodes), taken, reasons.most_common(1)[0][0] if reasons else None)
 
 
-def table_ops(ops: Mapping[str, int], target: Target) -> list[OpAnswer]:
+def table_ops(ops: Mapping[str, int], target: Target) -> tuple[OpAnswer, ...]:
     """Per operator what the tables say, for a target that cannot be asked."""
-    return [_table_op(op, nodes, target) for op, nodes in ops.items() if op not in _NEVER_ASKED]
+    return tuple(_table_op(op, nodes, target) for op, nodes in ops.items() if op not in _NEVER_ASKED)
 
 
 def _table_op(op: str, nodes: int, target: Target) -> OpAnswer:
@@ -125,22 +111,22 @@ def _table_op(op: str, nodes: int, target: Target) -> OpAnswer:
     return OpAnswer(op, status, nodes, None, entry.get("reason"))
 
 
-def unknown_ops(ops: Mapping[str, int], reasons: Sequence[Reason]) -> list[OpAnswer]:
+def unknown_ops(ops: Mapping[str, int], reasons: Sequence[Reason]) -> tuple[OpAnswer, ...]:
     """Every operator as unknown but those that the EP said it refuses before it failed."""
     refused = {r.op: r.text for r in reasons if r.op == r.unit and _SETTING not in r.text}
-    return [
+    return tuple(
         OpAnswer(op, "unsupported", nodes, 0, refused[name])
         if (name := op.rpartition(":")[2]) in refused
         else OpAnswer(op, "unknown", nodes, None, None)
         for op, nodes in ops.items()
         if op not in _NEVER_ASKED
-    ]
+    )
 
 
-def counts(answers: Iterable[OpAnswer]) -> dict[str, int]:
+def count(answers: Iterable[OpAnswer]) -> StatusCounts:
     """How many operators have each status."""
     found = Counter(answer.status for answer in answers)
-    return {status: found[status] for status in STATUSES}
+    return StatusCounts(**{status: found[status] for status in STATUSES})
 
 
 def verdict(answers: Sequence[OpAnswer]) -> OpStatus:
@@ -153,13 +139,13 @@ def verdict(answers: Sequence[OpAnswer]) -> OpStatus:
     return "unknown" if statuses <= {"supported", "unknown"} else "partial"
 
 
-def left_nodes(nodes: Sequence[PlacedNode], ep: str) -> list[dict[str, Any]]:
+def left_nodes(nodes: Sequence[PlacedNode], ep: str) -> tuple[LeftNode, ...]:
     """The nodes that another EP runs, with the reason."""
-    return [
-        {"name": node.name, "op": node.op, "ep": node.ep, "reason": node.reason, "by_setting": node.by_setting}
+    return tuple(
+        LeftNode(name=node.name, op=node.op, ep=node.ep, reason=node.reason, by_setting=node.by_setting)
         for node in nodes
         if node.ep != ep
-    ]
+    )
 
 
 def gone(model_nodes: Iterable[Sequence[str]], nodes: Iterable[PlacedNode]) -> dict[str, int]:
@@ -168,13 +154,13 @@ def gone(model_nodes: Iterable[Sequence[str]], nodes: Iterable[PlacedNode]) -> d
     return dict(Counter(op for name, op in model_nodes if name not in placed).most_common())
 
 
-def placement(nodes: Sequence[PlacedNode], target: Target, names: frozenset[str]) -> dict[str, Any]:
+def placement(nodes: Sequence[PlacedNode], target: Target, names: frozenset[str]) -> NodePlacement:
     """Where the nodes went, in numbers."""
     ep = catalog.BY_NAME[target.ep].full_name
-    return {
-        "on_target": sum(node.ep == ep for node in nodes),
-        "on_cpu": 0 if ep == CPU else sum(node.ep == CPU for node in nodes),
-        "by_setting": sum(node.by_setting for node in nodes),
-        "partitions": len({node.partition for node in nodes if node.partition is not None}),
-        "layout_nodes": sum(is_added(node, names) for node in nodes),
-    }
+    return NodePlacement(
+        on_target=sum(node.ep == ep for node in nodes),
+        on_cpu=0 if ep == CPU else sum(node.ep == CPU for node in nodes),
+        by_setting=sum(node.by_setting for node in nodes),
+        partitions=len({node.partition for node in nodes if node.partition is not None}),
+        layout_nodes=sum(is_added(node, names) for node in nodes),
+    )

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.analysis import answer
 from winml.modelkit.building.analysis.reasons import Reason, read_reasons
+from winml.modelkit.building.analysis.result import (
+    AnalyzeResult,
+    Asked,
+    EPAnswer,
+    Fusion,
+    Fusions,
+    HazardFound,
+    LookedUp,
+    OpAnswer,
+    PreparedModel,
+    TargetAnswer,
+)
+from winml.modelkit.building.events import AskingTarget, PassStarted, ReadingModel, TargetAnswered
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
     CheckFailed,
     EPUnavailableError,
@@ -22,27 +36,25 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     SessionError,
     UnavailableError,
-    from_json,
 )
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.data.sizes import Known
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.sizes import Size
 from winml.modelkit.knowledge import operators
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.limits import ask_timeout_s
 
-SCHEMA = "winml/analyze/1"
 PRELOAD = ("winml.modelkit.building.analysis.prepare",)
 ASK_PRELOAD = ("winml.modelkit.building.analysis.ask",)
-
-OnEvent = Callable[[dict[str, Any]], None]
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,83 +81,88 @@ class AnalyzeRequest:
         return self.shown_as or self.model
 
 
-def analyze(request: AnalyzeRequest, on_event: OnEvent) -> Json:
-    """Ask every target that is here, look up the others, and return the JSON object of the contract."""
+def analyze(request: AnalyzeRequest, on_event: OnEvent) -> AnalyzeResult:
+    """Ask every target that is here and look up the others."""
     argument = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
-    planned = _planned(request, argument.target)
+    plans = _plan(request, argument.target)
     with Worker(preload=PRELOAD) as worker:
-        on_event({"event": "reading", "name": argument.path.name})
+        on_event(ReadingModel(argument.path.name))
         args = {
             "path": str(argument.path),
             "dims": request.dims,
-            "targets": [(p.target.ep, p.target.device) for p in planned],
+            "targets": [(p.target.ep, p.target.device) for p in plans],
         }
-        prepared = worker.call(
-            "analysis.prepare", args, timeout_s=request.timeout_s, what=f"reading `{argument.path.name}`"
+        prepared = worker.ask(
+            PreparedModel,
+            "analysis.prepare",
+            args,
+            timeout_s=request.timeout_s,
+            what=f"reading `{argument.path.name}`",
         )
         known = sizes.find(argument.path, request.dims, worker=worker)
-        npu = any(plan.target.device == "npu" and plan.here is not None for plan in planned)
-        if npu and not request.all_targets and not prepared["facts"]["compiled_for"]:
+        npu = any(plan.target.device == "npu" and plan.here is not None for plan in plans)
+        compiled = bool(prepared.facts.compiled_for)
+        if npu and not request.all_targets and not compiled:
             known.require()
         asker = _Asker(prepared, argument.section, request, known)
-        answered = []
-        for number, plan in enumerate(planned):
-            on_event({"event": "asking", "name": str(plan.target), "done": number, "total": len(planned)})
-            answered.append(asker.about(plan))
-            on_event({"event": "answered", "name": str(plan.target), "status": answered[-1]["status"]})
-        _raise_if_invalid(answered)
-        wanted = [plan.target for plan in planned]
-        fusions = None if _no_fusions(request, prepared) else _fusions(worker, argument.path, wanted, request, on_event)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": request.name,
-        "facts": prepared["facts"],
-        "supported": all(target["status"] == "supported" for target in answered),
-        "targets": answered,
-        "fusions": fusions,
-    }
+        answers = []
+        for number, plan in enumerate(plans):
+            on_event(AskingTarget(str(plan.target), number, len(plans)))
+            answers.append(asker.ask(plan))
+            on_event(TargetAnswered(str(plan.target), answers[-1].status))
+        _raise_if_invalid(answers)
+        wanted = [plan.target for plan in plans]
+        no_fusions = not request.fusions or compiled
+        fusions = None if no_fusions else _find_fusions(worker, argument.path, wanted, request, on_event)
+    return AnalyzeResult(
+        model=request.name,
+        facts=prepared.facts,
+        supported=all(answer.status == "supported" for answer in answers),
+        targets=tuple(answers),
+        fusions=fusions,
+    )
 
 
-def _raise_if_invalid(answered: list[Json]) -> None:
+def _raise_if_invalid(answers: Sequence[TargetAnswer]) -> None:
     """Raise when every runtime that was asked calls the model invalid; a single one may only be too old for it."""
-    errors = [target["error"] for target in answered if target["source"]["kind"] == "asked"]
-    if errors and all(error is not None and error["code"] == ModelFileError.code for error in errors):
-        raise from_json(errors[0])
+    errors = [answer.error for answer in answers if answer.source.kind == "asked"]
+    if errors and all(error is not None and error.code == ModelFileError.code for error in errors):
+        assert errors[0] is not None
+        raise errors[0].exception()
 
 
-def check(result: Json) -> None:
-    """Raise when a target does not support the whole model, with the result as details.
+def check(result: AnalyzeResult) -> None:
+    """Raise when a target does not support the whole model, with the result beside the error.
 
     A crash or a timeout is the command's own failure when nobody else could be asked.
     """
-    if result["supported"]:
+    if result.supported:
         return
-    answered = result["targets"]
-    broken = [target["error"] for target in answered if target["status"] == "failed"]
-    if len(broken) == len(answered):
-        raise from_json(broken[0], result)
-    unknown = [f"`{t['target']}`" for t in answered if t["status"] == "unknown"]
-    words = [f"`{t['target']}` {_short(t)}" for t in answered if t["status"] not in ("supported", "unknown")]
+    broken = [answer.error for answer in result.targets if answer.status == "failed"]
+    if len(broken) == len(result.targets) and broken[0] is not None:
+        raise broken[0].exception(result)
+    unknown = [f"`{t.target}`" for t in result.targets if t.status == "unknown"]
+    words = [f"`{t.target}` {_short(t)}" for t in result.targets if t.status not in ("supported", "unknown")]
     if not words:
         raise UnavailableError(
             f"cannot tell: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not here, and nothing is known "
             "of the operators there",
             hint="ask where it is installed; `winml sys` shows how",
-            details=result,
+            result=result,
         )
     words += [f"unknown on {', '.join(unknown)}"] if unknown else []
-    raise CheckFailed(f"not fully supported: {'; '.join(words)}", details=result)
+    raise CheckFailed(f"not fully supported: {'; '.join(words)}", result=result)
 
 
-def _short(target: Json) -> str:
-    if target["status"] in ("refused", "failed"):
-        return str(target["status"])
-    numbers = [f"{target['counts'][s]} {s}" for s in answer.STATUSES[1:] if target["counts"][s]]
-    return f"({', '.join(numbers)})"
+def _short(answer: TargetAnswer) -> str:
+    if answer.status in ("refused", "failed"):
+        return answer.status
+    counts = answer.counts
+    numbers = ((counts.partial, "partial"), (counts.unsupported, "unsupported"), (counts.unknown, "unknown"))
+    return f"({', '.join(f'{number} {status}' for number, status in numbers if number)})"
 
 
-def _planned(request: AnalyzeRequest, built_for: str | None) -> list[Planned]:
+def _plan(request: AnalyzeRequest, built_for: str | None) -> list[Planned]:
     if not request.all_targets:
         named = request.target or (built_for if request.ep is None and request.device is None else None)
         return [targets.plan(named, request.ep, request.device)]
@@ -161,26 +178,37 @@ def _planned(request: AnalyzeRequest, built_for: str | None) -> list[Planned]:
 class _Asker:
     """Asks targets about one prepared model."""
 
-    prepared: Json
+    prepared: PreparedModel
     section: SessionSection
     request: AnalyzeRequest
     known: Known
     """Sizes of open dimensions, which an NPU needs."""
 
-    def about(self, plan: Planned) -> Json:
+    def ask(self, plan: Planned) -> TargetAnswer:
         """What is said of the model on one target; a failure of the EP is an answer."""
         if plan.here is None:
             assert plan.absent is not None
-            return self._from_table(plan.target, plan.absent)
+            return self._look_up(plan.target, plan.absent)
         section = self._section(plan.target)
+        args = {
+            "model": self.prepared.asked,
+            "ep": plan.target.ep,
+            "device": plan.target.device,
+            "simulated": plan.target.simulated,
+            "distribution": plan.here.installed.package.distribution,
+            "session": to_json(section),
+        }
+        timeout_s = self.request.timeout_s or ask_timeout_s(Path(self.prepared.asked))
         with Worker(preload=ASK_PRELOAD, python=plan.here.installed.python) as worker:
             try:
-                said = self._ask(worker, plan, section)
+                said = worker.ask(
+                    EPAnswer, "analysis.ask", args, timeout_s=timeout_s, what=f"opening the model on {plan.target}"
+                )
             except (RunFailedError, ModelFileError) as error:
-                return self._failed(plan.target, error, read_reasons(worker.log()), section)
+                return self._failure(plan.target, error, read_reasons(worker.log()), section)
             except EPUnavailableError as error:
-                return self._from_table(plan.target, error)
-            return self._asked(plan.target, said, read_reasons(worker.log()), section)
+                return self._look_up(plan.target, error)
+            return self._answer(plan.target, said, read_reasons(worker.log()), section)
 
     def _section(self, target: Target) -> SessionSection:
         """How the session is opened: as the build says and then the user, with no size left open for an NPU.
@@ -189,125 +217,122 @@ class _Asker:
         """
         built_for = {} if self.request.all_targets else self.section.ep_options
         given = options.checked(target, {**built_for, **self.request.ep_options})
-        fixed = {**self.section.fixed_dims, **self.prepared["axes"]}
+        fixed = {**self.section.fixed_dims, **self.prepared.axes}
         if target.device == "npu":
             fixed = {**self.known.dims, **fixed}
         return replace(self.section, ep_options=given, fixed_dims=fixed)
 
-    def _ask(self, worker: Worker, plan: Planned, section: SessionSection) -> Json:
-        assert plan.here is not None
-        args = {
-            "model": self.prepared["asked"],
-            "ep": plan.target.ep,
-            "device": plan.target.device,
-            "simulated": plan.target.simulated,
-            "distribution": plan.here.installed.package.distribution,
-            "session": section.to_json(),
-        }
-        timeout_s = self.request.timeout_s or ask_timeout_s(Path(self.prepared["asked"]))
-        said: Json = worker.call("analysis.ask", args, timeout_s=timeout_s, what=f"opening the model on {plan.target}")
-        return said
-
-    def _asked(self, target: Target, said: Json, reasons: list[Reason], section: SessionSection) -> Json:
+    def _answer(self, target: Target, said: EPAnswer, reasons: list[Reason], section: SessionSection) -> TargetAnswer:
         ep = catalog.BY_NAME[target.ep].full_name
-        names = frozenset(name for name, _ in self.prepared["nodes"])
-        placed = answer.placed_nodes(said["nodes"], reasons)
+        names = frozenset(name for name, _ in self.prepared.nodes)
+        placed = answer.placed_nodes(said.nodes, reasons)
         nodes = [node for node in placed if not answer.is_added(node, names)]
         ops = answer.asked_ops(nodes, ep)
-        source = {
-            "kind": "asked",
-            **said["environment"],
-            "provider_options": said["provider_options"],
-            "added_options": said["added_options"],
-            "fixed_dims": section.fixed_dims,
-            "sizes": self._sources(section),
-        }
-        return self._result(target, answer.verdict(ops), source, ops) | {
-            "placement": answer.placement(placed, target, names),
-            "left": answer.left_nodes(nodes, ep),
-            "gone": answer.gone(self.prepared["nodes"], placed),
-        }
+        return TargetAnswer(
+            target=target,
+            status=answer.verdict(ops),
+            source=Asked(
+                runtime=said.environment.runtime,
+                ep=said.environment.ep,
+                provider_options=said.provider_options,
+                added_options=said.added_options,
+                fixed_dims=section.fixed_dims,
+                sizes=self._sizes(section),
+            ),
+            counts=answer.count(ops),
+            ops=ops,
+            placement=answer.placement(placed, target, names),
+            left=answer.left_nodes(nodes, ep),
+            gone=answer.gone(self.prepared.nodes, placed),
+            hazards=self._hazards(target, ops),
+        )
 
-    def _from_table(self, target: Target, absent: EPUnavailableError) -> Json:
-        ops = answer.table_ops(self.prepared["facts"]["ops"], target)
+    def _look_up(self, target: Target, absent: EPUnavailableError) -> TargetAnswer:
+        ops = answer.table_ops(self.prepared.facts.ops, target)
         known = operators.table(target.ep, target.device)
-        source = {"kind": "table" if known else "none", "table": known.source if known else None}
-        return self._result(target, answer.verdict(ops), source, ops) | {"absent": absent.message}
+        return TargetAnswer(
+            target=target,
+            status=answer.verdict(ops),
+            source=LookedUp(kind="table" if known else "none", table=known.source if known else None),
+            counts=answer.count(ops),
+            ops=ops,
+            hazards=self._hazards(target, ops),
+            absent=absent.message,
+        )
 
-    def _failed(self, target: Target, error: ModelkitError, reasons: list[Reason], section: SessionSection) -> Json:
-        ops = answer.unknown_ops(self.prepared["facts"]["ops"], reasons)
-        status = "refused" if isinstance(error, SessionError | PlacementError | ModelFileError) else "failed"
-        source = {"kind": "asked", "fixed_dims": section.fixed_dims, "sizes": self._sources(section)}
-        return self._result(target, status, source, ops) | {"error": self._without_copy(error)}
+    def _failure(
+        self, target: Target, error: ModelkitError, reasons: list[Reason], section: SessionSection
+    ) -> TargetAnswer:
+        ops = answer.unknown_ops(self.prepared.facts.ops, reasons)
+        # The user's file in place of the copy that was asked about.
+        message = error.message.replace(self.prepared.asked, self.request.name)
+        return TargetAnswer(
+            target=target,
+            status="refused" if isinstance(error, SessionError | PlacementError | ModelFileError) else "failed",
+            source=Asked(fixed_dims=section.fixed_dims, sizes=self._sizes(section)),
+            counts=answer.count(ops),
+            ops=ops,
+            hazards=self._hazards(target, ops),
+            error=replace(ErrorObject.of(error), message=message),
+        )
 
-    def _sources(self, section: SessionSection) -> Json:
+    def _sizes(self, section: SessionSection) -> dict[str, Size]:
         """Where each size comes from that the session was opened with."""
-        return {name: size.to_json() for name, size in self.known.sizes.items() if name in section.fixed_dims}
+        return {name: size for name, size in self.known.sizes.items() if name in section.fixed_dims}
 
-    def _without_copy(self, error: ModelkitError) -> Json:
-        """The error with the user's file in place of the copy that was asked about."""
-        value = error.to_json()
-        return value | {"message": value["message"].replace(self.prepared["asked"], self.request.name)}
-
-    def _result(self, target: Target, status: str, source: Json, ops: Sequence[answer.OpAnswer]) -> Json:
-        return {
-            **target.to_json(),
-            "status": status,
-            "source": source,
-            "counts": answer.counts(ops),
-            "ops": [op.to_json() for op in ops],
-            "placement": None,
-            "left": [],
-            "gone": {},
-            "hazards": [self._hazard(hazard, target) for hazard in self._hazards(target, ops)],
-            "absent": None,
-            "error": None,
-        }
-
-    def _hazards(self, target: Target, ops: Sequence[answer.OpAnswer]) -> list[Json]:
+    def _hazards(self, target: Target, ops: Sequence[OpAnswer]) -> tuple[HazardFound, ...]:
         """The hazards of the tables but those about operators that the EP itself says it takes."""
         supported = {op.op for op in ops if op.status == "supported"}
-        found: list[Json] = self.prepared["hazards"][f"{target.ep}/{target.device}"]
-        return [hazard for hazard in found if not hazard["ops"] or not supported.issuperset(hazard["ops"])]
+        found = self.prepared.hazards[f"{target.ep}/{target.device}"]
+        return tuple(self._fix(h, target) for h in found if not h.ops or not supported.issuperset(h.ops))
 
-    def _hazard(self, hazard: Json, target: Target) -> Json:
-        if hazard["fix"] is None:
+    def _fix(self, hazard: HazardFound, target: Target) -> HazardFound:
+        """A hazard whose fix is a command for this model."""
+        if hazard.fix is None:
             return hazard
-        if self.known.missing and "{dims}" in hazard["fix"]:
+        if self.known.missing and "{dims}" in hazard.fix:
             # No command here: a size that nobody knows would be a guess.
             open_names = ", ".join(f"`{name}`" for name in self.known.missing)
-            return hazard | {
-                "fix": None,
-                "message": f"{hazard['message']}; name the sizes of {open_names} with `--dim`",
-            }
+            message = f"{hazard.message}; name the sizes of {open_names} with `--dim`"
+            return replace(hazard, fix=None, message=message)
         dims = " ".join(f"--dim {shell_word(f'{name}={size.size}')}" for name, size in self.known.sizes.items())
         stem = re.sub(r"[^\w.-]", "_", Path(self.request.name).stem, flags=re.ASCII)
-        fix = hazard["fix"].format(model=shell_word(self.request.name), stem=stem, target=target, dims=dims)
-        return hazard | {"fix": fix}
+        fix = hazard.fix.format(model=shell_word(self.request.name), stem=stem, target=target, dims=dims)
+        return replace(hazard, fix=fix)
 
 
-def _no_fusions(request: AnalyzeRequest, prepared: Json) -> bool:
-    return not request.fusions or bool(prepared["facts"]["compiled_for"])
-
-
-def _fusions(worker: Worker, path: Path, wanted: Sequence[Target], request: AnalyzeRequest, on_event: OnEvent) -> Json:
+def _find_fusions(
+    worker: Worker, path: Path, wanted: Sequence[Target], request: AnalyzeRequest, on_event: OnEvent
+) -> Fusions:
     """The passes of `winml optimize` that would change the model, found by running each one alone."""
     try:
-        found = worker.call(
+        found = worker.ask(
+            Candidates,
             "optimize.candidates",
             {"model": str(path), "passes": None},
             timeout_s=request.timeout_s or ask_timeout_s(path),
+            events=PassStarted,
             on_event=on_event,
             what="trying the optimizer's passes",
         )
     except RunFailedError as error:
-        return {"tried": 0, "passes": [], "error": error.to_json()}
-    passes = [_fusion(row, wanted) for row in found["passes"] if row["status"] != "no change"]
-    return {"tried": len(found["passes"]), "passes": passes, "error": None}
+        return Fusions(tried=0, passes=(), error=ErrorObject.of(error))
+    passes = tuple(_fusion(row, wanted) for row in found.passes if row.status != "no change")
+    return Fusions(tried=len(found.passes), passes=passes, error=None)
 
 
-def _fusion(row: Json, wanted: Sequence[Target]) -> Json:
+def _fusion(row: Candidate, wanted: Sequence[Target]) -> Fusion:
     """A pass with the targets that refuse what it makes."""
-    made = [op for op, count in row["ops_delta"].items() if count > 0]
-    kept = ("name", "what", "status", "note", "after", "nodes_delta", "ops_delta", "seconds")
-    return {key: row[key] for key in kept} | {"not_for": [str(t) for t in wanted if refused(t, made)]}
+    made = [op for op, count in row.ops_delta.items() if count > 0]
+    assert row.status != "no change"
+    return Fusion(
+        name=row.name,
+        what=row.what,
+        status=row.status,
+        note=row.note,
+        after=row.after,
+        nodes_delta=row.nodes_delta,
+        ops_delta=row.ops_delta,
+        seconds=row.seconds,
+        not_for=tuple(str(target) for target in wanted if refused(target, made)),
+    )

@@ -10,13 +10,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.building.analysis.result import HazardFound, ModelFacts, PreparedModel, QuantizationFacts
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files, walk
-from winml.modelkit.graph.facts import GraphFacts, facts
+from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.macs import dynamic_axes, name_axes, named_inputs, runtime_inputs
 from winml.modelkit.graph.quantized_nodes import quantized_nodes
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.knowledge.hazards import Model, hazards
+from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, Model, hazards
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -24,12 +25,8 @@ if TYPE_CHECKING:
 COPY = "asked.onnx"
 
 
-def prepare(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """`{"facts", "nodes", "asked", "axes", "hazards"}` of the model file `args["path"]`.
-
-    `asked` is the file to open, `axes` the sizes of `dims` by the names of open dimensions, `hazards` those of each
-    target in `args["targets"]`.
-    """
+def prepare(args: dict[str, Any], context: object) -> PreparedModel:
+    """What is known of the model file `args["path"]`, with the hazards of each target in `args["targets"]`."""
     path = Path(args["path"])
     model = files.load(path, weights=False)
     known = facts(model, path)
@@ -41,22 +38,38 @@ def prepare(args: dict[str, Any], context: object) -> dict[str, Any]:
         asked = files.save(model, Path.cwd() / COPY, overwrite=True)[0]
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
     seen = Model(known, nodes, tuple(quantized_nodes(model)))
-    return {
-        "facts": _facts(known),
-        "nodes": nodes,
-        "asked": str(asked),
-        "axes": axes,
-        "hazards": {
-            f"{ep}/{device}": [hazard.to_json() for hazard in hazards(seen, Target(ep, device))]
-            for ep, device in args["targets"]
+    evidence = {str(name): count for name, count in known.quantized.evidence.items()}
+    return PreparedModel(
+        facts=ModelFacts(
+            nodes=known.nodes,
+            ops=known.ops,
+            opsets=known.opsets,
+            conv_share=known.conv_share,
+            quantized=QuantizationFacts(kind=known.quantized.kind, evidence=evidence),
+            dynamic_axes=known.dynamic_axes,
+            contrib_ops=known.contrib_ops,
+            compiled_for=known.compiled_for,
+        ),
+        nodes=nodes,
+        asked=str(asked),
+        axes=axes,
+        hazards={
+            f"{ep}/{device}": tuple(map(_hazard, hazards(seen, Target(ep, device)))) for ep, device in args["targets"]
         },
-    }
+    )
 
 
-def _facts(known: GraphFacts) -> dict[str, Any]:
-    value = known.to_json()
-    wanted = ("nodes", "ops", "opsets", "conv_share", "quantized", "dynamic_axes", "contrib_ops", "compiled_for")
-    return {name: value[name] for name in wanted}
+def _hazard(hazard: Hazard) -> HazardFound:
+    row, found = hazard.row, hazard.found
+    return HazardFound(
+        id=row.id,
+        message=found.message,
+        ops=tuple(sorted(found.ops)),
+        count=len(found.nodes),
+        nodes=found.nodes[:NODES_NAMED],
+        fix=row.fix,
+        evidence=row.evidence,
+    )
 
 
 def _lacks_names(model: ModelProto) -> bool:

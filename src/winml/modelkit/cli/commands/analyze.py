@@ -47,8 +47,8 @@ from winml.modelkit.core.errors import ModelkitError
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.analysis.command import analyze, check
-    from winml.modelkit.cli.progress import AnalyzeProgress
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.cli.stage_progress import AnalyzeProgress
     from winml.modelkit.render.analyze import analyze_text, next_command
 
     result_file = ResultFile(output, overwrite=overwrite)

@@ -63,7 +63,7 @@ def command(
     context: click.Context, /, model: str | None, sample: bool, as_json: bool, explain_cache: bool, **given: Any
 ) -> None:
     from winml.modelkit.building.build_parts import build_model
-    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.trust import needed_again
     from winml.modelkit.render.build import built_text, next_command

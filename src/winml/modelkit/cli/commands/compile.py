@@ -51,7 +51,7 @@ from winml.modelkit.cli.options import (
 @json_option
 def command(listing: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.compile.command import compile_models, list_compilers, raise_for
-    from winml.modelkit.cli.progress import CompileProgress
+    from winml.modelkit.cli.stage_progress import CompileProgress
     from winml.modelkit.render.compile import compile_text, compilers_text
 
     request = _request(given)

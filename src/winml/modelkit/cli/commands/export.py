@@ -33,7 +33,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.export.command import ExportRequest, export
-    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.export import export_text
 
     request = ExportRequest(

@@ -52,7 +52,7 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
         _list(given, as_json=as_json)
         return
     from winml.modelkit.building.optimize.command import optimize
-    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.optimize import optimize_text
 
     request = _request(chosen_model(model, sample), given)

@@ -90,7 +90,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.quantize.command import quantize
-    from winml.modelkit.cli.progress import StageProgress
+    from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.quantize import quantize_text
 
     request = _request(chosen_model(model, sample), given, sample=sample)
