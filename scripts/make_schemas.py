@@ -58,6 +58,20 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "build-only-results": Document(
+        "`build_only_results.json` of a matrix: what became of every cell, by version",
+        ("build_matrix.state:CellRows",),
+        complete=True,
+    ),
+    "matrix": Document(
+        "Result of `winml matrix`",
+        (
+            "build_matrix.command:PlanResult",
+            "build_matrix.command:RunResult",
+            "build_matrix.command:StatusResult",
+        ),
+        command=True,
+    ),
     "node": Document(
         "Result of `winml node`",
         (

@@ -170,12 +170,12 @@ def _matrix_journal(folder: Path, data: bytes) -> None:
 
 
 def _raw_journal(folder: Path, data: bytes) -> None:
-    from winml.modelkit.build_matrix.command import status
+    from winml.modelkit.build_matrix.command import read_status
     from winml.modelkit.core import plain_text
-    from winml.modelkit.render.matrix import matrix_text
+    from winml.modelkit.render.matrix import cells_text
 
     _file(folder, "matrix/journal.jsonl", data)
-    matrix_text(plain_text.values(status(str(folder / "matrix"))))
+    cells_text(plain_text.values(read_status(str(folder / "matrix"))))
 
 
 def _summed(data: bytes) -> bytes:

@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 from winml.modelkit.build_matrix import plan as plans
 from winml.modelkit.build_matrix.cells import Builder, BuildOptions
-from winml.modelkit.build_matrix.disk import Disk, Pins, bytes_in
+from winml.modelkit.build_matrix.disk import Disk, DiskUse, Pins, bytes_in
+from winml.modelkit.build_matrix.events import CellRecorded
 from winml.modelkit.build_matrix.loop import Loop, Tools, Waiting
 from winml.modelkit.build_matrix.models import Model
 from winml.modelkit.build_matrix.place import ClusterPlace, Place, Remote, local_place
 from winml.modelkit.build_matrix.place import opened as opened_cluster
 from winml.modelkit.build_matrix.plan import Cell
-from winml.modelkit.build_matrix.progress import Paced, tally
+from winml.modelkit.build_matrix.progress import Paced, Progress, tally
 from winml.modelkit.build_matrix.publishing import NOT_ASKED, Publisher, ask
 from winml.modelkit.build_matrix.resume import Decision, There, decide
-from winml.modelkit.build_matrix.run_folder import MatrixFolder, RunRecord, now, row
-from winml.modelkit.build_matrix.state import FORMS, Build, CellState, Upload, record, replayed
+from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
+from winml.modelkit.build_matrix.state import (
+    Build,
+    CellPlan,
+    CellRow,
+    CellState,
+    NodeRecord,
+    Record,
+    RunRecord,
+    Upload,
+    make_record,
+    make_row,
+    read_records,
+    replay,
+)
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.table import COMPILE
 from winml.modelkit.core.errors import (
@@ -32,8 +46,10 @@ from winml.modelkit.core.errors import (
     RunFailedError,
     UnavailableError,
 )
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import AtLeast, Count, to_json
 from winml.modelkit.dispatch.base import Result
 from winml.modelkit.dispatch.cluster import Cluster
 from winml.modelkit.ep import catalog
@@ -47,11 +63,8 @@ from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.journal import Journal
 from winml.modelkit.store.objects import files_may_be_shared
 
-SCHEMA = "winml/matrix/1"
 _NAMED = 5
 """So many failed cells are named in an error; all of them are in the table."""
-OnEvent = Callable[[dict[str, Any]], None]
-Records = tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -88,10 +101,51 @@ class RunRequest:
     """The feed through which files travel to nodes and back; None is `feed`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlanResult:
+    schema: Literal["winml/matrix/1"] = "winml/matrix/1"
+    ok: Literal[True] = True
+    action: Literal["plan"] = "plan"
+    run_stamp: str
+    cells: tuple[CellPlan, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunState:
+    """How far a run is."""
+
+    schema: Literal["winml/matrix/1"] = "winml/matrix/1"
+    ok: Literal[True] = True
+    run_stamp: str
+    folder: str
+    feed: str | None
+    cells: tuple[CellRow, ...]
+    progress: Progress
+    disk: DiskUse
+    cluster: str | None
+    nodes: Mapping[str, Mapping[str, str | int | None]]
+    """What the nodes said of themselves, by name."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusResult(RunState):
+    action: Literal["status"] = "status"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(RunState):
+    action: Literal["run"] = "run"
+    sent_bytes: Count | None
+    """Null when the feed does not tell."""
+    seconds: Annotated[float, AtLeast(0)]
+
+
 # Plan
 
 
-def targets_of(request: PlanRequest) -> tuple[Target, ...]:
+def choose_targets(request: PlanRequest) -> tuple[Target, ...]:
     """The targets that were asked for; from the table alone, unless an EP or a device was left open."""
     if request.targets and (request.ep is not None or request.device is not None):
         raise RequestError(
@@ -115,7 +169,7 @@ def _target(word: str) -> Target:
 def _cells(request: PlanRequest, stamp: str) -> tuple[Cell, ...]:
     return plans.plan(
         request.models,
-        targets_of(request),
+        choose_targets(request),
         run_stamp=stamp,
         package_name=request.package_name,
         compiled=request.compile,
@@ -135,25 +189,19 @@ def _plan_notes(cells: tuple[Cell, ...], request: PlanRequest) -> list[str]:
     return notes
 
 
-def plan(request: PlanRequest) -> dict[str, Any]:
+def plan(request: PlanRequest) -> PlanResult:
     """The cells of a matrix; nothing is read or built."""
     stamp = request.run_stamp or today()
     cells = _cells(request, stamp)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "plan",
-        "run_stamp": stamp,
-        "cells": [cell.to_json() for cell in cells],
-        "notes": _plan_notes(cells, request),
-    }
+    notes = tuple(_plan_notes(cells, request))
+    return PlanResult(run_stamp=stamp, cells=tuple(cell.plan for cell in cells), notes=notes)
 
 
 # Run
 
 
-def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Build and publish what is left; cells that failed are raised with the result as details."""
+def run(request: RunRequest, on_event: OnEvent) -> RunResult:
+    """Build and publish what is left; cells that failed are raised with the result."""
     folder = MatrixFolder(folders.place(request.output))
     folder.check(resume=request.resume)
     records = folder.records()
@@ -161,13 +209,13 @@ def run(request: RunRequest, on_event: OnEvent) -> dict[str, Any]:
     with ExitStack() as opened:
         feed = None if request.feed is None else opened.enter_context(closing(open_feed(request.feed)))
         # Asked before anything is written: a run that cannot begin leaves nothing behind.
-        notes, there = _asked(request, feed, cells, replayed(records))
+        notes, there = _asked(request, feed, cells, replay(records))
         remote = _remote(request, feed, folder.path, opened)
         atomic.make_folder(folder.path)
-        journal = opened.enter_context(Journal(folder.journal, FORMS))
-        if journal.replay.records != records:
+        journal = opened.enter_context(Journal(folder.journal))
+        if read_records(journal.replay.records, str(folder.journal)) != records:
             raise UnavailableError(f"another process has just written to `{folder.journal}`", hint="run it again")
-        matrix = Run(request, folder, journal, feed, cells, on_event)
+        matrix = Run(request, folder, journal, records, feed, cells, on_event)
         matrix.notes += notes
         return matrix.carry_out(there, matrix.place(remote))
 
@@ -183,16 +231,16 @@ def _remote(request: RunRequest, feed: Feed | None, folder: Path, opened: ExitSt
     return opened.enter_context(opened_cluster(request.cluster, feed, folder))
 
 
-def _stamp(request: RunRequest, folder: MatrixFolder, records: Records) -> str:
+def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record]) -> str:
     """The stamp of the run: what was said, when going on that of the journal; a clock never chooses between runs."""
-    before = [value["run_stamp"] for value in records if value.get("record") == "run"]
+    before = [one.run_stamp for one in records if isinstance(one, RunRecord)]
     given = request.plan.run_stamp
     if before:
         if given is not None and given != before[-1]:
             raise RequestError(
                 f"`{folder.path}` holds the run `{before[-1]}`, not `{given}`", hint="name another folder with `-o`"
             )
-        return str(before[-1])
+        return before[-1]
     if given is None and request.resume:
         raise RequestError("`--continue` in a new folder needs `--run-stamp`", hint="`winml feed list` shows stamps")
     return given or today()
@@ -244,6 +292,7 @@ class Run:
         request: RunRequest,
         folder: MatrixFolder,
         journal: Journal,
+        records: Sequence[Record],
         feed: Feed | None,
         cells: tuple[Cell, ...],
         on_event: OnEvent,
@@ -255,9 +304,10 @@ class Run:
         self._cells = cells
         self._tell = on_event
         self._cache = Cache()
-        self._states = replayed(journal.replay.records)
+        self._before = [one for one in records if isinstance(one, RunRecord)]
+        self._states = replay(records)
         self._tally = tally([cell.version for cell in cells], self._states, feed=self._address)
-        self._nodes = _nodes(journal.replay.records)
+        self._nodes = _nodes(records)
         self._started = time.monotonic()
         self._sent: list[int | None] = []
         self._disk = Disk(self._cache, folder.path, limit=request.max_disk, guess=_guess(cells))
@@ -276,7 +326,7 @@ class Run:
     def _address(self) -> str | None:
         return None if self._feed is None else self._feed.address
 
-    def carry_out(self, there: Mapping[str, There], opened: AbstractContextManager[Place]) -> dict[str, Any]:
+    def carry_out(self, there: Mapping[str, There], opened: AbstractContextManager[Place]) -> RunResult:
         """Everything between an open journal and the result."""
         with opened as place:
             self._place = place
@@ -287,7 +337,7 @@ class Run:
             pending = [cell for cell in self._cells if decisions[cell.version].step == "build"]
             for cell in pending:
                 self._folder.check_place(cell)
-            self._journal.append(self._run_record().to_json())
+            self._journal.append(to_json(self._run_record()))
             self._pins = Pins(self._cache, self._cells, pending, self._states)
             self._settle(decisions, there)
             missing = place.missing(pending)
@@ -301,8 +351,7 @@ class Run:
 
     def _clear_published(self) -> None:
         """Remove folders that the run before was killed over: journalled as published, and still just that content."""
-        runs = [value for value in self._journal.replay.records if value.get("record") == "run"]
-        if self._request.keep_local or not runs or runs[-1]["keep_local"]:
+        if self._request.keep_local or not self._before or self._before[-1].keep_local:
             return
         for cell in self._cells:
             state = self._state(cell)
@@ -350,7 +399,7 @@ class Run:
         except UnavailableError as error:
             raise self._stopped(error) from error
         except KeyboardInterrupt:
-            raise Interrupted("interrupted", hint=self._again(), details=self._result()) from None
+            raise Interrupted("interrupted", hint=self._again(), result=self._result()) from None
         finally:
             self._results.now()
 
@@ -358,7 +407,7 @@ class Run:
         """Write down the node a job ran on, when it is new or has changed."""
         if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
             self._nodes[result.node] = dict(result.environment)
-            self._journal.append({"record": "node", "name": result.node, "environment": self._nodes[result.node]})
+            self._journal.append(to_json(NodeRecord(name=result.node, environment=result.environment)))
             self._folder.write_environment(self._nodes)
 
     def _ended_cell(self, cell: Cell, happened: Build | Upload) -> None:
@@ -369,14 +418,14 @@ class Run:
 
     def _stopped(self, error: UnavailableError) -> ModelkitError:
         hint = f"{error.hint}; then {self._again()}" if error.hint else self._again()
-        return type(error)(error.message, hint=hint, details=self._result())
+        return type(error)(error.message, hint=hint, result=self._result())
 
     def _again(self) -> str:
         return f"go on with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"
 
     def _record(self, cell: Cell, happened: Build | Upload) -> None:
         """Make something that happened last, and tell."""
-        self._journal.append(record(cell.version, happened))
+        self._journal.append(to_json(make_record(cell.version, happened)))
         before = self._state(cell)
         self._states[cell.version] = before.after(happened)
         self._tally.change(before, self._states[cell.version])
@@ -387,13 +436,14 @@ class Run:
             self._sent.append(happened.sent_bytes)
             self._pins.published(cell)
         self._results()
-        self._tell({"event": "recorded", "row": self._row(cell), "progress": self._progress(), "disk": self._used()})
+        used = DiskUse(in_use_bytes=self._disk.recent_usage(), limit_bytes=self._disk.limit)
+        self._tell(CellRecorded(self._row(cell), self._tally.progress(self._slots), used))
 
     def _run_record(self) -> RunRecord:
         return RunRecord(
             run_stamp=self._cells[0].run_stamp,
             feed=self._address,
-            cells=tuple(cell.to_json() for cell in self._cells),
+            cells=tuple(cell.plan for cell in self._cells),
             jobs=self._slots,
             max_disk=self._request.max_disk,
             keep_local=self._request.keep_local,
@@ -401,36 +451,28 @@ class Run:
             at=now(),
         )
 
-    def _row(self, cell: Cell) -> dict[str, Any]:
-        return row(cell.to_json(), self._state(cell), self._address)
+    def _row(self, cell: Cell) -> CellRow:
+        return make_row(cell.plan, self._state(cell), self._address)
 
     @property
     def _slots(self) -> int:
         return self._request.jobs if self._place is None else self._place.executor.slots
 
-    def _progress(self) -> dict[str, Any]:
-        return self._tally.progress(self._slots).to_json()
-
-    def _used(self) -> dict[str, Any]:
-        return {"in_use_bytes": self._disk.lately(), "limit_bytes": self._disk.limit}
-
-    def _result(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "ok": True,
-            "action": "run",
-            "run_stamp": self._cells[0].run_stamp,
-            "folder": str(self._folder.path),
-            "feed": self._address,
-            "cells": [self._row(cell) for cell in self._cells],
-            "progress": self._progress(),
-            "disk": {"in_use_bytes": self._disk.in_use(), "limit_bytes": self._disk.limit},
-            "cluster": None if self._request.cluster is None else str(self._request.cluster),
-            "nodes": self._nodes,
-            "sent_bytes": None if None in self._sent else sum(n for n in self._sent if n is not None),
-            "seconds": time.monotonic() - self._started,
-            "notes": [*self.notes, *(() if self._place is None else self._place.notes), *self._copy_note()],
-        }
+    def _result(self) -> RunResult:
+        notes = (*self.notes, *(() if self._place is None else self._place.notes), *self._copy_note())
+        return RunResult(
+            run_stamp=self._cells[0].run_stamp,
+            folder=str(self._folder.path),
+            feed=self._address,
+            cells=tuple(self._row(cell) for cell in self._cells),
+            progress=self._tally.progress(self._slots),
+            disk=DiskUse(in_use_bytes=self._disk.in_use(), limit_bytes=self._disk.limit),
+            cluster=None if self._request.cluster is None else str(self._request.cluster),
+            nodes=self._nodes,
+            sent_bytes=None if None in self._sent else sum(n for n in self._sent if n is not None),
+            seconds=time.monotonic() - self._started,
+            notes=notes,
+        )
 
     def _copy_note(self) -> list[str]:
         if not any(s.build is not None and s.build.files_by == "copy" for s in self._states.values()):
@@ -441,19 +483,19 @@ class Run:
             ]
         return [f"the store `{self._cache.root}` is on another volume: files were copied, each once, instead of linked"]
 
-    def _ended(self) -> dict[str, Any]:
+    def _ended(self) -> RunResult:
         result = self._result()
-        counts = result["progress"]
-        if counts["done"] == counts["total"]:
+        counts = result.progress
+        if counts.done == counts.total:
             return result
         failed = [f"{cell.model.name} {cell.label}" for cell in self._cells if self._state(cell).has_failed]
         listed = ", ".join(failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
-        message = f"{len(failed)} of {counts['total']} cells failed: {listed}"
-        kind = PartlyDone if counts["done"] else RunFailedError
+        message = f"{len(failed)} of {counts.total} cells failed: {listed}"
+        kind = PartlyDone if counts.done else RunFailedError
         raise kind(
             message,
             hint=f"`winml matrix status -o {shell_word(self._request.output)}` shows why; {self._again()}",
-            details=result,
+            result=result,
         )
 
 
@@ -463,36 +505,30 @@ def _guess(cells: tuple[Cell, ...]) -> int:
     return 2 * max((path.stat().st_size for path in files), default=0)
 
 
-def _nodes(records: Records) -> dict[str, dict[str, Any]]:
+def _nodes(records: Sequence[Record]) -> dict[str, Mapping[str, str | int | None]]:
     """What the nodes of a run said of themselves last."""
-    return {value["name"]: value["environment"] for value in records if value.get("record") == "node"}
+    return {one.name: one.environment for one in records if isinstance(one, NodeRecord)}
 
 
 # Status
 
 
-def status(output: str) -> dict[str, Any]:
+def read_status(output: str) -> StatusResult:
     """How far the run in a folder is, from its journal."""
     folder = MatrixFolder(folders.place(output))
     records = folder.records()
-    runs = [value for value in records if value.get("record") == "run"]
+    runs = [one for one in records if isinstance(one, RunRecord)]
     if not runs:
         raise RequestError(f"`{output}` holds no run of a matrix", hint="`winml matrix run -o DIR` starts one")
-    last, states = runs[-1], replayed(records)
-    cells: list[dict[str, Any]] = last["cells"]
-    feed: str | None = last["feed"]
-    counted = tally([cell["version"] for cell in cells], states, feed=feed).progress(last["jobs"])
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "status",
-        "run_stamp": last["run_stamp"],
-        "folder": str(folder.path),
-        "feed": feed,
-        "cells": [row(cell, states.get(cell["version"], CellState()), feed) for cell in cells],
-        "progress": counted.to_json(),
-        "disk": {"in_use_bytes": bytes_in(Cache().root, folder.path), "limit_bytes": last["max_disk"]},
-        "cluster": last.get("cluster"),
-        "nodes": _nodes(records),
-        "notes": [],
-    }
+    last, states = runs[-1], replay(records)
+    return StatusResult(
+        run_stamp=last.run_stamp,
+        folder=str(folder.path),
+        feed=last.feed,
+        cells=tuple(make_row(cell, states.get(cell.version, CellState()), last.feed) for cell in last.cells),
+        progress=tally([cell.version for cell in last.cells], states, feed=last.feed).progress(last.jobs),
+        disk=DiskUse(in_use_bytes=bytes_in(Cache().root, folder.path), limit_bytes=last.max_disk),
+        cluster=last.cluster,
+        nodes=_nodes(records),
+        notes=(),
+    )

@@ -7,14 +7,25 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.progress import Paced
 from winml.modelkit.build_matrix.state import Build, CellState
+from winml.modelkit.core.values import Count
 from winml.modelkit.store.cache import Cache
 
 States = Mapping[str, CellState]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskUse:
+    """What the store and the output folder take."""
+
+    in_use_bytes: Count
+    limit_bytes: Count | None
+
 
 GRACE_S = 2.0
 """What another command used this recently is left to it; builds of ours do not run while something is collected."""
@@ -48,7 +59,7 @@ class Disk:
         self._grace_s = grace_s
         self._at_most = math.inf
         """What was in use when it was last measured, and all that was built since; publishing makes it less."""
-        self.lately = Paced(self.in_use)
+        self.recent_usage = Paced(self.in_use)
 
     def in_use(self) -> int:
         """What is there now; every file is looked at, so this takes longer the more there are."""
@@ -61,7 +72,7 @@ class Disk:
             return True
         if not self._fit(cells, self.limit):
             # While others run, asking late only waits for them; alone, the answer must be that of now.
-            measure = self.in_use if cells == 1 else self.lately
+            measure = self.in_use if cells == 1 else self.recent_usage
             measure()
         return self._fit(cells, self.limit)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from winml.modelkit.build_matrix.events import CellPublishing, CellStarted
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.state import Build, Upload
 from winml.modelkit.core.errors import UnavailableError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch.base import Executor, Job, Result
 
@@ -42,7 +44,7 @@ class Tools:
     """Publishes a built cell; raises `UnavailableError` when no other cell would fare better."""
     record: Callable[[Cell, Build | Upload], None]
     space: Space
-    tell: Callable[[dict[str, Any]], None]
+    tell: OnEvent
 
 
 class Waiting:
@@ -115,7 +117,7 @@ class Loop:
                     return  # what runs may make room when it is published
                 self._make_room()
             cell = self.pending.take(self.running.values(), self.warm)
-            self.tools.tell({"event": "cell", "cell": cell, "pending": len(self.pending)})
+            self.tools.tell(CellStarted(cell))
             job = self.tools.job(cell)
             if isinstance(job, Build):
                 self.tools.record(cell, job)
@@ -133,7 +135,7 @@ class Loop:
     def _publish(self, cell: Cell) -> None:
         if self.tools.publish is None:
             return
-        self.tools.tell({"event": "publishing", "cell": cell})
+        self.tools.tell(CellPublishing(cell))
         upload = self.tools.publish(cell)
         self.tools.record(cell, upload)
         if upload.status != "uploaded" and cell not in self.unpublished:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.state import CellPlan
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog, precision
@@ -57,23 +57,25 @@ class Cell:
     def label(self) -> str:
         return label(self.target)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "version": self.version,
-            "package": self.package,
-            "run_stamp": self.run_stamp,
-            "hf_id": self.model.name,
-            "source": self.model.source,
-            "task": self.model.task,
-            "priority": self.model.priority,
-            "ep": ep_word(self.target),
-            "device": self.target.device,
-            "combo": self.label,
-            "target": str(self.target),
-            "precision": self.precision,
-            "compile": self.compile,
-            "folder": self.folder,
-        }
+    @property
+    def plan(self) -> CellPlan:
+        """The cell as results and the journal name it."""
+        return CellPlan(
+            version=self.version,
+            package=self.package,
+            run_stamp=self.run_stamp,
+            hf_id=self.model.name,
+            source=self.model.source,
+            task=self.model.task,
+            priority=self.model.priority,
+            ep=ep_word(self.target),
+            device=self.target.device,
+            combo=self.label,
+            target=str(self.target),
+            precision=self.precision,
+            compile=self.compile,
+            folder=self.folder,
+        )
 
 
 def plan(

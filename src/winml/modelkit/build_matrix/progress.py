@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 from winml.modelkit.build_matrix.state import CellState
+from winml.modelkit.core.values import AtLeast, Count
 
 T = TypeVar("T")
 
@@ -17,15 +18,12 @@ T = TypeVar("T")
 class Progress:
     """Counts of cells; every cell is done, failed or pending."""
 
-    total: int
-    done: int
-    failed: int
-    pending: int
-    seconds_left: float | None
-    """None when nothing was built yet that tells."""
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
+    total: Count
+    done: Count
+    failed: Count
+    pending: Count
+    seconds_left: Annotated[float, AtLeast(0)] | None
+    """Null when nothing was built yet that tells."""
 
 
 @dataclass

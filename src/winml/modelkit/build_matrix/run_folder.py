@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.build_matrix.plan import Cell
-from winml.modelkit.build_matrix.state import FORMS, CellState, upload_word
+from winml.modelkit.build_matrix.state import CellState, Record, make_row, read_records
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.feed.content import Content, FileEntry, scan
 from winml.modelkit.store import atomic, digest, journal
@@ -32,23 +32,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-@dataclass(frozen=True)
-class RunRecord:
-    """The first record of every run: what it is about."""
-
-    run_stamp: str
-    feed: str | None
-    cells: tuple[dict[str, Any], ...]
-    jobs: int
-    max_disk: int | None
-    keep_local: bool
-    cluster: str | None
-    at: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"record": "run", **vars(self), "cells": list(self.cells)}
-
-
 class MatrixFolder:
     """Where a matrix writes."""
 
@@ -61,8 +44,8 @@ class MatrixFolder:
     def journal(self) -> Path:
         return self.path / JOURNAL
 
-    def records(self) -> tuple[dict[str, Any], ...]:
-        return journal.read(self.journal, FORMS).records
+    def records(self) -> list[Record]:
+        return read_records(journal.read(self.journal).records, str(self.journal))
 
     def check(self, *, resume: bool) -> None:
         """Raise when a run may not write here; a folder that is not there yet is fine, also to go on in."""
@@ -142,8 +125,8 @@ class MatrixFolder:
 
     def write_results(self, cells: Iterable[Cell], states: Mapping[str, CellState], feed: str | None) -> None:
         """Write what became of every cell that something has become of."""
-        rows = {c.version: row(c.to_json(), states[c.version], feed) for c in cells if c.version in states}
-        folders.write_json(self.path / RESULTS, rows)
+        rows = {c.version: make_row(c.plan, states[c.version], feed) for c in cells if c.version in states}
+        folders.write_json(self.path / RESULTS, to_json(rows))
 
 
 def content_of(folder: Path, manifest: Mapping[str, Any]) -> Content:
@@ -162,25 +145,3 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     if outside:
         raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is not below its folder")
     return value
-
-
-def row(cell: Mapping[str, Any], state: CellState, feed: str | None) -> dict[str, Any]:
-    """A cell in the results, from what the plan says of it."""
-    build, upload = state.build, state.upload
-    last = upload or build
-    return {
-        **cell,
-        "build_status": None if build is None else build.status,
-        "build_stage": None if build is None else build.stage,
-        "upload_status": upload_word(state, feed),
-        "recorded_at": None if last is None else last.at,
-        "error": (upload and upload.error) or (build and build.error),
-        "seconds": None if build is None else build.seconds,
-        "bytes": None if build is None else build.bytes,
-        "digest": upload.digest if upload is not None and upload.digest else build and build.digest,
-        "reference": None if upload is None else upload.reference,
-        "sent_bytes": None if upload is None else upload.sent_bytes,
-        "files_by": None if build is None or build.status != "ok" else build.files_by,
-        "computed": [] if build is None else list(build.computed),
-        "node": None if build is None else build.node,
-    }

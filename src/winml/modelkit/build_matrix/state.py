@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NotRequired, TypedDict
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core.errors import DataError
-from winml.modelkit.store.journal import Forms
+from winml.modelkit.core.target import Device
+from winml.modelkit.core.values import AtLeast, Count, Digest, key
+from winml.modelkit.store import journal
 
 BuildStatus = Literal["ok", "failed", "timeout"]
 UploadStatus = Literal["uploaded", "exists-skipped", "timeout", "failed"]
+FilesBy = Literal["link", "copy", "feed"]
+"""How the files of a build came to their place; `feed` when another machine built it."""
 COMPLETE = "complete"
 """The stage of a build that went through."""
 
@@ -32,8 +35,7 @@ class Build:
     """Its files in the store."""
     shared: tuple[str, ...] = ()
     """Those of them that other targets of the model may start from."""
-    files_by: str = "link"
-    """How its files came to their place; `feed` when another machine built it."""
+    files_by: FilesBy = "link"
     computed: tuple[str, ...] = ()
     """Stages that ran; the others came from the cache."""
     node: str | None = None
@@ -88,7 +90,8 @@ class CellState:
         return CellState(happened) if isinstance(happened, Build) else replace(self, upload=happened)
 
 
-class CellRow(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class CellPlan:
     """A cell as the plan of a run names it."""
 
     version: str
@@ -99,7 +102,7 @@ class CellRow(TypedDict):
     task: str | None
     priority: str | None
     ep: str
-    device: str
+    device: Device
     combo: str
     target: str
     precision: str
@@ -107,83 +110,112 @@ class CellRow(TypedDict):
     folder: str
 
 
-class _RunRecord(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class CellRow(CellPlan):
+    """A cell in the results: its plan, and what became of it."""
+
+    build_status: BuildStatus | None
+    build_stage: str | None
+    upload_status: Literal["n/a", "uploaded", "exists-skipped", "timeout", "failed", "skipped"]
+    recorded_at: str | None
+    error: str | None
+    seconds: Annotated[float, AtLeast(0)] | None
+    bytes: Count | None
+    digest: Digest | None
+    reference: str | None
+    sent_bytes: Count | None
+    files_by: FilesBy | None
+    computed: tuple[str, ...]
+    node: str | None
+
+
+CellRows = Mapping[str, CellRow]
+"""What `build_only_results.json` holds, by version."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """The first record of every run: what it is about."""
+
+    record: Literal["run"] = "run"
     run_stamp: str
     feed: str | None
-    cells: list[CellRow]
+    cells: tuple[CellPlan, ...]
     jobs: int
     max_disk: int | None
     keep_local: bool
+    cluster: str | None = None
     at: str
 
 
-class _NodeRecord(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class NodeRecord:
+    """What a node said of itself."""
+
+    record: Literal["node"] = "node"
     name: str
-    environment: dict[str, Any]
+    environment: Mapping[str, str | int | None]
 
 
-class _BuildRecord(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class BuildRecord:
+    record: Literal["build"] = "build"
     version: str
-    status: BuildStatus
-    stage: str
-    seconds: float
-    at: str
-    error: NotRequired[str | None]
-    digest: NotRequired[str | None]
-    bytes: NotRequired[int]
-    objects: NotRequired[list[str]]
-    shared: NotRequired[list[str]]
-    files_by: NotRequired[str]
-    computed: NotRequired[list[str]]
-    node: NotRequired[str | None]
+    happened: Build = key(inline=True)
 
 
-class _UploadRecord(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class UploadRecord:
+    record: Literal["upload"] = "upload"
     version: str
-    status: UploadStatus
-    feed: str
-    at: str
-    error: NotRequired[str | None]
-    digest: NotRequired[str | None]
-    reference: NotRequired[str | None]
-    sent_bytes: NotRequired[int | None]
+    happened: Upload = key(inline=True)
 
 
-FORMS = Forms("record", {"run": _RunRecord, "node": _NodeRecord, "build": _BuildRecord, "upload": _UploadRecord})
-"""What the records of a matrix look like."""
-
-_KINDS: dict[str, type[Build] | type[Upload]] = {"build": Build, "upload": Upload}
+Record = RunRecord | NodeRecord | BuildRecord | UploadRecord
+KINDS: dict[str, type[Record]] = {"run": RunRecord, "node": NodeRecord, "build": BuildRecord, "upload": UploadRecord}
 
 
-def record(version: str, happened: Build | Upload) -> dict[str, Any]:
-    """A line of the journal."""
-    return {"record": type(happened).__name__.lower(), "version": version, **asdict(happened)}
+def read_records(lines: Iterable[Mapping[str, Any]], source: str) -> list[Record]:
+    """The records of a journal; `source` names it in errors."""
+    return journal.read_values(lines, "record", KINDS, source=source)
 
 
-def _read(cls: type[Build] | type[Upload], value: Mapping[str, Any]) -> Build | Upload:
-    known = {entry.name for entry in fields(cls)}
-    given: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in value.items() if n in known}
-    return cls(**given)
+def make_record(version: str, happened: Build | Upload) -> BuildRecord | UploadRecord:
+    """What the journal holds of something that happened to a cell."""
+    if isinstance(happened, Build):
+        return BuildRecord(version=version, happened=happened)
+    return UploadRecord(version=version, happened=happened)
 
 
-def replayed(records: Iterable[Mapping[str, Any]]) -> dict[str, CellState]:
+def replay(records: Iterable[Record]) -> dict[str, CellState]:
     """The state of every cell by version."""
     states: dict[str, CellState] = {}
-    for value in records:
-        try:
-            kind = _KINDS.get(value["record"])
-            if kind is not None:
-                version = value["version"]
-                states[version] = states.get(version, CellState()).after(_read(kind, value))
-        except (KeyError, TypeError) as error:
-            raise DataError(f"a record of the journal cannot be read: {error!r}") from error
+    for one in records:
+        if isinstance(one, BuildRecord | UploadRecord):
+            states[one.version] = states.get(one.version, CellState()).after(one.happened)
     return states
 
 
-def upload_word(state: CellState, feed: str | None) -> str:
-    """`upload_status` of the results: `n/a` without a feed, `skipped` when there was nothing to upload."""
-    if state.upload is not None:
-        return state.upload.status
-    if feed is None:
-        return "n/a"
-    return "skipped" if state.has_failed else "n/a"
+def make_row(cell: CellPlan, state: CellState, feed: str | None) -> CellRow:
+    """A cell in the results."""
+    build, upload = state.build, state.upload
+    last = upload or build
+    upload_status: Any = upload.status if upload is not None else "n/a"
+    if upload is None and feed is not None and state.has_failed:
+        upload_status = "skipped"  # there was nothing to upload
+    return CellRow(
+        **vars(cell),
+        build_status=None if build is None else build.status,
+        build_stage=None if build is None else build.stage,
+        upload_status=upload_status,
+        recorded_at=None if last is None else last.at,
+        error=(None if upload is None else upload.error) or (None if build is None else build.error),
+        seconds=None if build is None else build.seconds,
+        bytes=None if build is None else build.bytes,
+        digest=(None if upload is None else upload.digest) or (None if build is None else build.digest),
+        reference=None if upload is None else upload.reference,
+        sent_bytes=None if upload is None else upload.sent_bytes,
+        files_by=None if build is None or build.status != "ok" else build.files_by,
+        computed=() if build is None else build.computed,
+        node=None if build is None else build.node,
+    )

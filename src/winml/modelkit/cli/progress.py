@@ -195,24 +195,23 @@ class MatrixProgress(LineProgress):
 
     _standing = ""
 
-    def show(self, event: dict[str, Any]) -> None:
-        kind = event["event"]
-        if kind == "recorded":
-            self._recorded(event)
-        elif kind in ("cell", "publishing"):
-            word = "building" if kind == "cell" else "publishing"
-            self.write(f"{word} {event['cell'].model.name} {event['cell'].label}{self._standing}")
-
-    def _recorded(self, event: dict[str, Any]) -> None:
+    def show(self, event: Any) -> None:
+        from winml.modelkit.build_matrix import events
         from winml.modelkit.render.matrix import summary
 
-        row = event["row"]
-        self._standing = f" · {summary(event['progress'], event['disk'])}"
-        self.write("")
-        build = "not built" if row["build_status"] is None else f"build {row['build_status']}"
-        upload = "" if row["upload_status"] == "n/a" else f", {row['upload_status']}"
-        error = f": {row['error']}" if row["error"] else ""
-        say("note", f"{row['hf_id']} {row['combo']}: {build}{upload}{error}")
+        match event:
+            case events.CellStarted():
+                self.write(f"building {event.cell.model.name} {event.cell.label}{self._standing}")
+            case events.CellPublishing():
+                self.write(f"publishing {event.cell.model.name} {event.cell.label}{self._standing}")
+            case events.CellRecorded():
+                row = event.row
+                self._standing = f" · {summary(event.progress, event.disk)}"
+                self.write("")
+                build = "not built" if row.build_status is None else f"build {row.build_status}"
+                upload = "" if row.upload_status == "n/a" else f", {row.upload_status}"
+                error = f": {row.error}" if row.error else ""
+                say("note", f"{row.hf_id} {row.combo}: {build}{upload}{error}")
 
 
 class NodeProgress:

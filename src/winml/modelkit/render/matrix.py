@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
+
+if TYPE_CHECKING:
+    from winml.modelkit.build_matrix.command import PlanResult, RunState
+    from winml.modelkit.build_matrix.disk import DiskUse
+    from winml.modelkit.build_matrix.progress import Progress
+    from winml.modelkit.build_matrix.state import CellRow
 
 _ERROR_WIDTH = 100
 
@@ -17,66 +23,47 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def summary(progress: dict[str, Any], disk: dict[str, Any]) -> str:
+def summary(progress: Progress, disk: DiskUse) -> str:
     """The line over a table of cells."""
-    parts = [f"{progress['done']} of {progress['total']} cells done"]
-    if progress["failed"]:
-        parts.append(f"{progress['failed']} failed")
-    if progress["pending"]:
-        left = progress["seconds_left"]
-        parts.append(
-            f"{progress['pending']} pending, {'time left unknown' if left is None else f'{duration(left)} left'}"
-        )
-    limit = "" if disk["limit_bytes"] is None else f" of {size(disk['limit_bytes'])}"
-    return " · ".join([*parts, f"{size(disk['in_use_bytes'])}{limit} in use"])
+    parts = [f"{progress.done} of {progress.total} cells done"]
+    if progress.failed:
+        parts.append(f"{progress.failed} failed")
+    if progress.pending:
+        left = progress.seconds_left
+        parts.append(f"{progress.pending} pending, {'time left unknown' if left is None else f'{duration(left)} left'}")
+    limit = "" if disk.limit_bytes is None else f" of {size(disk.limit_bytes)}"
+    return " · ".join([*parts, f"{size(disk.in_use_bytes)}{limit} in use"])
 
 
-def _state(row: dict[str, Any]) -> tuple[str, str]:
-    if row["build_status"] is None:
-        build = "" if row["upload_status"] == "n/a" else "-"
+def _row(row: CellRow) -> tuple[str, ...]:
+    if row.build_status is None:
+        build = "pending" if row.upload_status == "n/a" else "-"
     else:
-        build = "ok" if row["build_status"] == "ok" else f"{row['build_status']} at {row['build_stage']}"
-    return build or "pending", row["upload_status"]
-
-
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    build, upload = _state(row)
+        build = "ok" if row.build_status == "ok" else f"{row.build_status} at {row.build_stage}"
     return (
-        row["hf_id"],
-        row["combo"],
-        row["precision"],
+        row.hf_id,
+        row.combo,
+        row.precision,
         build,
-        "" if row["seconds"] is None else duration(row["seconds"]),
-        "" if not row["bytes"] else size(row["bytes"]),
-        upload,
-        (row["error"] or "").partition("\n")[0][:_ERROR_WIDTH],
+        "" if row.seconds is None else duration(row.seconds),
+        "" if not row.bytes else size(row.bytes),
+        row.upload_status,
+        (row.error or "").partition("\n")[0][:_ERROR_WIDTH],
     )
 
 
-def _cells(result: dict[str, Any]) -> str:
+def cells_text(result: RunState) -> str:
+    """Every cell of a run, and how far it is."""
     head = ("model", "combo", "precision", "build", "took", "size", "upload", "")
-    where = "" if result["feed"] is None else f" to {result['feed']}"
-    lines = [f"run {result['run_stamp']}{where}: {summary(result['progress'], result['disk'])}"]
-    return "\n".join([*lines, table([head, *map(_row, result["cells"])], right=frozenset((4, 5)))])
+    where = "" if result.feed is None else f" to {result.feed}"
+    line = f"run {result.run_stamp}{where}: {summary(result.progress, result.disk)}"
+    return f"{line}\n{table([head, *map(_row, result.cells)], right=frozenset((4, 5)))}"
 
 
-def _plan(result: dict[str, Any]) -> str:
+def plan_text(result: PlanResult) -> str:
     rows = [("model", "combo", "target", "precision", "compile", "folder", "version")]
     rows += [
-        (
-            c["hf_id"],
-            c["combo"],
-            c["target"],
-            c["precision"],
-            "yes" if c["compile"] else "no",
-            c["folder"],
-            c["version"],
-        )
-        for c in result["cells"]
+        (c.hf_id, c.combo, c.target, c.precision, "yes" if c.compile else "no", c.folder, c.version)
+        for c in result.cells
     ]
     return table(rows)
-
-
-def matrix_text(result: dict[str, Any]) -> str:
-    """The answer to one of the actions."""
-    return _plan(result) if result["action"] == "plan" else _cells(result)

@@ -17,28 +17,11 @@ from typing import Any, BinaryIO, TypeVar
 
 from winml.modelkit.core import patience, values
 from winml.modelkit.core.errors import DataError, UnavailableError
-from winml.modelkit.core.forms import misfit
 from winml.modelkit.core.json_text import check_value, parse_json
 from winml.modelkit.store import atomic, digest
 
 SCHEMA = "winml/journal/1"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Forms:
-    """What the records of a journal look like: the field that tells their kinds apart, and the type of each kind."""
-
-    tag: str
-    by_kind: Mapping[str, Any]
-
-    def misfit(self, record: dict[str, Any]) -> str | None:
-        """What is wrong with a record whose checksum fits; one of a kind that is not known here is let be."""
-        kind = record.get(self.tag)
-        if not isinstance(kind, str):
-            return f"`{self.tag}` must say what the record is"
-        form = self.by_kind.get(kind)
-        return None if form is None else misfit(record, form, kind)
 
 
 @dataclass(frozen=True)
@@ -77,8 +60,8 @@ def _decode(line: bytes, seq: int) -> dict[str, Any]:
     return record
 
 
-def parse(content: bytes, *, source: str, forms: Forms | None = None) -> Replay:
-    """The records of a journal, each of its form.
+def parse(content: bytes, *, source: str) -> Replay:
+    """The records of a journal.
 
     Only the last line may be cut off: a crash in mid-write does that. Damage before it means lost history, which is an
     error that names the line, never skipped.
@@ -95,27 +78,13 @@ def parse(content: bytes, *, source: str, forms: Forms | None = None) -> Replay:
         except ValueError as error:
             if end in (-1, len(content) - 1) and _is_one_line(line):
                 # A crash in mid-write: the newline can reach the disk before the rest of its line does.
-                if forms is not None:
-                    check_forms(records, forms, source=source)
                 return Replay(tuple(records), content[position:], position)
             raise DataError(
                 f"journal `{source}` is damaged in line {len(records) + 1}: {error}",
                 hint="restore it from a copy; the lines before it are intact",
             ) from error
         position = end + 1
-    if forms is not None:
-        check_forms(records, forms, source=source)
     return Replay(tuple(records), None, position)
-
-
-def check_forms(records: Iterable[dict[str, Any]], forms: Forms, *, source: str) -> None:
-    """Raise when a record has other fields than it should: its checksum says that it is whole, not that it is ours."""
-    for number, record in enumerate(records, 1):
-        problem = forms.misfit(record)
-        if problem:
-            raise DataError(
-                f"journal `{source}` cannot be used: line {number}: {problem}", hint="restore it from a copy"
-            )
 
 
 def read_values(
@@ -141,19 +110,19 @@ def _is_one_line(line: bytes) -> bool:
     return line.count(b'{"schema":"' + SCHEMA.encode()) <= 1
 
 
-def read(path: Path, forms: Forms | None = None) -> Replay:
+def read(path: Path) -> Replay:
     """The records of a journal file; one that does not exist has none."""
     try:
         content = patience.reading(path.read_bytes)
     except FileNotFoundError:
         content = b""
-    return parse(content, source=str(path), forms=forms)
+    return parse(content, source=str(path))
 
 
 class Journal:
     """A journal open for writing, by this process alone; `restart` empties it first, whatever it holds."""
 
-    def __init__(self, path: Path, forms: Forms | None = None, *, restart: bool = False) -> None:
+    def __init__(self, path: Path, *, restart: bool = False) -> None:
         from filelock import FileLock, Timeout
 
         atomic.make_folder(path.parent)
@@ -166,7 +135,7 @@ class Journal:
                 f"journal `{path}` is in use by another process", hint="wait for it to end, or use another folder"
             ) from error
         try:
-            self.replay = Replay((), None, 0) if restart else read(path, forms)
+            self.replay = Replay((), None, 0) if restart else read(path)
             if restart:
                 atomic.remove(path)
             self._set_torn_aside()

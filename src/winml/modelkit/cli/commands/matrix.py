@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -64,8 +65,11 @@ plan_options = stacked(
 def plan(as_json: bool, **given: Any) -> None:
     from winml.modelkit.build_matrix import command as matrix
     from winml.modelkit.cli.matrix_request import plan_request
+    from winml.modelkit.render.matrix import plan_text
 
-    _show(matrix.plan(plan_request(given)), as_json)
+    result = matrix.plan(plan_request(given))
+    console.show_result(plan_text, result, as_json=as_json)
+    _say_notes(result.notes)
 
 
 @command.command(
@@ -99,16 +103,17 @@ def run(as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.matrix_request import run_request
     from winml.modelkit.cli.progress import MatrixProgress
     from winml.modelkit.core.errors import ModelkitError
-    from winml.modelkit.render.matrix import matrix_text
+    from winml.modelkit.render.matrix import cells_text
 
     with MatrixProgress() as progress:
         try:
             result = matrix.run(run_request(given), progress.on_event)
         except ModelkitError as error:
-            if not as_json and "cells" in error.details:
-                console.show(matrix_text, error.details)
+            if not as_json and isinstance(error.result, matrix.RunResult):
+                console.show(cells_text, error.result)
             raise
-    _show(result, as_json)
+    console.show_result(cells_text, result, as_json=as_json)
+    _say_notes(result.notes)
     if not as_json:
         console.say("next", f"winml matrix status -o {console.quoted(given['output'])}")
 
@@ -122,17 +127,14 @@ def run(as_json: bool, **given: Any) -> None:
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
 @json_option
 def status(output: str, as_json: bool) -> None:
-    from winml.modelkit.build_matrix import command as matrix
+    from winml.modelkit.build_matrix.command import read_status
+    from winml.modelkit.render.matrix import cells_text
 
-    _show(matrix.status(output), as_json)
+    result = read_status(output)
+    console.show_result(cells_text, result, as_json=as_json)
+    _say_notes(result.notes)
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.matrix import matrix_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(matrix_text, result)
-    for note in result["notes"]:
+def _say_notes(notes: Iterable[str]) -> None:
+    for note in notes:
         console.say("note", note)

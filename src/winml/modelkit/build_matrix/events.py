@@ -1,0 +1,30 @@
+"""What a run of a matrix tells of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from winml.modelkit.build_matrix.disk import DiskUse
+from winml.modelkit.build_matrix.plan import Cell
+from winml.modelkit.build_matrix.progress import Progress
+from winml.modelkit.build_matrix.state import CellRow
+from winml.modelkit.core.events import Event
+
+
+@dataclass(frozen=True)
+class CellRecorded(Event):
+    """Something that became of a cell is in the journal."""
+
+    row: CellRow
+    progress: Progress
+    disk: DiskUse
+
+
+@dataclass(frozen=True)
+class CellStarted(Event):
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class CellPublishing(Event):
+    cell: Cell
