@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from program import failed, valid, winml, winml_process
+from program import failed, valid, wait_for_work, winml, winml_process
 
 import model_zoo
 from winml.modelkit import sample
@@ -156,7 +156,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while not list(out.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(1.0)
+    wait_for_work(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
