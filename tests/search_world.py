@@ -17,7 +17,7 @@ from winml.modelkit.search.guards import Built, GateAnswer, Probe
 from winml.modelkit.search.records import GateLimits, Record
 from winml.modelkit.search.result import Champion, GateResult, SearchResult, SearchTime, TrialResult
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
-from winml.modelkit.search.strategy import Limits, Plan, champion
+from winml.modelkit.search.strategy import Limits, Plan, choose_champion
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Facts, FreshRounds, Series, Trial, TrialArtifact, TrialOutcome, Yardstick
 
@@ -169,7 +169,7 @@ def search(
 
 
 def chosen(study: Study) -> Choice:
-    return champion(study.state).choice
+    return choose_champion(study.state).choice
 
 
 def make_trial(

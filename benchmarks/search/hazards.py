@@ -26,7 +26,7 @@ from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.gate import Gate, GateRequest  # noqa: E402
 from winml.modelkit.search.guards import Built  # noqa: E402
 from winml.modelkit.search.space import Space  # noqa: E402
-from winml.modelkit.search.strategy import Plan, champion  # noqa: E402
+from winml.modelkit.search.strategy import Plan, choose_champion  # noqa: E402
 from winml.modelkit.search.study import Study  # noqa: E402
 from winml.modelkit.search.tools import Subject, Workbench  # noqa: E402
 from winml.modelkit.search.trial import TrialArtifact, Yardstick  # noqa: E402
@@ -98,7 +98,7 @@ def main() -> None:
         started = time.monotonic()
         study.run()
         bench.close()
-        best = champion(study.state)
+        best = choose_champion(study.state)
         costs = {t.choice[0][1]: t.seconds for t in study.state.trials[1:] if not t.works}
         print(f"champion {best.label} after {time.monotonic() - started:.0f} s; hazards cost {costs}")
         assert best.choice == (("kind", "faster"),)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from search_world import make_trial
+from winml.modelkit.building.optimize.result import Candidate
 from winml.modelkit.core.config import SCHEMA, config_from_json
 from winml.modelkit.core.finding import Selection
 from winml.modelkit.core.knob import Knob, Level
@@ -108,15 +109,25 @@ def test_operators_that_are_absent_skip_and_those_not_known_block(ops: dict[str,
     assert insight.operator_notes(SPACE, {"Conv": 1}) == []
 
 
-def _change(status: str, note: str | None = None, **delta: int) -> dict[str, Any]:
-    return {"status": status, "note": note, "ops_delta": delta}
+def _change(status: Literal["changes", "no change", "failed"], note: str | None = None, **delta: int) -> Candidate:
+    return Candidate(
+        name="conv_activation_fusion",
+        kind="fusion",
+        what="",
+        status=status,
+        note=note,
+        after=(),
+        nodes_delta=sum(delta.values()),
+        ops_delta=delta,
+        seconds=0.1,
+    )
 
 
 def test_passes_that_change_nothing_or_fail_are_left_out_and_those_that_change_much_come_first() -> None:
     def pass_of(knob: str) -> str | None:
         return "conv_activation_fusion" if knob == "fuse" else None
 
-    def kinds(change: dict[str, Any]) -> list[tuple[str, float]]:
+    def kinds(change: Candidate) -> list[tuple[str, float]]:
         notes = insight.pass_effect_notes(SPACE, {"conv_activation_fusion": change}, pass_of)
         return [(note.kind, note.weight) for note in notes]
 

@@ -16,7 +16,7 @@ def trial(name: str, *values: float, wall: tuple[float, ...] | None = None, metr
 
 
 def next_(*trials: Trial, max_rounds: int = 16) -> str | None:
-    found = race.next_runner(trials, YARDSTICK, field_size=8, max_rounds=max_rounds)
+    found = race.choose_runner(trials, YARDSTICK, field_size=8, max_rounds=max_rounds)
     return None if found is None else found.id
 
 
@@ -56,19 +56,19 @@ def test_disturbed_trials_do_not_run() -> None:
     lost = trial("a", 0.9, 0.9, 0.9)
     assert lost.series is not None
     lost = replace(lost, series=replace(lost.series, disturbed="the machine was busy"))
-    assert [r.trial.id for r in race.runners([lost, trial("b", 0.1, 0.1, 0.1)])] == ["b"]
+    assert [r.trial.id for r in race.rank_runners([lost, trial("b", 0.1, 0.1, 0.1)])] == ["b"]
 
 
 def test_of_equal_trials_the_one_with_fewer_changes_leads() -> None:
     more = replace(trial("a", 0.5, 0.5, 0.5), choice=(("a", "on"), ("c", "on")))
-    assert race.runners([more, trial("b", 0.5, 0.5, 0.5)])[0].trial.id == "b"
+    assert race.rank_runners([more, trial("b", 0.5, 0.5, 0.5)])[0].trial.id == "b"
 
 
 def test_a_negligible_lead_is_not_worth_another_change() -> None:
     more = replace(trial("a", 0.501, 0.501), choice=(("a", "on"), ("c", "on")))
-    ranked = race.runners([more, trial("b", 0.5, 0.5), trial("c", 0.4, 0.4)])
-    assert [runner.trial.id for runner in race.simplest_first(ranked)] == ["b", "a", "c"]
-    assert race.simplest_first([]) == []
+    ranked = race.rank_runners([more, trial("b", 0.5, 0.5), trial("c", 0.4, 0.4)])
+    assert [runner.trial.id for runner in race.put_simplest_first(ranked)] == ["b", "a", "c"]
+    assert race.put_simplest_first([]) == []
 
 
 def test_points_that_nothing_beats_in_everything() -> None:

@@ -188,7 +188,7 @@ def test_a_config_that_fails_in_a_later_round_is_out_of_the_race() -> None:
     plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]))
     study = Study(plan, Fragile(world), append=lambda record: None)
     study.run()
-    assert strategy.champion(study.state).choice[0] == ("scheme", "l2")
+    assert strategy.choose_champion(study.state).choice[0] == ("scheme", "l2")
     lost = [t for t in study.state.trials if t.series is not None and t.series.disturbed]
     assert lost
     assert all("it failed in a later round" in (t.series.disturbed or "") for t in lost if t.series)
@@ -207,4 +207,4 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
     study = Study(plan, Deceiving(CLEAR), append=lambda record: None)
     study.run()
     assert [c.confirmed for c in study.state.confirmations] == [False, False, False]
-    assert strategy.champion(study.state).choice == ()
+    assert strategy.choose_champion(study.state).choice == ()

@@ -20,7 +20,7 @@ from winml.modelkit.search.events import (
     TrialEnded,
     TrialStarted,
 )
-from winml.modelkit.search.race import runners
+from winml.modelkit.search.race import rank_runners
 from winml.modelkit.search.space import label
 from winml.modelkit.search.strategy import State
 
@@ -61,7 +61,7 @@ class SearchProgress(LineProgress):
         self.write(" · ".join(part for part in (self._now, step, self._label) if part))
 
     def _status(self, state: State) -> str:
-        ranked = runners(state.trials)
+        ranked = rank_runners(state.trials)
         leads = ranked and ranked[0].score > 0
         best = f" · {ranked[0].trial.id} leads, {gain_pct(ranked[0].score):.1f} % saved" if leads else ""
         left = self._budget_s - state.seconds

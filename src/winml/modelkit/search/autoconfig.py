@@ -36,7 +36,7 @@ from winml.modelkit.search.result import (
     raise_if_all_failed,
 )
 from winml.modelkit.search.run_folder import SearchFolder
-from winml.modelkit.search.strategy import RACE_ALL, Plan, champion, reserve_s
+from winml.modelkit.search.strategy import RACE_ALL, Plan, choose_champion, reserve_s
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.tools import Subject, Workbench, complete_config
 from winml.modelkit.search.trial import Yardstick
@@ -203,7 +203,7 @@ def _deliver(
     result: SearchResult, start: Preparation, study: Study, folder: SearchFolder, on_event: OnEvent
 ) -> SearchResult:
     """The result with the champion's build folder and the drafts of findings."""
-    best = champion(study.state)
+    best = choose_champion(study.state)
     on_event(DeliveryStarted(best.id))
     config = replace(
         complete_config(study.plan.space.config(best.choice), start.calibration), model=str(start.source.path)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
 from winml.modelkit.search.strategy import State
 from winml.modelkit.search.trial import Note, Trial
+
+if TYPE_CHECKING:
+    from winml.modelkit.building.optimize.result import Candidate
 
 COLLAPSE = "accuracy-collapse"
 
@@ -89,7 +92,7 @@ def objective_notes(space: Space, prefixes: tuple[str, ...], reason: str) -> lis
 
 
 def pass_effect_notes(
-    space: Space, effects: Mapping[str, Mapping[str, Any]], pass_of: Callable[[str], str | None]
+    space: Space, effects: Mapping[str, Candidate], pass_of: Callable[[str], str | None]
 ) -> list[Note]:
     """Notes on passes from what each did to the model alone: none for one that was not run, which is then tried."""
     found = []
@@ -97,14 +100,14 @@ def pass_effect_notes(
         effect = effects.get(pass_of(knob) or "")
         if effect is None:
             continue
-        if effect["status"] == "no change":
-            reason = effect["note"] or "it changes nothing in this model"
+        if effect.status == "no change":
+            reason = effect.note or "it changes nothing in this model"
             found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
-        elif effect["status"] == "failed":
-            reason = f"it fails on this model: {effect['note']}"
+        elif effect.status == "failed":
+            reason = f"it fails on this model: {effect.note}"
             found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
         else:
-            nodes = sum(abs(count) for count in effect["ops_delta"].values())
+            nodes = sum(abs(count) for count in effect.ops_delta.values())
             reason, weight = f"it changes {nodes} nodes", math.log1p(nodes) / 10
             found.append(Note(kind="boost", knob=knob, level=level, source="graph", reason=reason, weight=weight))
     return found

@@ -10,6 +10,7 @@ from typing import Any
 from winml.modelkit.building.compile import knobs as compile_knobs
 from winml.modelkit.building.optimize import knobs as optimize_knobs
 from winml.modelkit.building.optimize import table as passes
+from winml.modelkit.building.optimize.result import Candidate
 from winml.modelkit.building.optimize.support import refused
 from winml.modelkit.building.quantize import knobs as quantize_knobs
 from winml.modelkit.core.config import config_from_json
@@ -125,7 +126,7 @@ def know_before(
     *,
     target: Target,
     facts: Mapping[str, Any],
-    effects: Mapping[str, Mapping[str, Any]],
+    effects: Mapping[str, Candidate],
     advice: Iterable[Advice],
     missing: Mapping[str, str],
     preset: Preset | None,

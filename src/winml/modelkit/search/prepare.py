@@ -13,6 +13,7 @@ from winml.modelkit.building.build import source_of
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.building.optimize.knobs import single_pass
+from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
 from winml.modelkit.core.errors import RequestError, UnavailableError
@@ -53,7 +54,7 @@ class AutoconfigRequest:
     targets: tuple[str | None, ...] = (None,)
     ep: str | None = None
     device: str | None = None
-    objective: str | None = None
+    objective: Objective | None = None
     data: DataSection | None = None
     """Labelled data for the gate."""
     task: str | None = None
@@ -111,7 +112,7 @@ class Preparation:
             gate=replace(self.gate.limits, data=None),
             knobs={knob.name: knob.names for knob in self.whole.knobs},
             inputs=self.request.inputs,
-            versions={str(r.target): _versions(r) for r in self.resolved},
+            versions={str(r.target): _package_versions(r) for r in self.resolved},
         )
 
 
@@ -139,20 +140,20 @@ def _check_task(request: AutoconfigRequest, model: Path) -> None:
         chosen_task(request.task, request.data, model.parent)
 
 
-def _objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
+def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:
     target = resolved.target
-    word = request.objective or ("placement" if target.simulated else "latency")
-    if word == "latency" and target.simulated:
+    objective: Objective = request.objective or ("placement" if target.simulated else "latency")
+    if objective == "latency" and target.simulated:
         raise UnavailableError(
             f"`{target}` is simulated here: its times say nothing about a device, so there is no latency verdict",
             hint="search for `--objective placement` or `size` here, and for latency where the device is",
         )
-    if word == "placement" and target.ep == "cpu":
+    if objective == "placement" and target.ep == "cpu":
         raise RequestError("every node is placed on the CPU there", hint="search for `--objective latency` or `size`")
     if not target.simulated or request.objective is not None:
-        return word, ()  # type: ignore[return-value]  # the option has these choices
+        return objective, ()
     note = f"`{target}` is simulated here: searched for placement, then size; times there say nothing about a device"
-    return "placement", (note,)
+    return objective, (note,)
 
 
 def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
@@ -167,7 +168,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         raise RequestError("`--target` names a target twice")
     for one in resolved:
         on_event(TargetChosen(one.target))
-    objective, notes = _objective(request, resolved[0])
+    objective, notes = _choose_objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
     given = given or model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
@@ -176,9 +177,9 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     request = replace(request, inputs=sizes.complete(model, request.inputs))
     preset = None if request.preset is None else load_preset(request.preset)
     with Worker(preload=configs.PRELOAD) as worker:
-        calibration, calibration_notes = _calibration(request, model, worker)
-        gate, gate_notes = _gate(request, calibration, model, worker)
-        base = _base(request, resolved[0], preset, calibration, given, worker)
+        calibration, calibration_notes = _choose_calibration(request, model, worker)
+        gate, gate_notes = _make_gate(request, calibration, model, worker)
+        base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = source_of(config_from_json(base, OWN_REQUEST), worker)
         described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
         if preset is None:
@@ -188,7 +189,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             whole, effects = make_preset_space(base, preset, request.only), {}
     facts, target = described["facts"], resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
-    advice = rules.applicable(findings, facts, target, versions=_versions(resolved[0]))
+    advice = rules.applicable(findings, facts, target, versions=_package_versions(resolved[0]))
     insight = know_before(
         whole,
         target=target,
@@ -237,7 +238,7 @@ def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objec
     return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
 
 
-def _dim_notes(base: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _dim_notes(base: ConfigJSON, found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Open dimensions that every config of the search has a size for."""
     fixed = (base["optimize"] or {}).get("fixed_dims", {})
     chosen = {name: size for name, size in found.items() if size["source"] not in ("given", "batch") or name in fixed}
@@ -247,7 +248,9 @@ def _dim_notes(base: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) 
     return (f"{verb}: {sizes.words(chosen)}; set them with `--dim NAME=N`",)
 
 
-def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tuple[DataSection | None, tuple[str, ...]]:
+def _choose_calibration(
+    request: AutoconfigRequest, model: Path, worker: Worker
+) -> tuple[DataSection | None, tuple[str, ...]]:
     """The data of static quantization: those named, or some of the labelled ones, which is told."""
     notes: tuple[str, ...] = ()
     data = request.calibration
@@ -265,7 +268,7 @@ def _calibration(request: AutoconfigRequest, model: Path, worker: Worker) -> tup
     return configs.described(data, model, worker), notes
 
 
-def _gate(
+def _make_gate(
     request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
 ) -> tuple[GateRequest, tuple[str, ...]]:
     """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
@@ -285,7 +288,7 @@ def _gate(
     return gate, () if labelled else (gate.words(),)
 
 
-def _base(
+def _make_baseline(
     request: AutoconfigRequest,
     resolved: Resolved,
     preset: Preset | None,
@@ -319,18 +322,18 @@ def _base(
     return value
 
 
-def _try_passes(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Mapping[str, Any]]:
+def _try_passes(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Candidate]:
     """What every pass of the space alone does to the model."""
     names = [name for knob in space.knobs if (name := single_pass(knob.name)) is not None]
     if not names:
         return {}
     on_event(PassesProbed())
     args = {"model": str(model), "passes": names}
-    answer = worker.call("optimize.candidates", args, timeout_s=CANDIDATES_TIMEOUT_S, what="trying passes")
-    return {row["name"]: row for row in answer["passes"]}
+    answer = worker.ask(Candidates, "optimize.candidates", args, timeout_s=CANDIDATES_TIMEOUT_S, what="trying passes")
+    return {row.name: row for row in answer.passes}
 
 
-def _versions(resolved: Resolved) -> dict[str, str]:
+def _package_versions(resolved: Resolved) -> dict[str, str]:
     """Versions of the packages here, by the names findings use."""
     found: dict[str, str] = {}
     for name, distribution in (

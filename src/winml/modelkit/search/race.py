@@ -27,7 +27,7 @@ class Runner:
     rounds: int
 
 
-def runners(trials: Sequence[Trial]) -> list[Runner]:
+def rank_runners(trials: Sequence[Trial]) -> list[Runner]:
     """Trials that were measured and may win, best first; of equal ones the one with fewer changes."""
     found = [
         Runner(trial, sum(trial.series.deciding) / len(trial.series.deciding), len(trial.series.deciding))
@@ -37,7 +37,7 @@ def runners(trials: Sequence[Trial]) -> list[Runner]:
     return sorted(found, key=lambda runner: (-runner.score, len(runner.trial.choice)))
 
 
-def simplest_first(ranked: Sequence[Runner]) -> list[Runner]:
+def put_simplest_first(ranked: Sequence[Runner]) -> list[Runner]:
     """The runners, with the one of fewest changes first among those that hardly differ from the leader."""
     close = [runner for runner in ranked if ranked[0].score - runner.score < NEGLIGIBLE]
     simplest = min(close, key=lambda runner: len(runner.trial.choice), default=None)
@@ -65,13 +65,13 @@ def advantage(rival: Trial, leader: Trial, yardstick: Yardstick, rivals: int) ->
     return gap - half, gap + half
 
 
-def next_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: int, max_rounds: int) -> Trial | None:
+def choose_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: int, max_rounds: int) -> Trial | None:
     """Whose round would tell most: of the leader and the rival that could be best, the one with fewer rounds.
 
     None when no rival can be better by more than the tolerance, the leader has its verdict against the baseline, or
     all that matter have had their rounds.
     """
-    ranked = runners(trials)[:field_size]
+    ranked = rank_runners(trials)[:field_size]
     if not ranked:
         return None
     leader, rivals = ranked[0], ranked[1:]

@@ -304,7 +304,7 @@ def _trial_result(trial: Trial, study: Study) -> TrialResult:
 
 
 def _champion(study: Study, objective: Objective) -> Champion:
-    trial = _trial_result(strategy.champion(study.state), study)
+    trial = _trial_result(strategy.choose_champion(study.state), study)
     gain, interval = 0.0, None
     if trial.confirmation is not None:
         verdict = trial.confirmation.verdict
@@ -325,7 +325,7 @@ def _champion(study: Study, objective: Objective) -> Champion:
 def _front(study: Study) -> tuple[str, ...]:
     """Trials that no other one beats in speed, accuracy and size at once."""
     points: dict[str, tuple[float, ...]] = {}
-    scores = {runner.trial.id: runner.score for runner in race.runners(study.state.trials)}
+    scores = {runner.trial.id: runner.score for runner in race.rank_runners(study.state.trials)}
     for trial in study.state.trials:
         accuracy, artifact = trial.facts.accuracy, trial.facts.artifact
         score = 0.0 if trial.outcome == "baseline" else scores.get(trial.id)
@@ -413,7 +413,7 @@ def make_table(study: Study) -> list[TableRow]:
 
 def make_session(study: Study, objective: Objective) -> SearchSession:
     """The content of `session.json`."""
-    state, ranked = study.state, race.runners(study.state.trials)
+    state, ranked = study.state, race.rank_runners(study.state.trials)
     timed = objective == "latency" and bool(state.trials)
     base_ms = (state.trials[0].facts.ms or {}).get("wall") if timed else None
     leader = ranked[0] if ranked and ranked[0].score > 0 else None

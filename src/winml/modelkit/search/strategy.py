@@ -134,7 +134,7 @@ def decide(state: State, plan: Plan) -> Action:
     """The next action."""
     if not state.trials:
         return Try(())
-    stopped = _stopped(state, plan)
+    stopped = _reason_to_stop(state, plan)
     if stopped is None:
         action = _next_try(state, plan) or _next_round(state, plan)
         if action is not None:
@@ -146,7 +146,7 @@ def decide(state: State, plan: Plan) -> Action:
     return Confirm(leader.id, max(left, _trial_s(state)))
 
 
-def _stopped(state: State, plan: Plan) -> str | None:
+def _reason_to_stop(state: State, plan: Plan) -> str | None:
     """Why nothing new is tried any more, None while there is no reason."""
     limits, left = plan.limits, plan.limits.budget_s - state.seconds
     if left < reserve_s(state):
@@ -154,7 +154,7 @@ def _stopped(state: State, plan: Plan) -> str | None:
     discards = consecutive_discards(state)
     if limits.max_discards is not None and discards >= limits.max_discards:
         return f"{discards} trials in a row did not lead"
-    ranked = race.runners(state.trials)
+    ranked = race.rank_runners(state.trials)
     if limits.stop_at_pct is not None and ranked:
         verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
@@ -179,7 +179,7 @@ def consecutive_discards(state: State) -> int:
     """How many trials were made since one took the lead; the baseline leads first."""
     best, since = 0.0, 0
     for trial in state.trials[1:]:
-        found = race.runners([trial])
+        found = race.rank_runners([trial])
         if found and found[0].score > best:
             best, since = found[0].score, 0
         else:
@@ -224,7 +224,7 @@ def _contexts(state: State) -> list[Choice]:
 
 def _scores(state: State) -> Iterator[tuple[Choice, float]]:
     """Every choice that works with its score; one that is the same as another has the other's."""
-    known = {runner.trial.id: runner.score for runner in race.runners(state.trials)}
+    known = {runner.trial.id: runner.score for runner in race.rank_runners(state.trials)}
     for trial in state.trials:
         if trial.outcome == "baseline":
             known[trial.id] = 0.0
@@ -307,7 +307,7 @@ def _suspects(state: State) -> tuple[set[Pair], set[Pair]]:
 def _next_predicted(state: State, plan: Plan) -> Try | None:
     """The choice that could be best by the model, of those that were not tried, while it is worth a build."""
     asked_for = sum(trial.option is None for trial in state.trials[1:])
-    ranked = race.runners(state.trials)
+    ranked = race.rank_runners(state.trials)
     if asked_for >= plan.predicted_tries or not ranked:
         return None
     best = max(_predictions(state, plan), key=lambda pair: (pair[0], -len(pair[1])), default=None)
@@ -340,7 +340,7 @@ def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice
 
 def _next_round(state: State, plan: Plan) -> More | None:
     field_size = len(state.trials) if len(state.trials) <= RACE_ALL + 1 and plan.all_raced else FIELD
-    trial = race.next_runner(
+    trial = race.choose_runner(
         state.trials,
         plan.measured_by(state),
         field_size=field_size,
@@ -354,7 +354,7 @@ def _contenders(state: State, plan: Plan) -> list[Trial]:
     yardstick = plan.measured_by(state)
     return [
         runner.trial
-        for runner in race.simplest_first(race.runners(state.trials))
+        for runner in race.put_simplest_first(race.rank_runners(state.trials))
         if runner.score > 0 and yardstick.verdict_of(runner.trial).verdict != "DISCARD"
     ]
 
@@ -371,10 +371,10 @@ def _to_confirm(state: State, plan: Plan) -> Trial | None:
     return None
 
 
-def champion(state: State) -> Trial:
+def choose_champion(state: State) -> Trial:
     """The best trial that was confirmed, or the baseline when none was."""
     confirmed = [done.trial for done in state.confirmations if done.confirmed]
-    ranked = race.simplest_first(race.runners(state.trials))
+    ranked = race.put_simplest_first(race.rank_runners(state.trials))
     return next((runner.trial for runner in ranked if runner.trial.id in confirmed), state.trials[0])
 
 
