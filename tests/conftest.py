@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -123,15 +124,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reasons:
         config.hook.pytest_deselected(items=list(reasons))
         items[:] = [item for item in items if item not in reasons]
-        config.stash[_REASONS] = sorted(set(reasons.values()))
+        config.stash[_REASONS] = Counter(reasons.values())
 
 
-_REASONS = pytest.StashKey[list[str]]()
+_REASONS = pytest.StashKey[Counter[str]]()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    for reason in config.stash.get(_REASONS, []):
-        terminalreporter.write_line(f"deselected: {reason}")
+    for reason, count in sorted(config.stash.get(_REASONS, Counter[str]()).items()):
+        terminalreporter.write_line(f"deselected: {count}: {reason}")
 
 
 @pytest.fixture(scope="session")

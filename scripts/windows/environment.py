@@ -110,6 +110,8 @@ class Environment:
             "WINEARCH": "win64",
             "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": _OVERRIDES,
+            # Compiled files name the path of their source, which is another one for the Python of this machine.
+            "PYTHONPYCACHEPREFIX": "C:\\pycache",
             "WINML_TEST_OFFLINE": "1",  # what tests fetch besides are Linux programs
             "WINML_TEST_LAUNCHER": self.launcher,
             "WINML_TEST_SOURCE": windows_path(REPOSITORY / "src"),
