@@ -14,6 +14,7 @@ from typing import Any
 
 import psutil
 
+from ctrl_c import OWN_CONSOLE, press_ctrl_c
 from winml.modelkit import __version__
 from winml.modelkit.core.values import to_json
 from winml.modelkit.dispatch.cluster import Cluster, Node
@@ -66,7 +67,7 @@ class Process:
     def start(self) -> None:
         with self.log.open("wb") as stream:
             self.process = subprocess.Popen(
-                self._argv, env=self._env, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+                self._argv, env=self._env, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, **OWN_CONSOLE
             )
         self.wait_for(self._ready)
 
@@ -87,7 +88,10 @@ class Process:
 
     def stop(self) -> int:
         """End it politely; its exit code."""
-        self.process.terminate()
+        if sys.platform == "win32":  # there is no signal for it, and `terminate` is a kill
+            press_ctrl_c(self.process)
+        else:
+            self.process.terminate()
         return self.process.wait(60)
 
 

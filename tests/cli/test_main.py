@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ctrl_c import CTRL_BREAK, Telling, press, start
 from winml.modelkit.cli import main
 
 
@@ -30,6 +31,37 @@ def test_ctrl_c_while_a_command_is_being_imported_is_an_interruption(
         assert json.loads(said.out)["error"]["exit"] == 130
     else:
         assert said.err == "error: interrupted\n"
+
+
+BREAKS = """
+import signal, sys, time
+from winml.modelkit.cli import main
+def command(name, args):
+    signal.raise_signal(signal.SIGBREAK)
+    time.sleep(60)
+main._command = command
+main.main()
+"""
+
+
+@pytest.mark.windows
+def test_ctrl_break_is_an_interruption_too() -> None:
+    done = subprocess.run([sys.executable, "-c", BREAKS, "sys"], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+@pytest.mark.windows
+@pytest.mark.not_wine(
+    "its GenerateConsoleCtrlEvent refuses CTRL_BREAK_EVENT (error 6); Windows documents it for a group of processes "
+    "and for all that share a console"
+)
+def test_ctrl_break_at_the_console_ends_a_command(tmp_path: Path) -> None:
+    telling = Telling(tmp_path)
+    with start(telling.argv("perf", "--sample", "--duration", "600", "--sessions", "1")) as process:
+        telling.wait_for("progress", process)
+        press(CTRL_BREAK, process)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("command", [["--help"], ["perf", "--help"], ["autoconfig", "--help"]])

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from program import DIVIDED, Done, failed, valid
 from program import winml as run
 
 import model_zoo
+from ctrl_c import OWN_CONSOLE, press_ctrl_c
 from winml.modelkit import sample
 
 # One process measures at a time, and the search of the sample is made once.
@@ -56,7 +56,7 @@ class Searches:
         return subprocess.Popen(
             [sys.executable, "-m", "winml.modelkit", "autoconfig", *map(str, args)],
             cwd=self.folder, env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=True, **OWN_CONSOLE,
         )  # fmt: skip
 
     def records(self, name: str) -> list[dict[str, Any]]:
@@ -420,7 +420,6 @@ def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searche
     assert "## What failed, and why" in report
 
 
-@pytest.mark.posix("Windows sends no SIGINT to one process")
 def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple[Path, Path]) -> None:
     model, data = conv
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16", "w8a16"])
@@ -429,7 +428,7 @@ def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple
     deadline = time.monotonic() + 100
     while sum(r["kind"] == "trial" for r in searches.records("out")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    press_ctrl_c(process)
     assert process.wait(timeout=60) == 130
     value = valid((searches.folder / "out" / "autoconfig.json").read_text())
     assert (value["finished"], value["champion"]) == (False, None)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ from program import DIVIDED, Done, failed, valid, winml_process
 from program import winml as run
 
 import model_zoo
+from ctrl_c import Telling, press_ctrl_c, start
 from winml.modelkit import sample
 
 
@@ -311,20 +308,15 @@ def test_a_folder_with_other_files_is_left_alone(builds: Builds) -> None:
     assert (builds.folder / "out" / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
 def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> None:
     images = np.random.default_rng(0).random((4000, 1, 48, 48), dtype=np.float32)
     np.savez(builds.folder / "data.npz", image=images)
     args = ["build", "-m", str(sample.MODEL), "--target", "cpu", "-p", "int8", "--data", "data.npz", "--no-analyze"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "winml.modelkit", *args, "-o", "out"],
-        cwd=builds.folder, env=builds.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 90
-    while not list((builds.cache / "stages").glob("*.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, text = process.communicate(timeout=60)
+    telling = Telling(builds.folder)
+    with start(telling.argv(*args, "-o", "out"), cwd=builds.folder, env=builds.env) as process:
+        telling.wait_for("calibrating", process)
+        press_ctrl_c(process)
+        _, text = process.communicate(timeout=60)
     assert process.returncode == 130, text
     assert not (builds.folder / "out").exists()
     assert not [p for p in builds.folder.iterdir() if p.name.startswith(".winml-tmp-")]

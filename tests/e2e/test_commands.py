@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from program import DIVIDED, QUICK, failed, valid, wait_for_work, winml
+from program import DIVIDED, QUICK, failed, valid, winml
 
 import model_zoo
+from ctrl_c import Telling, press_ctrl_c, start
 
 
 def test_sys_names_every_ep_and_why_it_is_missing() -> None:
@@ -225,14 +225,13 @@ def test_an_existing_result_is_not_overwritten_by_accident(zoo: Path, tmp_path: 
     valid(out.read_text(encoding="utf-8"))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_in_the_timed_loop_keeps_what_was_measured(zoo: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.json"
-    command = [sys.executable, "-m", "winml.modelkit", "perf", "-m", str(zoo / "relu.onnx"), "--duration", "60",
-               "--sessions", "1", "-o", str(out), "--json"]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for_work(process.pid)
-        process.send_signal(signal.SIGINT)
+    telling = Telling(tmp_path)
+    words = ("perf", "-m", zoo / "relu.onnx", "--duration", "600", "--sessions", "1", "-o", out, "--json")
+    with start(telling.argv(*words)) as process:
+        telling.wait_for("progress", process)
+        press_ctrl_c(process)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
@@ -242,12 +241,11 @@ def test_ctrl_c_in_the_timed_loop_keeps_what_was_measured(zoo: Path, tmp_path: P
     assert json.loads(out.read_text(encoding="utf-8"))["measurement"]["rounds"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
-def test_ctrl_c_in_a_run_that_does_not_return_ends_soon(zoo: Path) -> None:
-    command = [sys.executable, "-m", "winml.modelkit", "perf", "-m", str(zoo / "hang.onnx"), "--sessions", "1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for_work(process.pid)
-        process.send_signal(signal.SIGINT)
+def test_ctrl_c_in_a_run_that_does_not_return_ends_soon(zoo: Path, tmp_path: Path) -> None:
+    telling = Telling(tmp_path)
+    with start(telling.argv("perf", "-m", zoo / "hang.onnx", "--sessions", "1")) as process:
+        telling.wait_for("opened", process)
+        press_ctrl_c(process)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr

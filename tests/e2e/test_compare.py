@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +18,7 @@ from program import DIVIDED, Done, failed, valid
 from program import winml as run
 
 import model_zoo
+from ctrl_c import Telling, press_ctrl_c, start
 
 pytestmark = [pytest.mark.xdist_group("measuring"), pytest.mark.timeout(900)]
 
@@ -246,17 +245,14 @@ def _wait_for_ended_children(pid: int, count: int) -> None:
     raise AssertionError(f"{len(seen)} processes")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "c.json"
-    # Every round of the four equal candidates is a process of its own, and there are dozens.
-    command = [sys.executable, "-m", "winml.modelkit", "compare", *["plain.onnx"] * 5, "--force", "-o", str(out),
-               "--threads", "1", "--no-calibration", "--json"]  # fmt: skip
+    telling = Telling(tmp_path)
+    words = ("compare", *["plain.onnx"] * 5, "--force", "-o", out, "--threads", "1", "--no-calibration", "--json")
     environment = {**os.environ, "WINML_CACHE": str(folder / "cache")}
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          env=environment) as process:  # fmt: skip
-        _wait_for_ended_children(process.pid, 12)
-        process.send_signal(signal.SIGINT)
+    with start(telling.argv(*words), cwd=folder, env=environment) as process:
+        telling.wait_for("round", process, count=2)
+        press_ctrl_c(process)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     value = valid(stdout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program import failed, valid, wait_for_work, winml
+from program import failed, valid, winml
 
 import data_zoo
 import model_zoo
 import task_zoo
+from ctrl_c import Telling, press_ctrl_c, start
 from winml.modelkit import sample
 
 CPU = ("--target", "cpu", "--threads", "1")
@@ -217,17 +217,16 @@ def test_a_reference_that_fails_leaves_the_result_of_the_model(zoo: Path) -> Non
     assert valid(result.stdout)["metrics"]["accuracy"]["n"] == 5
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals as a terminal sends them")
 def test_ctrl_c_keeps_what_was_evaluated(tmp_path: Path) -> None:
     model = model_zoo.saved(model_zoo.relu(), tmp_path / "relu.onnx")
     count = 3_000_000
     data = tmp_path / "d.npz"
     np.savez_compressed(data, x=np.zeros((count, 4), np.float32), label=np.zeros(count, np.int8))
-    command = [sys.executable, "-m", "winml.modelkit", "eval", "-m", str(model), "--data", str(data), "--task",
-               "text-classification", "--target", "cpu", "--json"]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        wait_for_work(process.pid)
-        process.send_signal(signal.SIGINT)
+    telling = Telling(tmp_path)
+    words = ("eval", "-m", model, "--data", data, "--task", "text-classification", "--target", "cpu", "--json")
+    with start(telling.argv(*words)) as process:
+        telling.wait_for("progress", process)
+        press_ctrl_c(process)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr

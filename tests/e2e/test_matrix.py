@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import pytest
 from program import SCHEMAS, failed, valid, winml
 
 import model_zoo
+from ctrl_c import press_ctrl_c, start
 from feed_zoo import PASSWORD_HASH, RegistryServer, StandInAz, contents, quiet, skopeo
 from winml.modelkit import sample
 from winml.modelkit.feed.content import scan
@@ -539,17 +539,16 @@ def _copied_by_skopeo(server: RegistryServer, cell: dict[str, Any], folder: Path
     assert any(len(content) > 100_000 for content in contents(folder / "copy").values())
 
 
-@pytest.mark.posix("Windows sends no SIGINT to one process")
 def test_ctrl_c_ends_the_builds_and_says_how_to_go_on(tmp_path: Path, zoo: Path) -> None:
     out = tmp_path / "out"
     argv = ["matrix", "run", "-m", str(zoo / "hang.onnx"), *ONE, "--run-stamp", "s1", "-o", str(out)]
-    process = subprocess.Popen([sys.executable, "-m", "winml.modelkit", *argv], stderr=subprocess.PIPE, text=True)
+    process = start([sys.executable, "-m", "winml.modelkit", *argv])
     try:
         deadline = time.monotonic() + 120
         while not list((out / ".matrix/running").glob("[0-9]*")):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        press_ctrl_c(process)
         _, text = process.communicate(timeout=120)
     finally:
         process.kill()

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from program import failed, valid, wait_for_work, winml, winml_process
+from program import failed, valid, winml, winml_process
 
 import model_zoo
+from ctrl_c import Telling, press_ctrl_c, start
 from winml.modelkit import sample
 
 
@@ -143,22 +142,16 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     model = model_zoo.saved(model_zoo.conv_net(channels=64, size=64), tmp_path / "m.onnx")
     out = tmp_path / "out"
     out.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "winml.modelkit", "quantize", "-m", str(model), "-o", str(out / "q.onnx"),
-         "--target", "cpu", "--calibration", "random", "--samples", "100000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(out.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    wait_for_work(process.pid)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    telling = Telling(tmp_path)
+    words = ("quantize", "-m", model, "-o", out / "q.onnx", "--target", "cpu", "--calibration", "random")
+    with start(telling.argv(*words, "--samples", "100000"), start_new_session=True) as process:
+        telling.wait_for("calibrating", process)
+        press_ctrl_c(process)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "error: interrupted" in errors
     assert not list(out.iterdir())

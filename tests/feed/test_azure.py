@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ctrl_c import press_ctrl_c, start
 from feed_zoo import StandInAz, contents, filled, quiet
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.feed.azure import CONTENT, AzureFeed
@@ -170,15 +169,15 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
 def test_ctrl_c_ends_az_and_what_it_started(az: StandInAz, tree: Tree) -> None:
     az.mood("hang")
-    with subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(tree.root)], env=dict(os.environ)) as program:
+    with start([sys.executable, "-c", INTERRUPTED, str(tree.root)], env=dict(os.environ)) as program:
         while not (az.folder / "hanging").exists() or len(_hanging(az)) < 2:
             assert program.poll() is None
             time.sleep(0.05)
-        program.send_signal(signal.SIGINT)
-        assert program.wait(30) == 130
+        press_ctrl_c(program)
+        program.communicate(timeout=60)
+        assert program.returncode == 130
     assert [_gone(pid) for pid in _hanging(az)] == [True, True]
     assert [p.name for p in tree.root.parent.iterdir() if p.name.startswith(".winml")] == []
 

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from cluster_zoo import gone
+from ctrl_c import OWN_CONSOLE, press_ctrl_c
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.command import run_command
 from winml.modelkit.worker.process_tree import ProcessTree
@@ -66,18 +67,22 @@ def wait_for(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("sent", ["SIGKILL", "SIGTERM"] if sys.platform != "win32" else ["TerminateProcess"])
+@pytest.mark.parametrize(
+    "sent", ["SIGKILL", "SIGTERM", "Ctrl-C"] if sys.platform != "win32" else ["TerminateProcess", "Ctrl-C"]
+)
 @pytest.mark.parametrize(
     "code",
     [CALLS_WORKER, RUNS_PROGRAM, RUNS_COMMAND_THAT_CALLS_WORKER],
     ids=["a worker", "a program", "a worker of a command that was run"],
 )
-def test_nothing_is_left_of_a_killed_command(code: str, sent: str, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_command_that_was_ended(code: str, sent: str, tmp_path: Path) -> None:
     (tmp_path / "stuck.py").write_text(STUCK)
     env = environment(tmp_path)
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env) as caller:
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], env=env, **OWN_CONSOLE) as caller:
         pids = [int(word) for word in wait_for(tmp_path / "pids").split()]
-        if sent == "TerminateProcess":
+        if sent == "Ctrl-C":
+            press_ctrl_c(caller)
+        elif sent == "TerminateProcess":
             caller.kill()
         else:
             caller.send_signal(signal.Signals[sent])

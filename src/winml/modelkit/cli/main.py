@@ -137,12 +137,14 @@ def _choose_encoding() -> None:
 def _listen_to_ctrl_c() -> None:
     """Let Ctrl-C end us where a user can press it, also when whoever started us has set it to be ignored.
 
-    A shell starts a job in the background so, and gives it no terminal to read from: there it stays ignored.
+    A shell starts a job in the background so, and gives it no terminal to read from: there it stays ignored. There is
+    Ctrl-Break on Windows besides, which would end us without a word.
     """
-    if sys.platform == "win32":
-        return
     import signal
 
+    if sys.platform == "win32":
+        signal.signal(signal.SIGBREAK, lambda *_: signal.raise_signal(signal.SIGINT))
+        return
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         return
     try:
