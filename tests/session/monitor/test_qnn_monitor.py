@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from program import valid_value
 
 import model_zoo
+from stand_in_program import make_program
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.render.op_trace import op_trace_text
@@ -300,15 +300,15 @@ def test_a_profile_that_is_there_is_not_waited_for(tmp_path: Path, monkeypatch: 
     assert left_behind(tmp_path, (HEADER + RUN).encode()).status == "ok"
 
 
-def _sdk(root: Path, script: str) -> None:
-    """An SDK whose viewer is a shell script; on Windows it is found and does not start."""
-    system = "x86_64-windows-msvc" if sys.platform == "win32" else "x86_64-linux-clang"
+def _sdk(root: Path, code: str) -> None:
+    """An SDK whose viewer is a program of ours."""
+    system = viewer._folders()[0]
     program = root / "bin" / system / ("qnn-profile-viewer.exe" if sys.platform == "win32" else "qnn-profile-viewer")
     library = "QnnHtpOptraceProfilingReader.dll" if sys.platform == "win32" else "libQnnHtpOptraceProfilingReader.so"
-    for path in (program, root / "lib" / system / library):
-        path.parent.mkdir(parents=True)
-        path.write_text("#!/bin/sh\n" + script)
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    make_program(program, code)
+    reader = root / "lib" / system / library
+    reader.parent.mkdir(parents=True)
+    reader.touch()
 
 
 QHAS = {
@@ -333,10 +333,9 @@ QHAS = {
     }
 }  # fmt: skip
 WRITES = f"""
-while [ $# -gt 0 ]; do [ "$1" = --output ] && out="$2"; shift; done
-cat > "${{out%.json}}_qnn_htp_analysis_summary.json" <<'END'
-{json.dumps(QHAS)}
-END
+import pathlib, sys
+out = pathlib.Path(sys.argv[sys.argv.index("--output") + 1])
+out.with_name(out.stem + "_qnn_htp_analysis_summary.json").write_text({json.dumps(QHAS)!r})
 """
 
 
@@ -356,11 +355,7 @@ def detailed(folder: Path, *, schematic_age_s: float = 0.0, log: bool = True) ->
     return monitor.result
 
 
-RUNS_A_SCRIPT = pytest.mark.posix("the viewer stands in as a shell script")
-
-
 class TestViewer:
-    @RUNS_A_SCRIPT
     def test_its_summary_adds_what_the_csv_does_not_know(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         _sdk(tmp_path / "sdk", WRITES)
         monkeypatch.setenv(viewer.SDK_ROOT, str(tmp_path / "sdk"))
@@ -374,26 +369,32 @@ class TestViewer:
         valid_value(result.to_dict())
 
     @pytest.mark.parametrize(
-        ("script", "reason"),
+        ("code", "reason"),
         [
-            ("echo no licence >&2; exit 3", "viewer_failed"),
-            pytest.param("exit 0", "qhas_output_missing", marks=RUNS_A_SCRIPT),
-            pytest.param(WRITES.replace("time_us", "time_ns"), "qhas_parse_failed", marks=RUNS_A_SCRIPT),
-            pytest.param(WRITES.replace("data", "rows"), "qhas_parse_failed", marks=RUNS_A_SCRIPT),
+            ("import sys; print('no licence', file=sys.stderr); sys.exit(3)", "viewer_failed"),
+            ("", "qhas_output_missing"),
+            (WRITES.replace("time_us", "time_ns"), "qhas_parse_failed"),
+            (WRITES.replace("data", "rows"), "qhas_parse_failed"),
         ],
     )
     def test_a_viewer_that_gives_nothing_usable_is_a_fallback(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
     ) -> None:
-        _sdk(tmp_path / "sdk", script)
+        _sdk(tmp_path / "sdk", code)
         monkeypatch.setenv(viewer.SDK_ROOT, str(tmp_path / "sdk"))
         result = detailed(tmp_path / "run")
         assert (result.status, result.fallback_reason) == ("basic_fallback", reason)
         assert len(result.operators) == 2
 
-    @RUNS_A_SCRIPT
+    def test_a_viewer_that_is_no_program_is_a_fallback(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        _sdk(tmp_path / "sdk", "")
+        monkeypatch.setenv(viewer.SDK_ROOT, str(tmp_path / "sdk"))
+        viewer.find_viewer().program.write_bytes(b"damaged")
+        result = detailed(tmp_path / "run")
+        assert (result.status, result.fallback_reason) == ("basic_fallback", "viewer_failed")
+
     def test_a_viewer_that_hangs_is_ended(self, tmp_path: Path) -> None:
-        _sdk(tmp_path / "sdk", "sleep 60")
+        _sdk(tmp_path / "sdk", "import time; time.sleep(60)")
         found = viewer.find_viewer({viewer.SDK_ROOT: str(tmp_path / "sdk")})
         with pytest.raises(viewer.ViewerFailed, match="took longer than 0.3 s") as caught:
             viewer.analysis_summary(
