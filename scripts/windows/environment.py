@@ -120,6 +120,7 @@ class Environment:
             # Compiled files name the path of their source, which is another one for the Python of this machine.
             "PYTHONPYCACHEPREFIX": "C:\\pycache",
             "WINML_TEST_OFFLINE": "1",  # what tests fetch besides are Linux programs
+            "WINML_INSPECT_TIMEOUT": "200",  # a worker takes up to 20 s to start on a busy machine
             "WINML_TEST_LAUNCHER": self.launcher,
             "WINML_TEST_SOURCE": windows_path(REPOSITORY / "src"),
             "WINML_TEST_WINDOWSML": "C:\\windowsml",

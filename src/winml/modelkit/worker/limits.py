@@ -114,7 +114,7 @@ def _seconds(variable: str, default: float) -> float | None:
     """The seconds that a variable of the environment says; `none` is no limit."""
     text = os.environ.get(variable, "").strip().lower()
     if not text:
-        return default
+        return round(default, 1)  # it is told to people
     if text == "none":
         return None
     try:
