@@ -14,9 +14,10 @@ import argparse
 import os
 import signal
 import sys
+import tomllib
 from pathlib import Path
 
-from environment import HERE, INTERPRETERS, REPOSITORY, CannotRun, Environment, end_all, ready, run, say
+from environment import HERE, INTERPRETERS, REPOSITORY, CannotRun, Environment, end_all, ready, run, say, windows_path
 
 FAILED = 1
 """How pytest ends when tests failed."""
@@ -45,6 +46,14 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_known_args()
 
 
+def remembering(made: Environment) -> list[str]:
+    """Words for pytest that make it keep which tests failed: our configuration switches that off."""
+    with (REPOSITORY / "pyproject.toml").open("rb") as stream:
+        usual: str = tomllib.load(stream)["tool"]["pytest"]["ini_options"]["addopts"]
+    place = windows_path(made.home / f"failed-{made.version}")
+    return ["-o", f"addopts={usual.replace('-p no:cacheprovider', '')}", "-o", f"cache_dir={place}"]
+
+
 def _run_tests(made: Environment, argv: list[str], *, again: bool) -> int:
     """The exit code of pytest; with `again`, that of the tests that failed when they run once more.
 
@@ -71,7 +80,8 @@ def main() -> int:
             if options.set_up_only:
                 return 0
             if not options.program:
-                words = ["-u", "-m", "pytest", *(short_selection() if options.short else ()), *words]
+                kept = remembering(made) if options.again else []
+                words = ["-u", "-m", "pytest", *kept, *(short_selection() if options.short else ()), *words]
             argv = [made.launcher if options.launcher else made.python, *words]
             return _run_tests(made, argv, again=options.again and not options.program)
     except CannotRun as error:

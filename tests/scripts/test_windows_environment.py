@@ -109,3 +109,18 @@ def test_tests_that_failed_run_once_more_and_only_then_pass(
     assert ("passed the second time" in capsys.readouterr().err) == (codes == [1, 0])
     left.append(1)
     assert run_tests._run_tests(None, ["python.exe"], again=False) == 1
+
+
+def test_a_second_run_has_the_tests_that_failed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    run_tests: Any = importlib.import_module("run_tests")
+    monkeypatch.setattr(run_tests, "windows_path", str)
+    words = run_tests.remembering(run_tests.Environment(tmp_path, "3.11"))
+    (tmp_path / "test_it.py").write_text("def test_passes(): pass\ndef test_fails(): assert False\n", encoding="utf-8")
+    config = ["-c", str(SCRIPTS.parents[1] / "pyproject.toml"), "--rootdir", str(tmp_path)]
+    argv = [sys.executable, "-m", "pytest", "-q", *config, *words, str(tmp_path / "test_it.py")]
+    first = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 passed" in first.stdout
+    again = subprocess.run([*argv, "--last-failed"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 failed, 1 deselected" in again.stdout or "1 failed in" in again.stdout
+    assert "1 passed" not in again.stdout
