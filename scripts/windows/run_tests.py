@@ -24,6 +24,8 @@ FAILED = 1
 NOT_RUN = 77
 INTERRUPTED = 130
 LIST = HERE / "short.txt"
+PATIENCE = ("-o", "timeout=1800")
+"""A test that takes longer ends the whole run on Windows, which has no signal for it, and a start takes seconds there."""
 
 
 def short_selection() -> list[str]:
@@ -81,7 +83,7 @@ def main() -> int:
                 return 0
             if not options.program:
                 kept = remembering(made) if options.again else []
-                words = ["-u", "-m", "pytest", *kept, *(short_selection() if options.short else ()), *words]
+                words = ["-u", "-m", "pytest", *PATIENCE, *kept, *(short_selection() if options.short else ()), *words]
             argv = [made.launcher if options.launcher else made.python, *words]
             return _run_tests(made, argv, again=options.again and not options.program)
     except CannotRun as error:
