@@ -25,7 +25,7 @@ NOT_RUN = 77
 INTERRUPTED = 130
 LIST = HERE / "short.txt"
 PATIENCE = ("-o", "timeout=1800")
-"""A test that takes longer ends the whole run on Windows, which has no signal for it, and a start takes seconds there."""
+"""A test that takes longer ends the whole run on Windows, which has no signal for it; a start takes seconds there."""
 
 
 def short_selection() -> list[str]:

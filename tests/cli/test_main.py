@@ -33,6 +33,15 @@ def test_ctrl_c_while_a_command_is_being_imported_is_an_interruption(
         assert said.err == "error: interrupted\n"
 
 
+@pytest.mark.parametrize(("words", "asked"), [(["feed", "list"], "winml feed list"), (["feed", "no"], "winml feed")])
+def test_a_wrong_option_names_the_help_of_the_command_itself(
+    words: list[str], asked: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["winml"])
+    assert main.run([*words, "--nothing"]) == 2
+    assert f"hint: `{asked} --help` shows the options" in capsys.readouterr().err
+
+
 BREAKS = """
 import signal, sys, time
 from winml.modelkit.cli import main

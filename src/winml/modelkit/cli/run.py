@@ -38,6 +38,8 @@ def _system(error: OSError) -> ModelkitError:
 
 def _usage(error: click.ClickException, prog: str) -> ModelkitError:
     message = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        prog = error.ctx.command_path  # `winml feed list` rather than `winml feed`
     return RequestError(message[:1].lower() + message[1:].rstrip("."), hint=f"`{prog} --help` shows the options")
 
 
