@@ -9,14 +9,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 import jsonschema
-import psutil
 import pytest
 from referencing import Registry, Resource
 
@@ -155,14 +153,3 @@ def failed(done: Done, exit_code: int) -> str:
     assert "Traceback" not in done.stderr
     assert sum(line.startswith("error: ") for line in done.stderr.splitlines()) == 1, done.stderr
     return done.stderr
-
-
-def wait_for_work(pid: int) -> None:
-    """Wait until a worker has computed for longer than it takes to start, however busy the machine is."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        used = [sum(child.cpu_times()[:2]) for child in psutil.Process(pid).children(recursive=True)]
-        if max(used, default=0.0) > 2.0:
-            return
-        time.sleep(0.1)
-    raise AssertionError("no worker ran")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import psutil
 import pytest
 from onnx import helper, numpy_helper
 from program import DIVIDED, Done, failed, valid
@@ -231,18 +229,6 @@ def test_wrong_requests(folder: Path, words: list[str], message: str) -> None:
     result = winml(folder, *words, "--json")
     assert message in failed(result, 2)
     assert valid(result.stdout)["ok"] is False
-
-
-def _wait_for_ended_children(pid: int, count: int) -> None:
-    seen: set[int] = set()
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
-        alive = {child.pid for child in psutil.Process(pid).children(recursive=True)}
-        seen |= alive
-        if len(seen - alive) >= count:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"{len(seen)} processes")
 
 
 def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
