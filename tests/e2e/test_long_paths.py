@@ -1,6 +1,6 @@
 """Commands at the limit that Windows has for paths, which neither Linux nor Wine has.
 
-Every Python of a command asks a stand-in for that check before it opens, makes, moves or links a file; what native
+A command is a process of its own here: every Python of it asks a stand-in for that check before it opens, makes, moves or links a file; what native
 code opens goes past it.
 """
 
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
-from test_commands import QUICK, failed, winml
+from program import QUICK, failed, winml_process
 
 REFUSES = '''
 import errno, os, sys
@@ -67,7 +67,7 @@ def test_a_long_path_is_written_or_told_as_what_it_is(
         "perf": ("perf", "--sample", "--target", "cpu", *QUICK, "-o", out),
         "matrix": ("matrix", "run", "--sample", "--targets", "cpu", "--run-stamp", "1", "--no-analyze", "-o", out),
     }[command]
-    result = winml(*words, env=limited)
+    result = winml_process(*words, env=limited)
     if result.returncode == 0:
         assert out.exists()
         return
@@ -79,6 +79,6 @@ def test_a_long_path_is_written_or_told_as_what_it_is(
 
 def test_the_stand_in_refuses(tmp_path: Path, limited: dict[str, str]) -> None:
     out = _folder(tmp_path, 265)
-    text = failed(winml("build", "--sample", "--target", "cpu", "-o", out, env=limited), 3)
+    text = failed(winml_process("build", "--sample", "--target", "cpu", "-o", out, env=limited), 3)
     assert "the path has 265 characters, and Windows takes 2" in text
     assert "LongPathsEnabled" in text
