@@ -1,7 +1,7 @@
 """Commands at the limit that Windows has for paths, which neither Linux nor Wine has.
 
-A command is a process of its own here: every Python of it asks a stand-in for that check before it opens, makes, moves or links a file; what native
-code opens goes past it.
+A command is a process of its own here: every Python of it asks a stand-in for that check before it opens, makes, moves
+or links a file; what native code opens goes past it.
 """
 
 from __future__ import annotations
