@@ -32,6 +32,18 @@ class Document:
 
 
 DOCUMENTS: dict[str, Document] = {
+    "build": Document("Result of `winml build`", ("building.result:BuildResult",), command=True),
+    "build-config": Document(
+        "build_config.json: everything a build does, nothing left open", ("core.config:BuildConfig",), complete=True
+    ),
+    "build-manifest": Document(
+        "build_manifest.json: where the files of a build folder come from",
+        ("building.manifest:BuildManifest",),
+        complete=True,
+    ),
+    "build-parts": Document(
+        "Result of `winml build` of a composite model", ("building.result:BuildPartsResult",), complete=True
+    ),
     "cache": Document(
         "Result of `winml cache`",
         (
@@ -91,6 +103,20 @@ DOCUMENTS: dict[str, Document] = {
         command=True,
     ),
     "quantize": Document("Result of `winml quantize`", ("building.quantize.result:QuantizeResult",), command=True),
+    "config": Document("Result of `winml config`", ("building.result:ConfigResult",), command=True),
+    "export": Document("Result of `winml export`", ("building.export.result:ExportResult",), command=True),
+    "export-metadata": Document(
+        "export_metadata.json: how a model was exported and how it compares with PyTorch",
+        ("building.export.result:ExportMetadata",),
+        complete=True,
+    ),
+    "inspect": Document("Result of `winml inspect`", ("building.inspect:Inspection",), command=True),
+    "inspect-folder": Document(
+        "Result of `winml inspect` of a Hugging Face model",
+        ("building.export.describe:FolderInspection",),
+        complete=True,
+    ),
+    "parts": Document("parts.json: the parts of a composite model", ("core.build_folder:PartsFile",)),
 }
 
 

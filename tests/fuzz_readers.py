@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from build_values import manifest
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.values import to_json
 
 CORPUS = Path(__file__).parent / "fuzz_corpus"
 Read = Callable[[Path, bytes], None]
@@ -482,11 +484,7 @@ CONFIG = {
     "optimize": {"passes": [], "fixed_dims": {}, "opset": None}, "quantize": {"mode": "dynamic"}, "compile": {},
     "session": {"threads": 1, "config_entries": {}, "ep_options": {}}, "eval": None,
 }  # fmt: skip
-MANIFEST = {
-    "schema": "winml/build-manifest/1", "source": {"file": "m.onnx", "path": "m.onnx"}, "target": "cpu/cpu",
-    "objects": {"m": _DIGEST},
-    "folder": ["model.onnx"], "identity": _DIGEST,
-}  # fmt: skip
+MANIFEST = to_json(manifest())
 CELL = {
     "version": "v1", "package": "p", "run_stamp": "s", "hf_id": "m", "source": "m.onnx", "task": None, "priority": None,
     "ep": "cpu", "device": "cpu", "combo": "cpu", "target": "cpu", "precision": "fp32", "compile": False, "folder": "m",

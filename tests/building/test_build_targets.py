@@ -10,8 +10,10 @@ import pytest
 
 import model_zoo
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.errors import EPUnavailableError, ModelFileError, RequestError, UnavailableError
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.sizes import INPUTS_KEY
 from winml.modelkit.measuring.compare_arms import CompareRequest, arms_of
@@ -34,7 +36,7 @@ def build(folder: Path, target: str, text: str = FIXED, sizes: dict[str, int] | 
     if sizes:
         model.metadata_props.add(key=INPUTS_KEY, value=json.dumps({"sizes": sizes}))
     model_zoo.saved(model, folder / "model.onnx")
-    (folder / "build_config.json").write_text(json.dumps({"session": {}, "target": target}))
+    (folder / "build_config.json").write_text(json.dumps(to_json(BuildConfig(target=target))))
     return str(folder)
 
 

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
+from build_values import DIGEST, SOURCE, manifest, stage
 from winml.modelkit.building.model_argument import model_argument, model_path
-from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA, identity_of
-from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.building.pipeline.identity import identity_of
+from winml.modelkit.core.config import SCHEMA, BuildConfig
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.trust import NOTHING
 from winml.modelkit.store import digest
 
 
 def build(tmp_path: Path, session: Any) -> str:
     (tmp_path / "model.onnx").write_bytes(b"\x08")
-    (tmp_path / "build_config.json").write_text(json.dumps({"session": session}))
+    (tmp_path / "build_config.json").write_text(json.dumps({"schema": SCHEMA, "session": session}))
     return str(tmp_path)
 
 
@@ -92,29 +94,22 @@ def built(tmp_path: Path) -> Path:
         "quantize": {"mode": "static", "calibration": {"source": "/data.npz", "digest": "sha256:1"}},
         "session": {"threads": 2},
     }
-    manifest = {
-        "schema": MANIFEST_SCHEMA,
-        "identity": identity_of(config, "sha256:0"),
-        "source": {"digest": "sha256:0"},
-        "stages": [
-            {"file": "optimized.onnx", "files": {"optimized.onnx": "sha256:2"}},
-            {
-                "file": "compiled.onnx",
-                "files": {"compiled.onnx": "sha256:3", "compiled_qnn.bin": digest.of_bytes(b"b")},
-            },
-        ],
-        "objects": {
-            "optimized.onnx": "sha256:2",
-            "compiled.onnx": "sha256:3",
-            "compiled_qnn.bin": digest.of_bytes(b"b"),
+    earlier = {"optimized.onnx": DIGEST}
+    last = {"compiled.onnx": DIGEST, "compiled_qnn.bin": digest.of_bytes(b"b")}
+    written = manifest(
+        identity=identity_of(config, SOURCE.digest),
+        stages=(stage("optimize", "optimized.onnx", earlier), stage("compile", "compiled.onnx", last)),
+        objects={
+            **earlier,
+            **last,
             "model.onnx": digest.of_bytes(b"\x08"),
             "tokenizer.json": digest.of_bytes(b"{}"),
         },
-    }
+    )
     for name, content in {"optimized.onnx": b"o", "compiled_qnn.bin": b"b", "tokenizer.json": b"{}"}.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "build_config.json").write_text(json.dumps(config))
-    (tmp_path / "build_manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "build_manifest.json").write_text(json.dumps(to_json(written)))
     return Path(model)
 
 
@@ -161,7 +156,7 @@ def test_what_earlier_stages_left_is_not_what_runs(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "objects", [None, [], {"../model.onnx": "sha256:0"}, {"model.onnx": 1}], ids=["none", "list", "outside", "number"]
+    "objects", [None, [], {"../model.onnx": DIGEST}, {"model.onnx": 1}], ids=["none", "list", "outside", "number"]
 )
 def test_a_manifest_that_does_not_say_what_was_built_vouches_for_nothing(built: Path, objects: Any) -> None:
     manifest = built / "build_manifest.json"

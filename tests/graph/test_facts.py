@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph import files
-from winml.modelkit.graph.facts import ValueFacts, facts
+from winml.modelkit.graph.description import ValueFacts
+from winml.modelkit.graph.facts import facts
 
 NESTED = """
     <ir_version: 10, opset_import: ["" : 17, "local" : 1, "com.microsoft" : 1],
@@ -200,7 +202,7 @@ def test_a_shape_in_the_data_file_is_read_for_the_macs(
 
 
 def test_the_json_holds_every_fact(parse: Any) -> None:
-    found = facts(parse(NESTED), dims={"batch": 4}).to_json()
+    found = to_json(facts(parse(NESTED), dims={"batch": 4}))
     assert json.loads(json.dumps(found)) == found
     assert found["inputs"][0] == {"name": "x", "dtype": "float32", "shape": ["batch", 3]}
     assert found["dynamic_axes"]["batch"] == ["x[0]", "y[0]"]

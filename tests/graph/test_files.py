@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, numpy_helper, parser
 
 from winml.modelkit.core.errors import DiskFull, ModelFileError, ModelkitError, RequestError, UnavailableError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
@@ -223,7 +224,7 @@ def test_changed_bytes_give_a_model_or_a_clear_error(
     for position, value in changes:
         data[position % len(data)] = value
     (tmp_path / "m.onnx").write_bytes(data)
-    for use in (lambda model: facts(model).to_json(), fingerprint):
+    for use in (lambda model: to_json(facts(model)), fingerprint):
         with suppress(ModelkitError):
             use(files.load(tmp_path / "m.onnx"))
 

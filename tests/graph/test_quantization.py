@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.quantization import quantization_of
 
 SCALE = {"s": np.ones((), np.float32), "z": np.zeros((), np.uint8)}
@@ -51,7 +52,7 @@ def test_the_nodes_say_the_kind(parse: Any, nodes: str, kind: str) -> None:
 
 def test_the_evidence_counts_nodes(parse: Any) -> None:
     nodes = f"{PAIR}  d = DequantizeLinear(w, s, z)  e = DequantizeLinear(w, s, z)  h = MatMul(b, d)  y = MatMul(h, e)"
-    assert quantization_of(parse(graph(nodes), **SCALE, **WEIGHTS)).to_json() == {
+    assert to_json(quantization_of(parse(graph(nodes), **SCALE, **WEIGHTS))) == {
         "kind": "qdq",
         "evidence": {
             "activation_quantize": 1,

@@ -11,6 +11,7 @@ import pytest
 from winml.modelkit.core.errors import Interrupted, ModelkitError, UnavailableError, WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring.sessions import OPERATION, PerfProtocol, PerfRun, measure_sessions
 
 SECTION = SessionSection(threads=2, ep_options={"soc_model": "60"})
@@ -157,7 +158,7 @@ def test_the_process_is_asked_for_exactly_what_the_user_decided() -> None:
                 "ep": "qnn",
                 "device": "npu",
                 "simulated": True,
-                "session": SECTION.to_json(),
+                "session": to_json(SECTION),
                 "inputs": {"seed": 7},
                 "warmup": 3,
                 "iterations": 50,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from winml.modelkit.building.proof.proof import LeastAgreement, Proof
 from winml.modelkit.render.compile import compile_text, compilers_text
 
 COMPARISON = {"passed": True, "reason": None, "max_abs": 0.0, "cosine": 1.0, "sqnr_db": None, "limits": {}}
 NEAR = {**COMPARISON, "max_abs": 0.00123, "cosine": 0.999987, "sqnr_db": 45.67}
 PASSED = {"status": "passed", "reason": None, "comparisons": {"source": NEAR}}
-PROOF = {
-    "status": "proven on target", "reason": None, "on": "qnn/npu", "compiled": None, "limit": 0.95,
-    "agreement": {"output": "y", "cosine": 0.98765}, "placement": None,
-}  # fmt: skip
+PROOF = Proof(status="proven on target", on="qnn/npu", limit=0.95, agreement=LeastAgreement(output="y", cosine=0.98765))
 ROW: dict[str, Any] = {
     "model": "m.onnx", "status": "compiled", "output": "m_ctx.onnx", "cached": False, "seconds": 1.23,
     "peak_bytes": 3 * 2**20, "binaries": [{"file": "m.bin", "bytes": 2048, "digest": "sha256:" + "0" * 64}],
@@ -52,7 +51,7 @@ def test_a_model_with_its_files_nodes_and_parity() -> None:
 def test_what_was_not_validated_says_why_beside_how_it_is_alone() -> None:
     unknown = {"status": "not-validated", "reason": "does not load here", "comparisons": {}}
     alone = {"validation": {**PASSED, "comparisons": {"source": COMPARISON}}}
-    row = {**ROW, "validation": unknown, "alone": alone, "cached": True, "proof": {**PROOF, "compiled": "no"}}
+    row = {**ROW, "validation": unknown, "alone": alone, "cached": True, "proof": replace(PROOF, compiled="no")}
     text = compile_text({**RESULT, "models": [row]})
     assert "parity   not validated: does not load here" in text
     assert "alone    same target: equal" in text

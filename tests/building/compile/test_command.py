@@ -18,7 +18,6 @@ from winml.modelkit.building.compile.command import (
     read_config,
 )
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, PartlyDone, RequestError, RunFailedError
-from winml.modelkit.core.schemas import published
 
 
 def test_one_model_goes_to_a_file_or_into_a_folder(tmp_path: Path) -> None:
@@ -141,8 +140,3 @@ def test_compilers_are_listed_with_the_reason_of_those_that_are_not_here(monkeyp
     assert listed["qairt"]["reason"] == "QNN_SDK_ROOT is not set"
     absent = list_compilers(CompileRequest(ep="vitisai"))["compilers"]
     assert all(not row["available"] and row["reason"] for row in absent)
-
-
-def test_the_proof_of_a_compiled_model_is_that_of_a_build() -> None:
-    compiled, built = (published(name) or {} for name in ("compile", "build"))
-    assert compiled["$defs"]["proof"] == built["$defs"]["proof"]

@@ -5,18 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from build_values import manifest
 from winml.modelkit.building.pipeline import folder as folders
-from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
+from winml.modelkit.store import digest
+
+A, B = digest.of_bytes(b"a"), digest.of_bytes(b"b")
 
 
-def built(folder: Path, identity: str = "a", *, files: tuple[str, ...] = ("model.onnx",)) -> Path:
+def built(folder: Path, identity: str = A, *, files: tuple[str, ...] = ("model.onnx",)) -> Path:
     with folders.writing(folder) as staged:
         for name in files:
             (staged / name).write_text("content")
-        manifest = {"schema": MANIFEST_SCHEMA, "identity": identity, "folder": list(files)}
-        folders.write_json(staged / MANIFEST, manifest)
+        folders.write_json(staged / MANIFEST, manifest(identity=identity, folder=files))
     return folder
 
 
@@ -110,12 +112,12 @@ def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
 
 
 def test_the_same_build_may_go_over_itself_and_another_one_may_not(tmp_path: Path) -> None:
-    built(tmp_path / "out", "a")
-    folders.check(tmp_path / "out", "a", overwrite=False)
+    built(tmp_path / "out", A)
+    folders.check(tmp_path / "out", A, overwrite=False)
     with pytest.raises(RequestError, match="another build") as caught:
-        folders.check(tmp_path / "out", "b", overwrite=False)
+        folders.check(tmp_path / "out", B, overwrite=False)
     assert "--overwrite" in (caught.value.hint or "")
-    folders.check(tmp_path / "out", "b", overwrite=True)
+    folders.check(tmp_path / "out", B, overwrite=True)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -123,14 +125,14 @@ def test_files_that_are_not_of_a_build_are_never_replaced(tmp_path: Path, overwr
     built(tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     with pytest.raises(RequestError, match="`notes.txt`"):
-        folders.check(tmp_path / "out", "a", overwrite=overwrite)
+        folders.check(tmp_path / "out", A, overwrite=overwrite)
 
 
 def test_a_folder_without_our_manifest_is_foreign_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_text("somebody's")
     (tmp_path / MANIFEST).write_text(json.dumps({"schema": "other/1", "folder": ["model.onnx"]}))
     with pytest.raises(RequestError, match="not of a build"):
-        folders.check(tmp_path, "a", overwrite=True)
+        folders.check(tmp_path, A, overwrite=True)
 
 
 def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:

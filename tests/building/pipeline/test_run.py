@@ -13,6 +13,7 @@ from winml.modelkit.building.pipeline.run import Pipeline, Step
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.core.errors import DataError, RunFailedError, WorkerCrashed
 from winml.modelkit.core.events import Event
+from winml.modelkit.core.values import to_json
 from winml.modelkit.store.cache import Cache
 
 FIRST = StageInfo("first", 1, (), "test.append", "first.onnx")
@@ -166,7 +167,7 @@ def test_events_say_which_stage_runs_and_which_came_from_the_cache(builds: Build
 
 def test_a_stage_run_is_json(builds: Builds) -> None:
     run = builds.pipeline().run(step(FIRST, "a"))
-    value = run.to_json()
+    value = to_json(run.record())
     assert (value["stage"], value["cache"], value["file"]) == ("first", "miss", "first.onnx")
     assert value["digest"] == value["files"]["first.onnx"]
     assert value["libraries"] == {"library": "1.0"}

@@ -13,7 +13,7 @@ X = np.linspace(-1, 1, 50).astype(np.float32)
 
 def told(found: Any, expected: Any = X) -> str:
     """The answer for one output `y` with a limit of 0.95."""
-    return judge([{"name": "y", **distance(np.asarray(expected), np.asarray(found))}], 0.95).answer
+    return judge([distance("y", np.asarray(expected), np.asarray(found))], 0.95).answer
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_the_source_has_no_number_for_is_not_compared() -> None:
 def test_an_output_that_is_zero_in_the_source_says_nothing() -> None:
     assert told(X, X * 0) == "unknown"
     assert told(X * 1e-9, X * 0) == "unknown", "equal, but a model that computes nothing would be, too"
-    none, some = ({"name": name, **distance(x, x)} for name, x in (("none", X * 0), ("some", X)))
+    none, some = (distance(name, x, x) for name, x in (("none", X * 0), ("some", X)))
     assert judge([none, some], 0.95).answer == "reached"
 
 
@@ -51,7 +51,7 @@ def test_classes_are_equal_or_nobody_can_tell() -> None:
 
 
 def test_the_output_that_agrees_least_is_named() -> None:
-    outputs = [{"name": n, **distance(X, y)} for n, y in (("good", X), ("bad", -X), ("better", X + 0.1))]
+    outputs = [distance(n, X, y) for n, y in (("good", X), ("bad", -X), ("better", X + 0.1))]
     found = judge(outputs, 0.95)
     assert (found.answer, found.output) == ("missed", "bad")
     assert "`bad` has a cosine of -1.000" in str(found.reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -12,9 +11,10 @@ import pytest
 
 from winml.modelkit.building.proof import operations as proof
 from winml.modelkit.building.proof.links import Ran, link
-from winml.modelkit.core import sections
+from winml.modelkit.building.proof.proof import ArtifactRun
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.inputs import InputSpec
 
 CACHE = np.arange(3 * 2, dtype=np.float32).reshape(1, 1, 3, 2)
@@ -61,24 +61,24 @@ def test_a_decoder_that_takes_more_than_its_encoder_gives_is_noticed_when_both_r
         "{ logits = Neg (encoder_hidden_states) }",
     }
 
-    def run(part: str, text: str, earlier: dict[str, str]) -> dict[str, Any]:
+    def run(part: str, text: str, earlier: dict[str, str]) -> tuple[ArtifactRun, str]:
         folder = tmp_path / f"{part}{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         onnx.save(onnx.parser.parse_model(text), folder / "model.onnx")
         args = {
             "source": str(folder / "model.onnx"), "artifact": str(folder / "model.onnx"), "model_folder": str(folder),
-            "data": sections.plain(DataSection("random", limit=2)), "seconds": 60.0, "folder": str(folder),
+            "data": to_json(DataSection("random", limit=2)), "seconds": 60.0, "folder": str(folder),
             "part": part, "earlier": earlier,
         }  # fmt: skip
         answer = proof.reference(args, None)
         target = {"model": args["source"], "ep": "cpu", "device": "cpu", "simulated": False, "distribution": None}
-        found = proof.prove({**args, **target, "session": {}, "samples": answer["samples"]}, None)
-        return {**found, "folder": str(folder)}
+        found = proof.prove({**args, **target, "session": {}, "samples": answer.samples}, None)
+        return found, str(folder)
 
-    encoder = run("encoder", texts["encoder"], {})
-    fits = run("prefill", texts["prefill"].replace("LENGTH", "4"), {"encoder": encoder["folder"]})
-    assert fits["outputs"][0]["equal"]
-    given = np.load(Path(encoder["folder"]) / "made-0.npz")["a0"]
-    assert (np.load(Path(fits["folder"]) / "made-0.npz")["a0"] == -given).all(), "it was run on what the encoder gave"
+    _, encoder = run("encoder", texts["encoder"], {})
+    fits, folder = run("prefill", texts["prefill"].replace("LENGTH", "4"), {"encoder": encoder})
+    assert fits.outputs[0].equal
+    given = np.load(Path(encoder) / "made-0.npz")["a0"]
+    assert (np.load(Path(folder) / "made-0.npz")["a0"] == -given).all(), "it was run on what the encoder gave"
     with pytest.raises(RunFailedError, match=r"`encoder_hidden_states` of part `prefill` has shape \[1, 5, 8\]"):
-        run("prefill", texts["prefill"].replace("LENGTH", "5"), {"encoder": encoder["folder"]})
+        run("prefill", texts["prefill"].replace("LENGTH", "5"), {"encoder": encoder})

@@ -17,10 +17,13 @@ from winml.modelkit.building.compile.command import compile_multiple_onnx
 from winml.modelkit.building.compile.stage import CompileStage
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.building.proof.prove import unproven
+from winml.modelkit.building.result import BuildResult, failed_build
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.schemas import published
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph import files
 from winml.modelkit.knowledge.experiments.convolutions import quantized_conv_net
 from winml.modelkit.knowledge.experiments.recorded import FOLDER as RECORDED
@@ -37,11 +40,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def made(folder: Path, model: Path, target: str = "cpu", word: str = "fp32", **more: Any) -> dict[str, Any]:
+def made(folder: Path, model: Path, target: str = "cpu", word: str = "fp32", **more: Any) -> BuildResult:
     """A build without passes and analysis."""
     config = ConfigRequest(str(model), target=target, precision=word, optimize=False, data=DATA)
     result = build(BuildRequest(config, output=str(folder / "out"), analyze=False, **more), lambda event: None)
-    assert not list(SCHEMA.iter_errors(result))
+    assert not list(SCHEMA.iter_errors(to_json(result)))
     return result
 
 
@@ -68,47 +71,51 @@ def test_a_build_that_computes_something_else_ends_with_5_and_the_next_thing_to_
         made(folder, outliers(folder), word="int8")
     assert "`-p dynamic`" in str(caught.value.hint)
     assert "--fallback-precision" in str(caught.value.hint)
-    assert caught.value.details["proof"]["limit"] == 0.9
-    assert caught.value.details["stage"] == "prove"
+    assert (failed_build(caught.value).proof or unproven("")).limit == 0.9
+    assert failed_build(caught.value).stage == "prove"
     assert not (folder / "out").exists()
 
 
 def test_a_build_may_go_on_with_the_next_precision_and_says_so(folder: Path) -> None:
     model = outliers(folder)
     result = made(folder, model, word="int8", fallback_precision=True)
-    assert [entry["precision"] for entry in result["fallbacks"]] == ["int8", "dynamic"]
-    assert (result["precision"], result["proof"]["status"]) == ("fp32", "proven on target")
-    assert "precision int8 was given up for dynamic: on `cpu` output `y`" in result["notes"][0]
+    assert [entry.precision for entry in result.fallbacks] == ["int8", "dynamic"]
+    assert (result.precision, result.proof.status) == ("fp32", "proven on target")
+    assert "precision int8 was given up for dynamic: on `cpu` output `y`" in result.notes[0]
     manifest = json.loads((folder / "out" / "build_manifest.json").read_bytes())
-    assert manifest["fallbacks"] == result["fallbacks"]
+    assert manifest["fallbacks"] == to_json(result.fallbacks)
     # The same request finds its own folder.
     again = made(folder, model, word="int8", fallback_precision=True)
-    assert again["proof"]["cache"] == "hit"
+    assert again.proof.cache == "hit"
 
 
 def test_a_build_says_that_nobody_wanted_a_proof(folder: Path) -> None:
     result = made(folder, outliers(folder), word="int8", prove=False)
-    assert (result["proof"]["status"], result["proof"]["reason"]) == ("not proven", "switched off")
+    assert (result.proof.status, result.proof.reason) == ("not proven", "switched off")
 
 
 def test_a_target_that_is_not_here_is_stood_in_for_by_the_cpu(folder: Path) -> None:
-    proof = made(folder, outliers(folder), target="vitisai/npu")["proof"]
-    assert (proof["status"], proof["on"]) == ("proven on cpu only (target not here)", "cpu")
+    proof = made(folder, outliers(folder), target="vitisai/npu").proof
+    assert (proof.status, proof.on) == ("proven on cpu only (target not here)", "cpu")
 
 
 def test_a_proof_that_takes_too_long_is_none_and_says_so(folder: Path) -> None:
     result = made(folder, outliers(folder), prove_timeout_s=0.001)
-    assert (result["proof"]["status"], result["proof"]["reason"]) == ("not proven", "it took longer than 0.001 s")
-    assert result["warnings"] == ["the artifact is not proven: it took longer than 0.001 s"]
+    assert (result.proof.status, result.proof.reason) == ("not proven", "it took longer than 0.001 s")
+    assert result.warnings == ("the artifact is not proven: it took longer than 0.001 s",)
 
 
 @pytest.mark.qnn
 def test_what_only_the_npu_computes_wrongly_is_caught_there(folder: Path) -> None:
     model = RECORDED / "swin_w8a16.onnx"
-    assert made(folder, model)["proof"]["status"] == "proven on target", "the CPU computes it rightly"
+    assert made(folder, model).proof.status == "proven on target", "the CPU computes it rightly"
     with pytest.raises(CheckFailed, match=r"on `qnn/npu` \(simulated\) output `logits`") as caught:
         made(folder, model, target="qnn/npu", overwrite=True)
-    assert caught.value.details["proof"]["agreement"]["cosine"] < 0.9
+    proof = failed_build(caught.value).proof
+    assert proof is not None
+    assert proof.agreement is not None
+    assert proof.agreement.cosine is not None
+    assert proof.agreement.cosine < 0.9
 
 
 @pytest.mark.qnn
@@ -128,10 +135,10 @@ def test_a_binary_that_the_simulator_cannot_load_is_not_proven_but_what_it_was_m
         str(folder / "model.onnx"), target="qnn/npu", precision="fp32", optimize=False, compile=True, ep_options=several
     )
     result = build(BuildRequest(config, output=str(folder / "out"), analyze=False), lambda event: None)
-    proof = result["proof"]
-    assert proof["status"] == "proven on target"
-    assert proof["compiled"].startswith("it is for several devices (soc_model=60,87): the compiled part of")
-    assert f"compiled form not proven: {proof['compiled']}" in result["warnings"]
+    proof = result.proof
+    assert proof.status == "proven on target"
+    assert str(proof.compiled).startswith("it is for several devices (soc_model=60,87): the compiled part of")
+    assert f"compiled form not proven: {proof.compiled}" in result.warnings
     written = json.loads((folder / "out" / "build_config.json").read_bytes())
     assert written["compile"]["provider_options"] == several
     assert written["session"]["ep_options"] == {}, "a session that names several devices is refused"
@@ -174,8 +181,8 @@ def test_the_simulator_is_told_which_device_an_artifact_was_compiled_for(folder:
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))
     request = BuildRequest(str(folder / "config.json"), output=str(folder / "out"), analyze=False)
-    proof = build(request, lambda event: None)["proof"]
-    assert (proof["status"], proof["compiled"]) == ("proven on target", None)
+    proof = build(request, lambda event: None).proof
+    assert (proof.status, proof.compiled) == ("proven on target", None)
 
 
 @pytest.mark.qnn
@@ -184,7 +191,7 @@ def test_a_compiled_artifact_passes_its_own_gate(folder: Path) -> None:
     files.save(quantized_conv_net(), folder / "model.onnx")
     config = ConfigRequest(str(folder / "model.onnx"), target="qnn/npu", precision="fp32", optimize=False, compile=True)
     result = build(BuildRequest(config, output=str(folder / "out"), analyze=False), lambda event: None)
-    placement = result["proof"]["placement"]
+    placement = result.proof.placement
     assert placement["by_setting"] == placement["cpu_ops"] == {"QuantizeLinear": 1}
     assert not placement["fallback"]
     for name in ("model.onnx", "out/model.onnx"):

@@ -8,24 +8,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from winml.modelkit import __version__
 from winml.modelkit.building import build_analysis, build_compile
 from winml.modelkit.building import config as configs
+from winml.modelkit.building.analysis.result import AnalyzeResult
 from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp
 from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.exported import Exporting, processor_objects
+from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
-from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA, identity_of
-from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
+from winml.modelkit.building.pipeline.identity import identity_of
+from winml.modelkit.building.pipeline.run import Pipeline, Step
 from winml.modelkit.building.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
 from winml.modelkit.building.proof import prove as build_proof
+from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.quantize import advice
-from winml.modelkit.core import sections
+from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback, FilesBy, failed_build
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
@@ -37,7 +40,7 @@ from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/build/1"
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class BuildRequest:
     """Whether the artifact is opened on its target, run there and held against its source."""
     unproven: str = build_proof.SWITCHED_OFF
     """Why it is not, where it is not."""
-    proof: dict[str, Any] | None = None
+    proof: Proof | None = None
     """A proof that somebody made already of the same artifact."""
     prove_timeout_s: float = build_proof.SECONDS
     fallback_precision: bool = False
@@ -85,10 +88,10 @@ class _Plan:
         return self.made.config
 
 
-def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Build and return the JSON object of the contract."""
+def build(request: BuildRequest, on_event: OnEvent) -> BuildResult:
+    """Build; an error says in its result how far the build came."""
 
-    def run(attempt: Attempt) -> dict[str, Any]:
+    def run(attempt: Attempt) -> BuildResult:
         # One process reads the model at the beginning and runs the proof at the end.
         with Worker(preload=configs.PRELOAD) as worker:
             ready = make_ready(attempt.request, on_event, worker)
@@ -100,9 +103,7 @@ def build(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
     return with_fallbacks(request, on_event, run)
 
 
-def with_fallbacks(
-    request: BuildRequest, on_event: OnEvent, run: Callable[[Attempt], dict[str, Any]]
-) -> dict[str, Any]:
+def with_fallbacks(request: BuildRequest, on_event: OnEvent, run: Callable[[Attempt], R]) -> R:
     """The result of the first attempt whose artifact is good; others follow only where that was allowed."""
     attempt = Attempt(request)
     while True:
@@ -114,7 +115,7 @@ def with_fallbacks(
                 raise
             attempt = after
             last = attempt.fallbacks[-1]
-            on_event(PrecisionGivenUp(last["precision"], last["then"], last["reason"]))
+            on_event(PrecisionGivenUp(last.precision, last.then, last.reason))
 
 
 @dataclass
@@ -122,28 +123,30 @@ class Attempt:
     """A build at one precision, and those that were no good before it."""
 
     request: BuildRequest
-    fallbacks: tuple[dict[str, Any], ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
     plan: _Plan | None = None
     """What it builds, once that is known."""
 
     def next(self, error: ModelkitError) -> Attempt | None:
         """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
-        error.details |= {"fallbacks": list(self.fallbacks)} if self.fallbacks else {}
+        failed = failed_build(error)
+        if self.fallbacks:
+            error.result = replace(failed, fallbacks=self.fallbacks)
         plan = self.plan
-        if plan is None or "proof" not in error.details or not self.request.fallback_precision:
+        if plan is None or failed.proof is None or not self.request.fallback_precision:
             return None
         data = _calibration_data(self.request, plan)
-        tried = [entry["precision"] for entry in self.fallbacks]
+        tried = [fallback.precision for fallback in self.fallbacks]
         word = plan.config.precision
         after = precision.next_precision(plan.made.planned.target, word, data=data is not None, tried=tried)
         if after is None:
             return None
-        entry = {"precision": word, "then": after, "reason": error.message, "identity": plan.identity}
-        return Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, entry))
+        given_up = Fallback(precision=word, then=after, reason=error.message, identity=plan.identity)
+        return Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, given_up))
 
     @property
     def notes(self) -> list[str]:
-        return [f"precision {f['precision']} was given up for {f['then']}: {f['reason']}" for f in self.fallbacks]
+        return [f"precision {f.precision} was given up for {f.then}: {f.reason}" for f in self.fallbacks]
 
 
 def _calibration_data(request: BuildRequest, plan: _Plan) -> DataSection | None:
@@ -171,11 +174,11 @@ class Ready:
     pipeline: Pipeline
     cache: Cache
     uncompiled: Artifact
-    analysis: dict[str, Any] | None
+    analysis: AnalyzeResult | None
     started: float
 
     @property
-    def given_proof(self) -> dict[str, Any] | None:
+    def given_proof(self) -> Proof | None:
         """A proof that somebody made already, or that nobody wants; None when one is to be made."""
         if self.request.proof is None and not self.request.prove:
             return build_proof.unproven(self.request.unproven)
@@ -212,8 +215,10 @@ def _blaming(pipeline: Pipeline) -> Iterator[None]:
     try:
         yield
     except ModelkitError as error:
-        error.details.setdefault("stages", [_short(run) for run in pipeline.runs])
-        error.details.setdefault("stage", pipeline.stage)
+        failed = failed_build(error)
+        if failed.stages is None:
+            stages = tuple(run.summarize() for run in pipeline.runs)
+            error.result = replace(failed, stages=stages, stage=pipeline.stage)
         raise
 
 
@@ -314,9 +319,9 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
     """The stages of a config, in their order."""
     found: list[Step] = []
     if config.optimize is not None:
-        found.append(Step(OPTIMIZE, sections.plain(config.optimize), _libraries(OPTIMIZE)))
+        found.append(Step(OPTIMIZE, to_json(config.optimize), _libraries(OPTIMIZE)))
     if config.quantize is not None:
-        whole = sections.plain(config.quantize)
+        whole = to_json(config.quantize)
         # Where the data lies is not what the result depends on; its digest is.
         section = {name: value for name, value in whole.items() if name != "calibration"}
         arguments = {"section": whole, "model_folder": str(source.path.parent)}
@@ -325,15 +330,15 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
     return found
 
 
-def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> dict[str, Any] | None:
+def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> AnalyzeResult | None:
     """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
-    analysis: dict[str, Any] | None = None
+    analysis: AnalyzeResult | None = None
     for step in steps(plan.config, plan.source):
         if step.stage is not OPTIMIZE and analysis is None and request.analyze:
-            analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+            analysis = build_analysis.analyze_artifact(pipeline, plan.made.planned, plan.config.session, cache)
         pipeline.run(step)
     if analysis is None and request.analyze:
-        analysis = build_analysis.analyzed(pipeline, plan.made.planned, plan.config.session, cache)
+        analysis = build_analysis.analyze_artifact(pipeline, plan.made.planned, plan.config.session, cache)
     return analysis
 
 
@@ -347,49 +352,61 @@ def _inputs(plan: _Plan) -> DataSection:
     return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
 
 
-def deliver(ready: Ready, proof: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
+def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
     """Fill the build folder and return what the build has to say."""
     plan, pipeline, analysis, cache = ready.plan, ready.pipeline, ready.analysis, ready.cache
+    config, exported, target = plan.config, plan.made.exported, plan.made.planned.target
     seconds = time.monotonic() - ready.started
-    warnings = [*_warnings(plan, pipeline, analysis), *build_proof.warnings(proof)]
+    warnings = (*_warnings(plan, pipeline, analysis), *build_proof.warnings(proof))
     with folders.writing(plan.folder) as staged:
         how = _link(plan, pipeline, cache, staged)
         if analysis is not None:
             folders.write_json(staged / ANALYSIS, analysis)
-        if plan.made.exported is not None:
-            folders.write_json(staged / EXPORT, plan.made.exported.run.report)
-        folders.write_json(staged / CONFIG, to_json(plan.config))
+        if exported is not None:
+            folders.write_json(staged / EXPORT, exported.run.report)
+        folders.write_json(staged / CONFIG, config)
         names = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
-        manifest = _manifest(plan, pipeline, analysis, seconds) | {
-            "files_by": how,
-            "folder": names,
-            "objects": {**_objects(pipeline), **_processor(plan, cache)},
-            "proof": proof,
-            "fallbacks": list(attempt.fallbacks),
-            "warnings": warnings,
-        }
+        manifest = BuildManifest(
+            winml=__version__,
+            identity=plan.identity,
+            target=target,
+            precision=config.precision,
+            source=BuildSource(
+                path=str(plan.source.path) if exported is None else exported.located.word, artifact=plan.source.artifact
+            ),
+            artifact=ManifestArtifact(file=MODEL, digest=pipeline.artifact.digest),
+            stages=tuple(run.record() for run in pipeline.runs),
+            skipped=tuple(n for n in ("export", "optimize", "quantize", "compile") if getattr(config, n) is None),
+            calibration=None if config.quantize is None else config.quantize.calibration,
+            placement=build_analysis.placement(analysis),
+            seconds=seconds,
+            files_by=how,
+            folder=tuple(names),
+            objects={**_objects(pipeline), **_processor(plan, cache)},
+            proof=proof,
+            fallbacks=attempt.fallbacks,
+            warnings=warnings,
+        )
         folders.write_json(staged / MANIFEST, manifest)
     model = plan.folder / MODEL
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": plan.config.model,
-        **plan.made.planned.target.to_json(),
-        "precision": plan.config.precision,
-        "folder": str(plan.folder),
-        "artifact": {"path": str(model), "digest": pipeline.artifact.digest, "bytes": model.stat().st_size},
-        "stages": [_short(run) for run in pipeline.runs],
-        "analysis": None if analysis is None else build_analysis.counts(analysis),
-        "proof": proof,
-        "fallbacks": list(attempt.fallbacks),
-        "files_by": how,
-        "seconds": seconds,
-        "notes": [*attempt.notes, *plan.made.notes, *_told(pipeline, "notes")],
-        "warnings": warnings,
-    }
+    return BuildResult(
+        model=config.model or "",
+        target=target,
+        precision=config.precision,
+        folder=str(plan.folder),
+        artifact=BuiltArtifact(path=str(model), digest=pipeline.artifact.digest, bytes=model.stat().st_size),
+        stages=tuple(run.summarize() for run in pipeline.runs),
+        analysis=None if analysis is None else build_analysis.counts(analysis),
+        proof=proof,
+        fallbacks=attempt.fallbacks,
+        files_by=how,
+        seconds=seconds,
+        notes=(*attempt.notes, *plan.made.notes, *_stage_lines(pipeline, "notes")),
+        warnings=warnings,
+    )
 
 
-def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> str:
+def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> FilesBy:
     """Fill the folder: every stage's files, and the last model once more as `model.onnx`."""
     if not pipeline.runs:
         for name, file in plan.source.files.items():
@@ -414,47 +431,13 @@ def _objects(pipeline: Pipeline) -> dict[str, str]:
     return {**last.files, **named, MODEL: last.files[last.main]}
 
 
-def _short(run: StageRun) -> dict[str, Any]:
-    value = run.to_json()
-    return {name: value[name] for name in ("stage", "cache", "reason", "file", "digest", "seconds")} | {
-        "changes": [{"part": c.part, "before": c.before, "now": c.now} for c in run.explanation.changes]
-    }
-
-
-def _manifest(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
-    section = plan.config.quantize
-    data = None if section is None else section.calibration
-    return {
-        "schema": MANIFEST_SCHEMA,
-        "winml": __version__,
-        "identity": plan.identity,
-        **plan.made.planned.target.to_json(),
-        "precision": plan.config.precision,
-        "source": {"path": _source_name(plan), **plan.source.artifact.to_json()},
-        "artifact": {"file": MODEL, "digest": pipeline.artifact.digest},
-        "stages": [run.to_json() for run in pipeline.runs],
-        "skipped": [name for name in ("export", "optimize", "quantize", "compile") if _skipped(plan.config, name)],
-        "calibration": None if data is None else sections.plain(data),
-        "placement": build_analysis.placement(analysis),
-        "seconds": seconds,
-    }
-
-
-def _source_name(plan: _Plan) -> str:
-    return str(plan.source.path) if plan.made.exported is None else plan.made.exported.located.word
-
-
-def _skipped(config: BuildConfig, stage: str) -> bool:
-    return getattr(config, stage) is None
-
-
-def _told(pipeline: Pipeline, kind: str) -> list[str]:
+def _stage_lines(pipeline: Pipeline, kind: str) -> list[str]:
     """The `notes` or `warnings` of every stage."""
     return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
 
 
-def _warnings(plan: _Plan, pipeline: Pipeline, analysis: dict[str, Any] | None) -> list[str]:
-    found = [*plan.doubts, *_told(pipeline, "warnings")]
+def _warnings(plan: _Plan, pipeline: Pipeline, analysis: AnalyzeResult | None) -> list[str]:
+    found = [*plan.doubts, *_stage_lines(pipeline, "warnings")]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:
         found.append("calibrated on random inputs; measure the accuracy with `winml eval` before you use it")

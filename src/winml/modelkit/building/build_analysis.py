@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze
+from winml.modelkit.building.analysis.result import AnalyzeResult
 from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
+from winml.modelkit.building.result import OperatorCounts
 from winml.modelkit.core.build_folder import ANALYSIS
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
-from winml.modelkit.store.stage_cache import StageEntry, StageKey
-
-COUNTS = ("supported", "partial", "unsupported", "unknown")
+from winml.modelkit.store.stage_cache import StageKey
 
 
 def target_libraries(planned: Planned) -> dict[str, str]:
@@ -37,7 +36,7 @@ def target_libraries(planned: Planned) -> dict[str, str]:
     return found
 
 
-def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache) -> dict[str, Any]:
+def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache) -> AnalyzeResult:
     """What the target says about the model as it is now."""
     key = StageKey(
         stage="analyze",
@@ -49,18 +48,16 @@ def analyzed(pipeline: Pipeline, planned: Planned, session: SessionSection, cach
     entry = None if pipeline.rebuild else cache.stages.find(key)
     started, hit = time.monotonic(), entry is not None
     pipeline.tell(StageStarted("analyze", hit))
-    value = _asked(pipeline, planned, session, cache, key) if entry is None else _stored(cache, entry)
+    if entry is None:
+        found = _ask(pipeline, planned, session, cache, key)
+    else:
+        stored = read_object(cache.objects.open_path(entry.files[ANALYSIS]))
+        found = read(AnalyzeResult, stored, strict=False)
     pipeline.tell(StageDone("analyze", hit, time.monotonic() - started))
-    return value
+    return found
 
 
-def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
-    return read_object(cache.objects.open_path(entry.files[ANALYSIS]))
-
-
-def _asked(
-    pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache, key: StageKey
-) -> dict[str, Any]:
+def _ask(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache, key: StageKey) -> AnalyzeResult:
     """The answer of the target; a crash or a timeout is none, and may be over the next time, so that it is not kept."""
     with pipeline.work_folder() as folder:
         request = AnalyzeRequest(
@@ -70,38 +67,39 @@ def _asked(
             ep_options=dict(session.ep_options),
             fusions=False,
         )
-        value: dict[str, Any] = to_json(analyze(request, lambda event: pipeline.tell(event.step)))
-        if _target(value)["status"] != "failed":
-            write_json(folder / ANALYSIS, value)
+        found = analyze(request, lambda event: pipeline.tell(event.step))
+        if found.targets[0].status != "failed":
+            write_json(folder / ANALYSIS, found)
             cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})
-    return value
+    return found
 
 
-def _target(analysis: dict[str, Any]) -> dict[str, Any]:
-    answered: dict[str, Any] = analysis["targets"][0]
-    return answered
-
-
-def counts(analysis: dict[str, Any]) -> dict[str, Any]:
+def counts(analysis: AnalyzeResult) -> OperatorCounts:
     """Operator types by what the target does with them, and how that is known."""
-    answered = _target(analysis)
-    return {**{name: answered["counts"][name] for name in COUNTS}, "source": answered["source"]["kind"]}
+    answered = analysis.targets[0]
+    return OperatorCounts(
+        supported=answered.counts.supported,
+        partial=answered.counts.partial,
+        unsupported=answered.counts.unsupported,
+        unknown=answered.counts.unknown,
+        source=answered.source.kind,
+    )
 
 
-def placement(analysis: dict[str, Any] | None) -> dict[str, Any] | None:
+def placement(analysis: AnalyzeResult | None) -> dict[str, int | str] | None:
     """Where the nodes of the analyzed model went; None when nobody was asked or nobody answered."""
-    found = None if analysis is None else _target(analysis)["placement"]
-    return None if analysis is None or found is None else {"of": analysis["model"], **found}
+    found = None if analysis is None else analysis.targets[0].placement
+    return None if analysis is None or found is None else {"of": analysis.model, **to_json(found)}
 
 
-def warnings(analysis: dict[str, Any] | None) -> list[str]:
+def warnings(analysis: AnalyzeResult | None) -> list[str]:
     """What speaks against the artifact on its target."""
     if analysis is None:
         return []
-    answered = _target(analysis)
-    found = [str(hazard["message"]) for hazard in answered["hazards"]]
-    if answered["error"] is not None:
-        found.append(f"{answered['target']} could not take {analysis['model']}: {answered['error']['message']}")
-    if answered["left"]:
-        found.append(f"{len(answered['left'])} nodes of {analysis['model']} are not taken by {answered['target']}")
+    answered = analysis.targets[0]
+    found = [hazard.message for hazard in answered.hazards]
+    if answered.error is not None:
+        found.append(f"{answered.target} could not take {analysis.model}: {answered.error.message}")
+    if answered.left:
+        found.append(f"{len(answered.left)} nodes of {analysis.model} are not taken by {answered.target}")
     return found

@@ -15,8 +15,8 @@ from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import COMPILE
 from winml.modelkit.building.proof import prove as build_proof
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation
@@ -45,7 +45,7 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
         if error is not None:
             # A build has another way out than `winml compile`.
             hint = UNCOMPILED if error.hint == NO_VALIDATE else error.hint
-            raise type(error)(error.message, hint=hint, details=error.details)
+            raise error.with_message(error.message, hint=hint)
     run = _stage_run(pipeline, settings, outcome, model, time.monotonic() - started)
     pipeline.adopt(run)
     return run
@@ -59,7 +59,7 @@ def unloadable(runs: Sequence[StageRun]) -> str | None:
 
 def _stage_run(pipeline: Pipeline, settings: Settings, outcome: Outcome, model: Model, seconds: float) -> StageRun:
     made = outcome.made[model]
-    section = {**settings.target.to_json(), **sections.plain(settings.section)}
+    section = {**settings.target.to_json(), **to_json(settings.section)}
     step = Step(COMPILE, section, settings.libraries or {})
     reason = "the same key was stored before" if made.cached else "compiled now"
     return StageRun(

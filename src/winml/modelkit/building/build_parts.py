@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building import config as configs
 from winml.modelkit.building import exported
@@ -16,21 +15,21 @@ from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.proof.links import linked_inputs
+from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.proof.prove import prove_parts
-from winml.modelkit.core import model_ref, sections
-from winml.modelkit.core.build_folder import CONFIG, PARTS
+from winml.modelkit.building.result import BuildPartsResult, BuildResult, BuiltPart
+from winml.modelkit.core import model_ref
+from winml.modelkit.core.build_folder import CONFIG, PARTS, PartEntry, PartsFile
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/build-parts/1"
-MANIFEST_SCHEMA = "winml/parts/1"
 
-
-def build_model(request: BuildRequest, on_event: OnEvent) -> dict[str, Any]:
+def build_model(request: BuildRequest, on_event: OnEvent) -> BuildResult | BuildPartsResult:
     """Build a model; a composite one part by part."""
     parts = parts_of(request)
     if parts == (WHOLE,):
@@ -49,14 +48,14 @@ def parts_of(request: BuildRequest) -> tuple[str, ...]:
     return resolve.parts_of(located.folder, request.config.export)
 
 
-def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> dict[str, Any]:
+def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:
     """Build every part, prove them together, and only then leave anything."""
     if request.output is None:
         raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
     folder = folders.place(request.output)
     _check(folder, parts, overwrite=request.overwrite)
 
-    def run(attempt: Attempt) -> dict[str, Any]:
+    def run(attempt: Attempt) -> BuildPartsResult:
         with Worker(preload=PRELOAD) as worker:
             ready: dict[str, Ready] = {}
             ranges: dict[str, tuple[float, float]] = {}
@@ -82,7 +81,9 @@ def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEven
         folder.mkdir(exist_ok=True)
         return make_ready(replace(request, config=config, output=str(folder / part)), on_event, worker)
     except RunFailedError as error:
-        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+        raise type(error)(
+            f"part `{part}`: {error.message}", hint=error.hint, details=error.details, result=error.result
+        ) from error
 
 
 def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
@@ -96,11 +97,12 @@ def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[fl
     subject = ready.subject
     args = {
         "source": str(subject.reference),
-        "data": sections.plain(subject.data),
+        "data": to_json(subject.data),
         "model_folder": str(subject.model_folder),
     }
-    found = worker.call("evaluate.ranges", args, timeout_s=subject.seconds, what=f"running part `{part}`")
-    return {name: tuple(found[output]) for output, name in linked_inputs(part, found).items()}
+    what = f"running part `{part}`"
+    found = worker.ask(dict[str, tuple[float, float]], "evaluate.ranges", args, timeout_s=subject.seconds, what=what)
+    return {name: found[output] for output, name in linked_inputs(part, found).items()}
 
 
 def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) -> BuildRequest:
@@ -110,7 +112,7 @@ def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) ->
     return replace(request, config=replace(config, data=replace(config.data, ranges=ranges)))
 
 
-def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, dict[str, Any]]:
+def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, Proof]:
     first = next(iter(ready.values()))
     if first.given_proof is not None:
         return dict.fromkeys(ready, first.given_proof)
@@ -118,22 +120,33 @@ def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, dict[str, A
         return prove_parts({part: (one.subject, one.place(worker)) for part, one in ready.items()})
 
 
-def _result(folder: Path, built: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _result(folder: Path, built: Mapping[str, BuildResult]) -> BuildPartsResult:
+    """Write what the parts are, for whoever runs them together, and say it."""
     first = next(iter(built.values()))
-    value = _manifest(first, built)
-    folders.write_json(folder / PARTS, value)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": first["model"],
-        "target": first["target"],
-        "simulated": first["simulated"],
-        "precision": first["precision"],
-        "folder": str(folder),
-        "parts": [{"part": part, **result} for part, result in built.items()],
-        "notes": _told(built, "notes"),
-        "warnings": _told(built, "warnings"),
-    }
+    parts = {part: _part_entry(part, Path(result.artifact.path), result) for part, result in built.items()}
+    folders.write_json(folder / PARTS, PartsFile(model=first.model, target=str(first.target), parts=parts))
+    return BuildPartsResult(
+        model=first.model,
+        target=first.target,
+        precision=first.precision,
+        folder=str(folder),
+        parts=tuple(BuiltPart(part=part, result=result) for part, result in built.items()),
+        notes=_lines({part: result.notes for part, result in built.items()}),
+        warnings=_lines({part: result.warnings for part, result in built.items()}),
+    )
+
+
+def _part_entry(part: str, model: Path, result: BuildResult) -> PartEntry:
+    """A part with the sizes of open dimensions that it is used with, those that are written into it among them."""
+    metadata = read_signature(model).metadata
+    fixed = (configs.load(str(model.parent / CONFIG)).optimize or OptimizeSection()).fixed_dims
+    return PartEntry(
+        folder=part,
+        file=model.name,
+        digest=result.artifact.digest,
+        sizes={**metadata_sizes(metadata), **fixed},
+        ranges=metadata_ranges(metadata),
+    )
 
 
 def _check(folder: Path, parts: tuple[str, ...], *, overwrite: bool) -> None:
@@ -153,36 +166,8 @@ def _check(folder: Path, parts: tuple[str, ...], *, overwrite: bool) -> None:
         raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
 
 
-def _manifest(first: dict[str, Any], built: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What the parts are, for whoever runs them together."""
-    return {
-        "schema": MANIFEST_SCHEMA,
-        "model": first["model"],
-        "target": first["target"],
-        "parts": {
-            part: {
-                "folder": part,
-                "file": Path(result["artifact"]["path"]).name,
-                "digest": result["artifact"]["digest"],
-                **_made_for(result),
-            }
-            for part, result in built.items()
-        },
-    }
-
-
-def _made_for(result: dict[str, Any]) -> dict[str, Any]:
-    """The sizes of open dimensions that a part is used with, those that are written into it, and its whole numbers."""
-    path = Path(result["artifact"]["path"])
-    metadata = read_signature(path).metadata
-    fixed = (configs.load(str(path.parent / CONFIG)).optimize or OptimizeSection()).fixed_dims
-    ranges = {name: list(ends) for name, ends in metadata_ranges(metadata).items()}
-    return {"sizes": {**metadata_sizes(metadata), **fixed}, "ranges": ranges}
-
-
-def _told(built: dict[str, dict[str, Any]], kind: str) -> list[str]:
-    """What every part was told; what all of them were told once."""
-    lines = [result[kind] for result in built.values()]
-    common = [line for line in lines[0] if all(line in others for others in lines)]
-    rest = [f"{part}: {line}" for part, result in built.items() for line in result[kind] if line not in common]
-    return [*common, *rest]
+def _lines(lines: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What is said of every part; what is said of all of them once."""
+    common = [line for line in next(iter(lines.values())) if all(line in others for others in lines.values())]
+    rest = [f"{part}: {line}" for part, own in lines.items() for line in own if line not in common]
+    return (*common, *rest)

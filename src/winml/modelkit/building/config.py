@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building import exported as exports
 from winml.modelkit.building import weight_range
@@ -16,6 +15,7 @@ from winml.modelkit.building.export.table import NPU_OPSET
 from winml.modelkit.building.exported import Exported, Exporting
 from winml.modelkit.building.model_argument import ModelArgument, model_argument, model_path
 from winml.modelkit.building.optimize import resolve as optimize
+from winml.modelkit.building.result import ConfigResult
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
     RANDOM,
@@ -41,7 +41,6 @@ from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes, quoted
 from winml.modelkit.worker.client import Worker
 
-RESULT = "winml/config/1"
 PRELOAD = ("winml.modelkit.graph.source",)
 
 
@@ -230,7 +229,7 @@ def _with_range(
 def described(data: DataSection, model: Path, worker: Worker) -> DataSection:
     """The data with its digest, and its path such that it means the same from any folder."""
     data = data.absolute()
-    args = {"model": str(model), "data": vars(data)}
+    args = {"model": str(model), "data": to_json(data)}
     return replace(data, digest=worker.call("data.describe", args, what="reading the data")["digest"])
 
 
@@ -319,8 +318,8 @@ def _calibrated(section: QuantizeSection, model: Path, worker: Worker) -> Quanti
     return replace(section, calibration=section.calibration.absolute())
 
 
-def config(request: ConfigRequest) -> dict[str, Any]:
-    """The JSON object of `winml config`."""
+def make_config(request: ConfigRequest) -> ConfigResult:
+    """The config that a build of a request would run by."""
     with Worker(preload=PRELOAD) as worker:
         made = make(request, worker)
-    return {"schema": RESULT, "ok": True, "config": to_json(made.config), "notes": list(made.notes)}
+    return ConfigResult(config=made.config, notes=made.notes)

@@ -10,17 +10,18 @@ from pathlib import Path
 from winml.modelkit import __version__
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions, resolve
+from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Source, named_source
-from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
-from winml.modelkit.core import sections
 from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -118,7 +119,7 @@ def exported_model(ref: ModelRef, exporting: Exporting) -> Exported:
 
 
 def _step(section: ExportSection, trust_remote_code: bool) -> Step:
-    return Step(EXPORT_STAGE, sections.plain(section), _libraries(), {"trust_remote_code": trust_remote_code})
+    return Step(EXPORT_STAGE, to_json(section), _libraries(), {"trust_remote_code": trust_remote_code})
 
 
 def _libraries() -> dict[str, str]:
@@ -144,27 +145,23 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
     with folders.writing(folder) as staged:
         how = folders.link_files(cache.objects, objects, staged)
         folders.write_json(staged / EXPORT, run.report)
-        manifest = {
-            "schema": MANIFEST_SCHEMA,
-            "winml": __version__,
-            "identity": identity,
-            "target": "cpu",
-            "simulated": False,
-            "precision": "fp32",
-            "source": {"path": located.word, **source.artifact.to_json()},
-            "artifact": {"file": MODEL, "digest": run.artifact.digest},
-            "stages": [run.to_json()],
-            "skipped": ["optimize", "quantize", "compile"],
-            "calibration": None,
-            "placement": None,
-            "proof": None,
-            "fallbacks": [],
-            "seconds": run.seconds,
-            "files_by": how,
-            "folder": sorted({*objects, EXPORT}),
-            "objects": objects,
-            "warnings": list(run.report["warnings"]),
-        }
+        manifest = BuildManifest(
+            winml=__version__,
+            identity=identity,
+            target=Target("cpu", "cpu"),
+            precision="fp32",
+            source=BuildSource(path=located.word, artifact=source.artifact),
+            artifact=ManifestArtifact(file=MODEL, digest=run.artifact.digest),
+            stages=(run.record(),),
+            skipped=("optimize", "quantize", "compile"),
+            calibration=None,
+            placement=None,
+            seconds=run.seconds,
+            files_by=how,
+            folder=tuple(sorted({*objects, EXPORT})),
+            objects=objects,
+            warnings=tuple(run.report["warnings"]),
+        )
         folders.write_json(staged / MANIFEST, manifest)
     return folder
 

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.model_ref import ModelRef
+from winml.modelkit.core.values import key
+from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/inspect/1"
-FOLDER_SCHEMA = "winml/inspect-folder/1"
+if TYPE_CHECKING:
+    from winml.modelkit.building.export.describe import FolderInspection
 
 
-def inspect(model: str, *, dims: dict[str, int], timeout_s: float | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What a model file holds."""
+
+    schema: Literal["winml/inspect/1"] = "winml/inspect/1"
+    ok: Literal[True] = True
+    model: str
+    description: ModelDescription = key(inline=True)
+
+
+def inspect(model: str, *, dims: Mapping[str, int], timeout_s: float | None = None) -> Inspection | FolderInspection:
     """Read the model in a worker, where a file that breaks the parser breaks nothing else.
 
     Without `timeout_s` it may take 20 s and a second for every 10 MB.
     """
     ref = model_ref.parse(model)
     if ref.is_exported:
-        return _described(ref, dims)
+        return _inspect_folder(ref, dims)
     path = model_path(model)
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
-        described = worker.call(
-            "graph.describe", {"path": str(path), "dims": dims}, timeout_s=timeout_s, what=f"reading `{path.name}`"
-        )
-    return {"schema": SCHEMA, "ok": True, "model": model, **described}
+        args = {"path": str(path), "dims": dims}
+        what = f"reading `{path.name}`"
+        described = worker.ask(ModelDescription, "graph.describe", args, timeout_s=timeout_s, what=what)
+    return Inspection(model=model, description=described)
 
 
-def _described(ref: ModelRef, dims: dict[str, int]) -> dict[str, Any]:
+def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
     """What config.json and the headers of the weights say; nothing is imported or loaded for it."""
     if dims:
         raise RequestError("`--dim` is for ONNX models", hint="drop it, or export the model first")
@@ -39,4 +53,4 @@ def _described(ref: ModelRef, dims: dict[str, int]) -> dict[str, Any]:
 
     located = locate(ref, weights=False)
     weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
-    return {"schema": FOLDER_SCHEMA, "ok": True, "model": located.word, **describe(located.folder, weights)}
+    return describe(located.word, located.folder, weights)

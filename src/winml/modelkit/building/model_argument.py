@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from winml.modelkit.building.pipeline import identity
-from winml.modelkit.core import model_ref, sections
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
-from winml.modelkit.core.config import EvalSection
+from winml.modelkit.core.config import BuildConfig, EvalSection, read_config
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import Event, ExportNeeded, OnEvent, ignore
 from winml.modelkit.core.json_text import read_json
@@ -18,7 +15,6 @@ from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.core.plain_text import shell_word
-from winml.modelkit.core.sections import text
 from winml.modelkit.ep.trust import NOTHING, Trust
 
 
@@ -34,32 +30,27 @@ class ModelArgument:
     """What its build is for; None for a model that is no build."""
 
 
-def _sections(config: Path, trust: Trust) -> tuple[SessionSection, EvalSection | None, str | None]:
+def _load_config(file: Path, trust: Trust) -> BuildConfig:
+    """The config of a build folder, with the session as far as a document may say it."""
     try:
-        value = read_json(config)
+        value = read_json(file)
     except ValueError as error:
-        raise RequestError(f"`{config}` is not a build config: {error}") from error
-    try:
-        if not isinstance(value, dict):
-            raise RequestError(f"a build config must be an object but got {value!r:.80}")
-        session, judged = sections.read(SessionSection, value.get("session") or {}, "session"), value.get("eval")
-        evaluation = None if judged is None else sections.read(EvalSection, judged, "eval")
-        session = replace(session, ep_options=trust.untyped(session.ep_options))
-        check_session(session, trust.gate(str(config)))
-        target = None if value.get("target") is None else text(value["target"], "target")
-    except RequestError as error:
-        raise RequestError(f"`{config}`: {error.message}", hint=error.hint) from error
-    _require_unchanged(config, value)
-    return session, evaluation, target
+        raise RequestError(f"`{file}` is not a build config: {error}") from error
+    # Only build folders need the classes of a manifest.
+    from winml.modelkit.building.pipeline.identity import matches
 
-
-def _require_unchanged(config: Path, value: Mapping[str, Any]) -> None:
-    """Raise when the config of a build is another one than the build was made with."""
-    if identity.matches(config.with_name(MANIFEST), value) is False:
+    if matches(file.with_name(MANIFEST), value) is False:
         raise RequestError(
-            f"`{config}` was changed after the build: it is not the config that {MANIFEST} was written with",
-            hint=f"build it again with `winml build -c {shell_word(str(config))} -o DIR`",
+            f"`{file}` was changed after the build: it is not the config that {MANIFEST} was written with",
+            hint=f"build it again with `winml build -c {shell_word(str(file))} -o DIR`",
         )
+    try:
+        config = read_config(value)
+        session = replace(config.session, ep_options=trust.untyped(config.session.ep_options))
+        check_session(session, trust.gate(str(file)))
+    except RequestError as error:
+        raise RequestError(f"`{file}`: {error.message}", hint=error.hint) from error
+    return replace(config, session=session)
 
 
 def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
@@ -70,9 +61,10 @@ def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTH
     ref = model_ref.parse(word)
     if ref.kind == "build":
         folder = Path(ref.source)
-        config = folder / CONFIG
-        section, judged, target = _sections(config, trust) if config.is_file() else (SessionSection(), None, None)
-        return ModelArgument(_built_model(folder), section, judged, target)
+        if not (folder / CONFIG).is_file():
+            return ModelArgument(_built_model(folder), SessionSection())
+        config = _load_config(folder / CONFIG, trust)
+        return ModelArgument(_built_model(folder), config.session, config.eval, config.target)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 
@@ -84,8 +76,10 @@ def model_path(word: str, on_event: OnEvent = ignore) -> Path:
 
 def _built_model(folder: Path) -> Path:
     """The model of a build folder; raises when it is not what was built, which the manifest still vouches for."""
+    from winml.modelkit.building.pipeline.identity import find_changed_file
+
     model = require_model_file(folder / MODEL)
-    changed = identity.changed_file(folder / MANIFEST)
+    changed = find_changed_file(folder / MANIFEST)
     if changed is not None:
         raise RequestError(
             f"`{folder / changed}` was changed after the build: it is not the file that {MANIFEST} was written with",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.values import AtLeast, Digest
 
 MODEL = "model.onnx"
 CONFIG = "build_config.json"
@@ -16,6 +19,29 @@ PARTS = "parts.json"
 """What the parts of a composite model are, and how they run together."""
 
 _BUILDS_OF_BUILDS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartEntry:
+    """A part of a composite model: a build folder and the model in it."""
+
+    folder: str
+    file: str
+    digest: Digest
+    sizes: Mapping[str, Annotated[int, AtLeast(1)]] = field(default_factory=dict)
+    """Sizes of open dimensions that it is used with."""
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Least and greatest whole number that an input takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsFile:
+    """What the parts of a composite model are, for whoever runs them together."""
+
+    schema: Literal["winml/parts/1"] = "winml/parts/1"
+    model: str
+    target: str
+    parts: Mapping[str, PartEntry]
 
 
 def source_name(folder: Path) -> str | None:

@@ -191,11 +191,16 @@ class BuildConfig:
     eval: EvalSection | None = None
 
 
-def config_from_json(value: Any, gate: OptionGate) -> BuildConfig:
-    """The config in a JSON value; an error names the first key that does not fit, or that the gate refuses."""
+def read_config(value: Any) -> BuildConfig:
+    """The config in a JSON value; an error names the first key that does not fit."""
     if isinstance(value, dict) and "schema" in value:
         _require_schema(value["schema"])
-    config = values.read(BuildConfig, value)
+    return values.read(BuildConfig, value)
+
+
+def config_from_json(value: Any, gate: OptionGate) -> BuildConfig:
+    """The config in a JSON value, with nothing in it that the gate refuses."""
+    config = read_config(value)
     check_session(config.session, gate)
     if config.compile is not None:
         check_compile(config.compile, gate)

@@ -30,7 +30,7 @@ import errno
 import os
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long
 
@@ -53,6 +53,10 @@ class ModelkitError(Exception):
         """What is known besides: last log lines."""
         self.result = result
         """The command's result so far, a value; its fields stand beside the error in the JSON of a failure."""
+
+    def with_message(self, message: str, *, hint: str | None = None) -> Self:
+        """The same error in other words."""
+        return type(self)(message, hint=hint or self.hint, details=self.details, result=self.result)
 
     def to_json(self) -> dict[str, Any]:
         """The `error` object of the contract."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from winml.modelkit.core import sections
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OptionGate
-from winml.modelkit.core.values import AtLeast, NotEmpty
+from winml.modelkit.core.values import AtLeast, NotEmpty, to_json
 
 NS_PER_MS = 1_000_000
 Size = Annotated[int, AtLeast(1)]
@@ -24,10 +24,6 @@ class SessionSection:
     ep_options: dict[str, str] = field(default_factory=dict)
     fixed_dims: dict[str, Size] = field(default_factory=dict)
     """Sizes of symbolic dimensions, fixed when the session is opened."""
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
 
 
 def section_from_json(value: Any, gate: OptionGate) -> SessionSection:
@@ -57,7 +53,7 @@ class Arm:
     session: SessionSection
 
     def to_json(self) -> dict[str, Any]:
-        return {"artifact": self.artifact, **self.target.to_json(), "session": self.session.to_json()}
+        return {"artifact": self.artifact, **self.target.to_json(), "session": to_json(self.session)}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from winml.modelkit.core.errors import (
     SessionError,
     WorkerCrashed,
 )
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
@@ -225,7 +226,7 @@ class _Runs:
             "ep": target.ep,
             "device": target.device,
             "simulated": target.simulated,
-            "session": replace(model.section, threads=threads, ep_options=given).to_json(),
+            "session": to_json(replace(model.section, threads=threads, ep_options=given)),
             "distribution": resolved.installed.package.distribution,
             "data": sections.plain(self._data.absolute()),
             "folder": str(self._model.path.absolute().parent),

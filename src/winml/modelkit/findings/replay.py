@@ -13,9 +13,11 @@ from typing import Any
 
 from winml.modelkit import __version__
 from winml.modelkit.core.build_folder import CONFIG, MODEL
+from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding
 from winml.modelkit.core.measurement import SessionSection, section_from_json
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
@@ -62,7 +64,7 @@ class Arm:
             "ep": target.ep,
             "device": target.device,
             "simulated": target.simulated,
-            "session": self.session.to_json(),
+            "session": to_json(self.session),
             "distribution": self.resolved.installed.package.distribution,
         }
 
@@ -77,7 +79,9 @@ def _make(arm: ExperimentArm, default: str, folder: Path, worker: Worker, trust:
     folder.mkdir()
     args = {"builder": arm.builder, "parameters": arm.parameters, "path": str(folder / MODEL)}
     worker.call("knowledge.model", args, timeout_s=TIMEOUT_S, what=f"making the model `{arm.builder}`")
-    (folder / CONFIG).write_text(json.dumps({"session": session.to_json()}), encoding="utf-8", newline="\n")
+    (folder / CONFIG).write_text(
+        json.dumps(to_json(BuildConfig(target=str(resolved.target), session=session))), encoding="utf-8", newline="\n"
+    )
     return Arm(folder, resolved, session, trust)
 
 

@@ -10,6 +10,7 @@ from onnx import ModelProto
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files
+from winml.modelkit.graph.description import ModelDescription, ModelFile
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
 from winml.modelkit.graph.implied import implied_sizes
@@ -20,11 +21,10 @@ FINGERPRINT_LIMIT_BYTES = 2 * 2**30
 """External data past this size is read for the fingerprint only when that is asked for."""
 
 
-def describe(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """`{"facts", "files", "fingerprint", "fingerprint_reason"}` of the model file `args["path"]`.
+def describe(args: dict[str, Any], context: object) -> ModelDescription:
+    """The model file `args["path"]`.
 
-    `dims` gives sizes of dynamic axes, `fingerprint` true forces and false leaves out the fingerprint. The reason is
-    null unless the fingerprint is.
+    `dims` gives sizes of dynamic axes, `fingerprint` true forces and false skips the fingerprint.
     """
     path = Path(_path(args))
     model = files.load(path, weights=False)
@@ -35,12 +35,12 @@ def describe(args: dict[str, Any], context: object) -> dict[str, Any]:
     if files.context_files(path, model):
         reason = "the compiled part is in a file of its own, which the graph does not cover"
     whole = files.load(path) if known.external_data and reason is None else model
-    return {
-        "facts": known.to_json(),
-        "files": [{"path": str(file), "bytes": size} for file, size in sizes],
-        "fingerprint": fingerprint(whole) if reason is None else None,
-        "fingerprint_reason": reason,
-    }
+    return ModelDescription(
+        facts=known,
+        files=tuple(ModelFile(path=str(file), bytes=size) for file, size in sizes),
+        fingerprint=fingerprint(whole) if reason is None else None,
+        fingerprint_reason=reason,
+    )
 
 
 def _path(args: dict[str, Any]) -> str:

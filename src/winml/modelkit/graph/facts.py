@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.graph import files, walk
-from winml.modelkit.graph.macs import MACs, dynamic_axes, estimate_macs, runtime_inputs
+from winml.modelkit.graph.description import GraphFacts, ValueFacts
+from winml.modelkit.graph.macs import dynamic_axes, estimate_macs, runtime_inputs
 from winml.modelkit.graph.precision import FLOATS
-from winml.modelkit.graph.quantization import Quantization, quantization_of
+from winml.modelkit.graph.quantization import quantization_of
 from winml.modelkit.graph.tensors import byte_count, dtype_name, element_count, is_external
 
 if TYPE_CHECKING:
@@ -51,66 +51,6 @@ _SCALES = {
 """Inputs that are scales and zero points: not weights, so that quantizing a model leaves its number of parameters."""
 
 
-@dataclass(frozen=True)
-class ValueFacts:
-    """An input or output of the graph."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | str, ...] | None
-    """Sizes and symbols, `x[2]` for a dimension without either; None for an unknown rank or no tensor."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype, "shape": None if self.shape is None else list(self.shape)}
-
-
-@dataclass(frozen=True)
-class GraphFacts:
-    """What a model is made of. Subgraphs count; a local function counts once, however often it is called."""
-
-    nodes: int
-    ops: Mapping[str, int]
-    """Nodes per operator, most frequent first."""
-    opsets: Mapping[str, int]
-    ir_version: int
-    producer_name: str
-    producer_version: str
-    inputs: tuple[ValueFacts, ...]
-    outputs: tuple[ValueFacts, ...]
-    dynamic_axes: Mapping[str, tuple[str, ...]]
-    """Symbols with the places where they occur, as `x[0]`; an axis without a symbol is called by its place."""
-    conv_share: float | None
-    """Convolutions among all nodes; None without nodes, and when a compiled part hides what it is made of."""
-    parameters: int
-    """Elements of the weights, each once, without scales and zero points."""
-    initializer_bytes: int
-    """Bytes of all initializers and constants, wherever they are stored."""
-    file_bytes: int | None
-    """Size of the model file and those that belong to it; None when no path was given."""
-    macs: MACs
-    quantized: Quantization
-    float_types: Mapping[str, int]
-    """Bytes of the initializers and constants per floating type."""
-    compiled_for: tuple[str, ...]
-    """What the EPContext nodes name as their source; `unknown` where they name none."""
-    contrib_ops: tuple[str, ...]
-    """Operators that are neither ONNX's own nor local functions."""
-    external_data: bool
-
-    @property
-    def compiled(self) -> bool:
-        return bool(self.compiled_for)
-
-    @property
-    def opset(self) -> int | None:
-        """The opset of the default domain."""
-        return self.opsets.get("ai.onnx")
-
-    def to_json(self) -> dict[str, Any]:
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        return values | {"compiled": self.compiled}
-
-
 def facts(
     model: ModelProto, path: str | os.PathLike[str] | None = None, *, dims: Mapping[str, int] | None = None
 ) -> GraphFacts:
@@ -148,16 +88,6 @@ def facts(
 def runtime_values(model: ModelProto) -> tuple[ValueFacts, ...]:
     """The inputs that a caller must give."""
     return tuple(_value(value) for value in runtime_inputs(model.graph))
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_json"):
-        return value.to_json()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
 
 
 def _has_external_data(model: ModelProto) -> bool:

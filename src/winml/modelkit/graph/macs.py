@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import onnx.checker
 import onnx.inliner
@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
+from winml.modelkit.graph.description import MACs
 from winml.modelkit.graph.shapes import infer_shapes
 from winml.modelkit.graph.sizes import is_batch, open_dims
 from winml.modelkit.graph.tensors import byte_count, content, is_external
@@ -69,27 +70,6 @@ _STAND_INS = {
     **dict.fromkeys((*_FLOAT_ACTIVATIONS, *_NORMALIZATIONS, *_QUANTIZED_ACTIVATIONS), _StandIn("Identity")),
 }
 """Operators of ONNX Runtime, for which onnx infers no shape. A model saved by ONNX Runtime declares none either."""
-
-
-@dataclass(frozen=True)
-class MACs:
-    """Multiply-accumulate operations; None when none could be counted, 0 only when there are none."""
-
-    macs: int | None
-    unknown_nodes: int
-    """Nodes that multiply but are not in `macs`: shape unknown, in a loop, or an operator that is not counted."""
-    assumed: Mapping[str, int]
-    """The sizes taken for the dynamic axes of the inputs."""
-    reason: str | None = None
-    """Why shapes were not inferred."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "macs": self.macs,
-            "unknown_nodes": self.unknown_nodes,
-            "assumed": dict(self.assumed),
-            "reason": self.reason,
-        }
 
 
 @dataclass(frozen=True)

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from onnx import GraphProto
 
 from winml.modelkit.graph import walk
+from winml.modelkit.graph.description import Evidence, Quantization, QuantizationKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onnx import ModelProto, NodeProto
-
-QuantizationKind = Literal["none", "qdq", "qoperator", "dynamic", "weight-only", "mixed"]
-
-Evidence = Literal[
-    "activation_quantize",
-    "activation_dequantize",
-    "weight_dequantize",
-    "quantized_operators",
-    "dynamic_operators",
-    "weight_operators",
-]
 
 _DYNAMIC = (
     "ConvInteger",
@@ -49,17 +38,6 @@ _MOVES_DATA = (
     "Unsqueeze",
 )
 """What leaves a weight a weight: `quantize_dynamic` of ONNX Runtime looks up an embedding and dequantizes it then."""
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """The kind of quantization and the number of nodes that speak for each."""
-
-    kind: QuantizationKind
-    evidence: Mapping[Evidence, int]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "evidence": dict(self.evidence)}
 
 
 def quantization_of(model: ModelProto) -> Quantization:

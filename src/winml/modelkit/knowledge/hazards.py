@@ -14,7 +14,7 @@ from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import operators
 
 if TYPE_CHECKING:
-    from winml.modelkit.graph.facts import GraphFacts
+    from winml.modelkit.graph.description import GraphFacts
     from winml.modelkit.graph.quantized_nodes import QuantizedNode
 
 NODES_NAMED = 20

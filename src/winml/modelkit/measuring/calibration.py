@@ -11,6 +11,7 @@ from typing import Any
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Clock
 from winml.modelkit.store import atomic, digest
 
@@ -40,7 +41,7 @@ def key(*, graph: str, arm: Arm, inputs: dict[str, Any], plan: dict[str, Any], e
         {
             "graph": graph,
             "target": str(arm.target),
-            "session": arm.session.to_json(),
+            "session": to_json(arm.session),
             "inputs": {**inputs, "npz": data},
             "plan": plan,
             "machine": platform.node(),

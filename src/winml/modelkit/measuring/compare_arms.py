@@ -179,7 +179,7 @@ def _opened(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgu
     unproven = "`winml compare` holds its outputs against those of the other arm"
     wanted = BuildRequest(config=model, analyze=False, prove=False, unproven=unproven, trust=request.trust)
     result = build(wanted, lambda event: None)
-    return replace(model_argument(result["folder"], trust=trust), target=result["target"])
+    return replace(model_argument(result.folder, trust=trust), target=str(result.target))
 
 
 def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.measurement import Arm, Measurement, Round, round_of
+from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import catalog
 from winml.modelkit.measuring.judge import gate, judge, round_values
@@ -58,7 +59,7 @@ class ArmSpec:
             "ep": target.ep,
             "device": target.device,
             "simulated": target.simulated,
-            "session": self.arm.session.to_json(),
+            "session": to_json(self.arm.session),
             "distribution": self.distribution,
             "inputs": self.inputs,
         }

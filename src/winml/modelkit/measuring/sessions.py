@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from winml.modelkit.core.errors import Interrupted, ModelkitError
 from winml.modelkit.core.measurement import Arm, Measurement, round_of
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 
 OPERATION = "session.measure"
 PRELOAD = ("winml.modelkit.session.measure",)
@@ -120,7 +121,7 @@ def _arguments(
         "ep": arm.target.ep,
         "device": arm.target.device,
         "simulated": arm.target.simulated,
-        "session": arm.session.to_json(),
+        "session": to_json(arm.session),
         "inputs": inputs,
         "warmup": protocol.warmup,
         "iterations": protocol.iterations,

@@ -2,122 +2,123 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
+if TYPE_CHECKING:
+    from winml.modelkit.building.proof.proof import Proof
+    from winml.modelkit.building.result import BuildPartsResult, BuildResult, BuildStage, ConfigResult
+    from winml.modelkit.core.config import CompileSection, ExportSection, QuantizeSection
+    from winml.modelkit.store.stage_cache import Change
 
-def _stage(run: dict[str, Any], *, explain: bool) -> tuple[str, ...]:
-    took = f"{run['seconds']:.1f} s"
-    row = (run["stage"], "from the cache" if run["cache"] == "hit" else took, run["file"], run["digest"][:19])
-    return (*row, run["reason"]) if explain else row
+
+def _stage(run: BuildStage, *, explain: bool) -> tuple[str, ...]:
+    took = "from the cache" if run.cache == "hit" else f"{run.seconds:.1f} s"
+    row = (run.stage, took, run.file, run.digest[:19])
+    return (*row, run.reason) if explain else row
 
 
-def _change(change: dict[str, Any]) -> str:
-    before, now = change["before"], change["now"]
+def _change(change: Change) -> str:
+    before, now = change.before, change.now
     if isinstance(before, list) and isinstance(now, list):
         more = [f"+{name}" for name in now if name not in before]
         less = [f"-{name}" for name in before if name not in now]
-        return f"{change['part']} {' '.join([*more, *less]) or 'has another order'}"
-    return f"{change['part']} was {_value(before)}, is {_value(now)}"
+        return f"{change.part} {' '.join([*more, *less]) or 'has another order'}"
+    return f"{change.part} was {_value(before)}, is {_value(now)}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     return value[:19] if isinstance(value, str) and value.startswith("sha256:") else repr(value)
 
 
-def _changes(result: dict[str, Any]) -> list[str]:
-    return [f"  {run['stage']}: {_change(change)}" for run in result["stages"] for change in run["changes"]]
-
-
-def build_text(result: dict[str, Any], *, explain: bool = False) -> str:
+def build_text(result: BuildResult, *, explain: bool = False) -> str:
     """What was built, stage by stage, and where it is."""
-    simulated = " (simulated)" if result["simulated"] else ""
-    lines = [f"{Path(result['model']).name} for {result['target']}{simulated}, precision {result['precision']}"]
-    if result["stages"]:
-        lines.append(
-            table([_stage(run, explain=explain) for run in result["stages"]], indent="  ", right=frozenset({1}))
-        )
+    simulated = " (simulated)" if result.target.simulated else ""
+    lines = [f"{Path(result.model).name} for {result.target}{simulated}, precision {result.precision}"]
+    if result.stages:
+        rows = [_stage(run, explain=explain) for run in result.stages]
+        lines.append(table(rows, indent="  ", right=frozenset({1})))
     else:
         lines.append("  no stage ran: the artifact is the model itself")
     if explain:
-        lines += _changes(result)
-    if result["analysis"] is not None:
-        lines.append(f"  {_analysis(result['analysis'])}")
-    lines.append(f"  {proof_text(result['proof'])}")
-    artifact = result["artifact"]
-    lines.append(f"{artifact['path']}  {size(artifact['bytes'])}  {artifact['digest'][:19]}")
-    if result["files_by"] == "copy":
+        lines += [f"  {run.stage}: {_change(change)}" for run in result.stages for change in run.changes]
+    if result.analysis is not None:
+        found = result.analysis
+        lines.append(
+            f"  operator types before quantization: {found.supported} supported, {found.partial} partial, "
+            f"{found.unsupported} unsupported, {found.unknown} unknown ({found.source})"
+        )
+    lines.append(f"  {proof_text(result.proof)}")
+    artifact = result.artifact
+    lines.append(f"{artifact.path}  {size(artifact.bytes)}  {artifact.digest[:19]}")
+    if result.files_by == "copy":
         lines.append("the files are copies of those in the cache, not links")
     return "\n".join(lines)
 
 
-def proof_text(proof: dict[str, Any]) -> str:
+def proof_text(proof: Proof) -> str:
     """What is known of the artifact on its target."""
-    text = str(proof["status"])
-    if proof["status"] == "not proven":
-        return f"{text}: {proof['reason']}"
-    if proof["agreement"] is not None and proof["agreement"]["cosine"] is not None:
-        found = proof["agreement"]
-        text += (
-            f": `{found['output']}` has a cosine of {found['cosine']:.4f} with the source's (least {proof['limit']:g})"
-        )
-    if proof["placement"] is not None:
-        nodes = proof["placement"]["nodes"]
-        text += f", {nodes.get(proof['placement']['requested'], 0)} of {sum(nodes.values())} nodes on {proof['on']}"
-    return text if proof["compiled"] is None else f"{text}; compiled form not proven"
+    if proof.status == "not proven":
+        return f"{proof.status}: {proof.reason}"
+    text: str = proof.status
+    if proof.agreement is not None and proof.agreement.cosine is not None:
+        found = proof.agreement
+        text += f": `{found.output}` has a cosine of {found.cosine:.4f} with the source's (least {proof.limit:g})"
+    if proof.placement is not None:
+        nodes = proof.placement["nodes"]
+        text += f", {nodes.get(proof.placement['requested'], 0)} of {sum(nodes.values())} nodes on {proof.on}"
+    return text if proof.compiled is None else f"{text}; compiled form not proven"
 
 
-def built_text(result: dict[str, Any], *, explain: bool = False) -> str:
-    """What was built; a composite model part by part."""
-    if "parts" not in result:
-        return build_text(result, explain=explain)
-    blocks = [f"{part['part']}: {build_text(part, explain=explain)}" for part in result["parts"]]
-    return "\n\n".join([*blocks, f"{len(blocks)} parts in {result['folder']}"])
+def parts_text(result: BuildPartsResult, *, explain: bool = False) -> str:
+    """What was built of a composite model, part by part."""
+    blocks = [f"{part.part}: {build_text(part.result, explain=explain)}" for part in result.parts]
+    return "\n\n".join([*blocks, f"{len(blocks)} parts in {result.folder}"])
 
 
-def next_command(result: dict[str, Any]) -> str:
-    """What to do with what was built."""
-    part = f"/{result['parts'][0]['part']}" if "parts" in result else ""
-    return f"winml perf -m {shell_word(result['folder'] + part)} --target {result['target']}"
+def _words(shown: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if value not in (None, {}, False))
 
 
-def _analysis(counts: dict[str, Any]) -> str:
-    words = ", ".join(f"{counts[name]} {name}" for name in ("supported", "partial", "unsupported", "unknown"))
-    return f"operator types before quantization: {words} ({counts['source']})"
+def _export_words(section: ExportSection) -> str:
+    return _words({"task": section.task, "part": section.part, "exporter": section.exporter, "opset": section.opset})
 
 
-def _section(value: dict[str, Any] | None, keys: tuple[str, ...]) -> str:
-    if value is None:
-        return "skipped"
-    shown = [f"{key} {value[key]}" for key in keys if value[key] not in (None, [], {}, False)]
-    return ", ".join(shown) or "nothing to do"
+def _quantize_words(section: QuantizeSection) -> str:
+    return _words(
+        {
+            "mode": section.mode,
+            "activation_type": section.activation_type,
+            "weight_type": section.weight_type,
+            "per_channel": section.per_channel,
+            "rules": section.rules,
+        }
+    )
 
 
-def config_text(result: dict[str, Any]) -> str:
+def _compile_words(section: CompileSection) -> str:
+    return _words({"compiler": section.compiler, "embed": section.embed, "provider_options": section.provider_options})
+
+
+def config_text(result: ConfigResult) -> str:
     """The sections in short."""
-    config = result["config"]
-    optimize = config["optimize"]
-    quantize = config["quantize"]
+    config = result.config
+    optimize, quantize = config.optimize, config.quantize
+    dims = "" if optimize is None else "".join(f", {name}={size}" for name, size in optimize.fixed_dims.items())
     rows = [
-        ("model", config["model"]),
-        ("target", config["target"]),
-        ("precision", config["precision"]),
-        ("export", _section(config["export"], ("task", "part", "exporter", "opset"))),
-        (
-            "optimize",
-            "skipped"
-            if optimize is None
-            else f"{len(optimize['passes'])} passes"
-            + "".join(f", {name}={value}" for name, value in optimize["fixed_dims"].items()),
-        ),
-        ("quantize", _section(quantize, ("mode", "activation_type", "weight_type", "per_channel", "rules"))),
-        ("compile", _section(config["compile"], ("compiler", "embed", "provider_options"))),
+        ("model", config.model or ""),
+        ("target", config.target),
+        ("precision", config.precision),
+        ("export", "skipped" if config.export is None else _export_words(config.export)),
+        ("optimize", "skipped" if optimize is None else f"{len(optimize.passes)} passes{dims}"),
+        ("quantize", "skipped" if quantize is None else _quantize_words(quantize)),
+        ("compile", "skipped" if config.compile is None else _compile_words(config.compile)),
     ]
-    if quantize is not None and quantize["calibration"] is not None:
-        data = quantize["calibration"]
-        rows.append(("calibration", f"{data['source']}, {data['limit'] or 'all'} samples, seed {data['seed']}"))
+    if quantize is not None and quantize.calibration is not None:
+        data = quantize.calibration
+        rows.append(("calibration", f"{data.source}, {data.limit or 'all'} samples, seed {data.seed}"))
     return table(rows)

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
+if TYPE_CHECKING:
+    from winml.modelkit.building.export.result import ExportedPart, ExportResult, ParityNotRun, ParityPassed
 
-def _parity(parity: dict[str, Any]) -> str:
-    if parity["status"] != "passed":
-        return f"not compared with PyTorch: {parity['reason']}"
-    outputs = {row["output"] for row in parity["outputs"]}
+
+def _parity(parity: ParityPassed | ParityNotRun) -> str:
+    if parity.status == "not run":
+        return f"not compared with PyTorch: {parity.reason}"
+    outputs = {row.output for row in parity.outputs}
     many = f"{len(outputs)} output{'s'[: len(outputs) > 1]}"
-    return f"{many} within {parity['difference']:.1e} of PyTorch ({parity['tolerance']:g} allowed)"
+    return f"{many} within {parity.difference:.1e} of PyTorch ({parity.tolerance:g} allowed)"
 
 
-def _part(part: dict[str, Any]) -> tuple[str, ...]:
-    took = "from the cache" if part["cache"] == "hit" else f"{part['seconds']:.1f} s"
-    return (part["part"], took, size(part["bytes"]), f"opset {part['metadata']['opset']}")
+def _part(part: ExportedPart) -> tuple[str, ...]:
+    took = "from the cache" if part.cache == "hit" else f"{part.seconds:.1f} s"
+    return (part.part, took, size(part.bytes), f"opset {part.metadata.opset}")
 
 
-def _input(entry: dict[str, Any]) -> str:
-    return f"{entry['name']} [{', '.join(map(str, entry['shape']))}]"
-
-
-def export_text(result: dict[str, Any]) -> str:
+def export_text(result: ExportResult) -> str:
     """What was exported, how it compares, and what it takes."""
-    first = result["parts"][0]["metadata"]
-    lines = [f"{first['architecture']} for {result['task']}, exporter {first['exporter']}"]
-    lines.append(table([_part(part) for part in result["parts"]], indent="  ", right=frozenset({1, 2})))
-    for part in result["parts"]:
-        name = f"{part['part']}: " if len(result["parts"]) > 1 else ""
-        metadata = part["metadata"]
-        lines.append(f"  {name}{_parity(metadata['parity'])}")
-        shown = [_input(entry) for entry in metadata["inputs"] if not entry["name"].startswith("past_")]
-        past = len(metadata["inputs"]) - len(shown)
+    first = result.parts[0].metadata
+    lines = [f"{first.architecture} for {result.task}, exporter {first.exporter}"]
+    lines.append(table([_part(part) for part in result.parts], indent="  ", right=frozenset({1, 2})))
+    for part in result.parts:
+        name = f"{part.part}: " if len(result.parts) > 1 else ""
+        inputs = part.metadata.inputs
+        lines.append(f"  {name}{_parity(part.metadata.parity)}")
+        shown = [f"{one.name} [{', '.join(map(str, one.shape))}]" for one in inputs if not one.name.startswith("past_")]
+        past = len(inputs) - len(shown)
         more = [f"{past} of the cache"] if past else []
         lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
-    lines.append(result["folder"])
+    lines.append(result.folder)
     return "\n".join(lines)

@@ -219,11 +219,11 @@ def _deliver(
     built = build(request, tell)
     assert best.facts.artifact is not None
     assert result.champion is not None
-    if built["artifact"]["digest"] != best.facts.artifact.digest:
+    if built.artifact.digest != best.facts.artifact.digest:
         raise RunFailedError(
-            f"the champion was rebuilt with another digest: {built['artifact']['digest']}, "
+            f"the champion was rebuilt with another digest: {built.artifact.digest}, "
             f"measured was {best.facts.artifact.digest}",
             hint="a stage is not deterministic on this machine; what was measured is in the journal",
         )
-    delivered = replace(result.champion, folder=str(folder.champion), digest=built["artifact"]["digest"])
+    delivered = replace(result.champion, folder=str(folder.champion), digest=built.artifact.digest)
     return replace(result, champion=delivered, drafts=folder.draft_findings(result))

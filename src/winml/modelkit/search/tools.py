@@ -167,7 +167,7 @@ class Workbench:
         known = self._describe(pipeline.artifact.digest, path)
         spec = self._spec(made, path)
         identity = digest.of_json(
-            [known["fingerprint"] or pipeline.artifact.digest, made.target, spec.arm.session.to_json()]
+            [known["fingerprint"] or pipeline.artifact.digest, made.target, to_json(spec.arm.session)]
         )
         self._specs[identity] = spec
         return Built(

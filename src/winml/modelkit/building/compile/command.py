@@ -18,6 +18,8 @@ from winml.modelkit.building.compile.report import sharing
 from winml.modelkit.building.compile.stage import CompileStage, Made, Model, Outcome, Settings
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.proof import prove as build_proof
+from winml.modelkit.building.proof.proof import Proof
+from winml.modelkit.building.result import failed_build
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, check_compile
 from winml.modelkit.core.errors import (
@@ -281,7 +283,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
     error = outcome.errors.get(model)
     if error is not None:
         return {"model": word, "status": "failed", "error": error.to_json(), "log": error.details.get("log", []),
-                "validation": error.details.get("validation"), "proof": error.details.get("proof")}  # fmt: skip
+                "validation": error.details.get("validation"), "proof": failed_build(error).proof}  # fmt: skip
     made = outcome.made[model]
     report = dict(made.report)
     skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed here"
@@ -301,7 +303,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
     }
 
 
-def _proof(outcome: Outcome, model: Model, validation: Mapping[str, Any]) -> dict[str, Any]:
+def _proof(outcome: Outcome, model: Model, validation: Mapping[str, Any]) -> Proof:
     """What is known of a model on its target; the reason of its validation where nothing is."""
     proof = outcome.proofs.get(model)
     if proof is None:
@@ -353,10 +355,10 @@ def _row_warnings(rows: list[dict[str, Any]]) -> list[str]:
 
 def _proof_warnings(row: dict[str, Any]) -> list[str]:
     proof, validation = row["proof"], row["validation"]
-    if proof["limit"] is None:
+    if proof.limit is None:
         return [f"not validated: {validation['reason']}"]
     # The reason is the same where the compiled form does not open.
-    compared = validation["status"] == "passed" or proof["compiled"] is not None
+    compared = validation["status"] == "passed" or proof.compiled is not None
     return [*build_proof.warnings(proof), *([] if compared else [f"not validated: {validation['reason']}"])]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from winml.modelkit.building.compile.stage import Model, Settings
 from winml.modelkit.building.pipeline.artifact import Artifact, read_source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.building.proof import prove as build_proof
+from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import SCHEMA, BuildConfig
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep import options, precision
@@ -34,7 +35,7 @@ class Prover:
     on_event: OnEvent
     seconds: float = build_proof.SECONDS
 
-    def __call__(self, model: Model, facts: Mapping[str, Any], entry: StageEntry) -> dict[str, Any]:
+    def __call__(self, model: Model, facts: Mapping[str, Any], entry: StageEntry) -> Proof:
         """The proof of one model; raises when its target refuses it or computes something else."""
         self.on_event({"event": "proving", "model": model.path.name})
         external = tuple(Path(file) for file in facts["states"] if Path(file) != model.path)
@@ -69,7 +70,7 @@ class Prover:
         )
 
 
-def of_shared(proof: Mapping[str, Any], validation: Mapping[str, Any] | None) -> dict[str, Any]:
+def of_shared(proof: Proof, validation: Mapping[str, Any] | None) -> Proof:
     """The proof of a model that shares a context: that of the same model alone, less what only that one shows."""
     reason = build_proof.unloadable(validation)
-    return {**proof, "compiled": proof["compiled"] if reason is None else reason}
+    return proof if reason is None else replace(proof, compiled=reason)

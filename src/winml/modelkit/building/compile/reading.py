@@ -34,8 +34,8 @@ def source(args: dict[str, Any], context: object) -> dict[str, Any]:
         "compiled_for": list(known.compiled_for),
         "symbolic": {symbol: found for symbol, found in places.items() if found},
         "precision": precision_of(model),
-        "inputs": [value.to_json() for value in known.inputs],
-        "outputs": [value.to_json() for value in known.outputs],
+        "inputs": list(known.inputs),
+        "outputs": list(known.outputs),
     }
 
 
@@ -62,8 +62,8 @@ def compiled(args: dict[str, Any], context: object) -> dict[str, Any]:
         "embedded_bytes": found.embedded_bytes,
         "cpu_ops": dict(found.other_ops),
         "compatibility": dict(found.compatibility),
-        "inputs": [value.to_json() for value in known.inputs],
-        "outputs": [value.to_json() for value in known.outputs],
+        "inputs": list(known.inputs),
+        "outputs": list(known.outputs),
     }
 
 

@@ -20,6 +20,7 @@ from winml.modelkit.building.compile.base import CompileJob, Tools, file_state
 from winml.modelkit.building.compile.refusals import model_refusal
 from winml.modelkit.building.compile.report import model_report
 from winml.modelkit.building.compile.shared_context import SharedContext
+from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
@@ -30,7 +31,7 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 OnEvent = Callable[[dict[str, Any]], None]
-Prove = Callable[["Model", Mapping[str, Any], StageEntry], dict[str, Any]]
+Prove = Callable[["Model", Mapping[str, Any], StageEntry], Proof]
 """Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
 SEED = 0
 """Seed of the inputs that a model is validated on."""
@@ -96,7 +97,7 @@ class Outcome:
     """What models that share a context are when each is compiled on its own."""
     files: Mapping[str, str]
     """Digests of all files of the compiled models, by name."""
-    proofs: Mapping[Model, dict[str, Any]] = field(default_factory=dict)
+    proofs: Mapping[Model, Proof] = field(default_factory=dict)
     """What was proven of each model compiled alone, where that was asked for."""
 
 
@@ -162,7 +163,7 @@ class CompileStage:
     def run(self, models: Sequence[Model]) -> Outcome:
         """Compile every model; several of them into one context."""
         errors: dict[Model, ModelkitError] = {}
-        proofs: dict[Model, dict[str, Any]] = {}
+        proofs: dict[Model, Proof] = {}
         with _Reader(self._settings.timeout_s) as reader:
             sources = [s for model in models if (s := self._source(model, reader, errors)) is not None]
             alone: dict[Model, tuple[StageEntry, bool]] = {}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.build import BuildRequest
 from winml.modelkit.building.build_parts import build_model
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.export.resolve import ExportOptions
+from winml.modelkit.building.export.result import ExportedPart, ExportMetadata, ExportResult
+from winml.modelkit.building.result import BuildResult
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import EXPORT
 from winml.modelkit.core.errors import RequestError
@@ -17,9 +18,8 @@ from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.values import read
 from winml.modelkit.ep.precision import UNQUANTIZED
-
-SCHEMA = "winml/export/1"
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class ExportRequest:
     timeout_s: float | None = None
 
 
-def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Export and return the JSON object of the contract."""
+def export(request: ExportRequest, on_event: OnEvent) -> ExportResult:
+    """Export a model, a composite one part by part."""
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
         if ref.kind == "file":
@@ -65,27 +65,27 @@ def export(request: ExportRequest, on_event: OnEvent) -> dict[str, Any]:
         ),
         lambda event: None if isinstance(event, TargetChosen) else on_event(event),
     )
-    parts = [_part(result) for result in built.get("parts", [built])]
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": built["model"],
-        "folder": built["folder"],
-        "task": parts[0]["metadata"]["task"],
-        "parts": parts,
-        "notes": built["notes"],
-        "warnings": built["warnings"],
-    }
+    builds = [built] if isinstance(built, BuildResult) else [part.result for part in built.parts]
+    parts = tuple(_part(one) for one in builds)
+    return ExportResult(
+        model=built.model,
+        folder=built.folder,
+        task=parts[0].metadata.task,
+        parts=parts,
+        notes=built.notes,
+        warnings=built.warnings,
+    )
 
 
-def _part(result: dict[str, Any]) -> dict[str, Any]:
-    """One exported part with its metadata."""
-    metadata = read_object(Path(result["folder"]) / EXPORT)
-    stage = result["stages"][0]
-    return {
-        "part": metadata["part"],
-        **result["artifact"],
-        "cache": stage["cache"],
-        "seconds": stage["seconds"],
-        "metadata": metadata,
-    }
+def _part(built: BuildResult) -> ExportedPart:
+    metadata = read(ExportMetadata, read_object(Path(built.folder) / EXPORT), strict=False)
+    stage = built.stages[0]
+    return ExportedPart(
+        part=metadata.part,
+        path=built.artifact.path,
+        digest=built.artifact.digest,
+        bytes=built.artifact.bytes,
+        cache=stage.cache,
+        seconds=stage.seconds,
+        metadata=metadata,
+    )

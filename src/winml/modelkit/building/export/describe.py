@@ -2,58 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 from winml.modelkit.building.export import families, resolve, signature
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions
-from winml.modelkit.core import sections
+from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.values import AtLeast
 
 
-def describe(folder: ModelFolder, weights: Weights | None = None) -> dict[str, Any]:
-    """Class, tasks, inputs, parts and weights, which may be told from elsewhere; what is not known is null."""
+@dataclass(frozen=True, kw_only=True)
+class PartInspection:
+    """What a part of a model takes."""
+
+    part: str
+    inputs: tuple[InputSection, ...]
+    npu_sizes: Mapping[str, Annotated[int, AtLeast(1)]]
+    """Sizes of open axes where a device needs fixed shapes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderInspection:
+    """What a Hugging Face model says of itself; what is not known is null."""
+
+    schema: Literal["winml/inspect-folder/1"] = "winml/inspect-folder/1"
+    ok: Literal[True] = True
+    model: str
+    model_type: str | None
+    architecture: str | None
+    remote_code: tuple[str, ...]
+    parameters: int | None
+    weight_types: Mapping[str, int]
+    weight_bytes: int | None
+    files: tuple[str, ...]
+    proven: bool
+    """Whether tests export a model of its family and compare it with PyTorch."""
+    task: str | None = None
+    tasks: tuple[str, ...] = ()
+    """The task first, then the others of its family."""
+    inputs: tuple[InputSection, ...] | None = None
+    parts: tuple[PartInspection, ...] = ()
+    reason: str | None = None
+    """Why its task or its inputs are not known."""
+    hint: str | None = None
+
+
+def describe(model: str, folder: ModelFolder, weights: Weights | None = None) -> FolderInspection:
+    """Class, tasks, inputs, parts and weights, which may be told from elsewhere."""
     weights = folder.weights() if weights is None else weights
     family = folder.family
-    found: dict[str, Any] = {
-        "model_type": folder.model_type,
-        "architecture": folder.architecture,
-        "remote_code": sorted(map(str, folder.remote_code.values())),
-        "parameters": weights.parameters,
-        "weight_types": dict(weights.types),
-        "weight_bytes": weights.bytes,
-        "files": [path.name for path in folder.weight_files],
-        "proven": family is not None and family.proven,
-    }
+    found = FolderInspection(
+        model=model,
+        model_type=folder.model_type,
+        architecture=folder.architecture,
+        remote_code=tuple(sorted(map(str, folder.remote_code.values()))),
+        parameters=weights.parameters,
+        weight_types=weights.types,
+        weight_bytes=weights.bytes,
+        files=tuple(path.name for path in folder.weight_files),
+        proven=family is not None and family.proven,
+    )
     try:
         task = resolve.task_of(folder, None)
         known = folder.require_family()
         parts = [_part(folder, task, part) for part in families.parts_of(known, task)]
         whole = _part(folder, task, WHOLE)
     except ModelkitError as error:
-        return found | {
-            "task": None,
-            "tasks": [],
-            "inputs": None,
-            "parts": [],
-            "reason": error.message,
-            "hint": error.hint,
-        }
-    others = [other for other in families.tasks_of(known) if other != task]
-    composite = [part for part in parts if part["part"] != WHOLE]
-    return found | {
-        "task": task,
-        "tasks": [task, *others],
-        "inputs": whole["inputs"],
-        "parts": composite,
-        "reason": None,
-        "hint": None,
-    }
+        return replace(found, reason=error.message, hint=error.hint)
+    return replace(
+        found,
+        task=task,
+        tasks=(task, *(other for other in families.tasks_of(known) if other != task)),
+        inputs=whole.inputs,
+        parts=tuple(part for part in parts if part.part != WHOLE),
+    )
 
 
-def _part(folder: ModelFolder, task: str, part: str) -> dict[str, Any]:
+def _part(folder: ModelFolder, task: str, part: str) -> PartInspection:
     options = ExportOptions(trust_remote_code=True)  # nothing is run here
     section = resolve.resolve(folder, options, part)
     inputs = signature.inputs_of(folder, folder.require_family(), task, part)
-    return {"part": part, "inputs": sections.plain(inputs), "npu_sizes": resolve.npu_sizes(folder, section)}
+    return PartInspection(part=part, inputs=inputs, npu_sizes=resolve.npu_sizes(folder, section))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from winml.modelkit.building.export import samples
 from winml.modelkit.building.export.parts import Part, evaluated
+from winml.modelkit.building.export.result import FailedParity, OutputParity, ParityFailed, ParityPassed
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
@@ -27,29 +28,29 @@ _NOT_A_NUMBER = 1e9
 """The difference where one side is not a number; JSON has no infinity."""
 
 
-def checked(model: Path, reference: Part, section: ExportSection) -> dict[str, Any]:
+def check_parity(model: Path, reference: Part, section: ExportSection) -> ParityPassed:
     """How every output compares at two shapes; raises when one does not."""
-    found = list(_compared(model, reference, section))
-    worst = max(found, key=lambda row: row["difference"])
-    answer = {"status": "passed", "tolerance": TOLERANCE, "difference": worst["difference"], "outputs": found}
-    if worst["difference"] <= TOLERANCE:
-        return answer
+    found = tuple(_compare(model, reference, section))
+    worst = max(found, key=lambda row: row.difference)
+    if worst.difference <= TOLERANCE:
+        return ParityPassed(tolerance=TOLERANCE, difference=worst.difference, outputs=found)
     raise CheckFailed(
-        f"output `{worst['output']}` differs from PyTorch by {worst['difference']:.2g} of its largest number "
-        f"at {_words(worst['sizes'])}; {TOLERANCE:g} is allowed",
+        f"output `{worst.output}` differs from PyTorch by {worst.difference:.2g} of its largest number "
+        f"at {_words(worst.sizes)}; {TOLERANCE:g} is allowed",
         hint="try `--exporter legacy` or another `--opset`; `--no-verify` exports without comparing",
-        details={"parity": {**answer, "status": "failed"}},
+        result=FailedParity(parity=ParityFailed(tolerance=TOLERANCE, difference=worst.difference, outputs=found)),
     )
 
 
-def _compared(model: Path, reference: Part, section: ExportSection) -> Iterator[dict[str, Any]]:
+def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[OutputParity]:
     shapes = [section.sizes] if not section.sizes else [section.sizes, samples.other_sizes(section)]
     with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
         for seed, sizes in zip(SEEDS, shapes, strict=False):
             inputs = samples.made(section, sizes, seed=section.seed + seed)
             wanted, made = _answer(reference, inputs), session.run(_taken(inputs, session))
             for name, value in wanted.items():
-                yield {"output": name, "sizes": dict(sizes), **_difference(name, value, made)}
+                difference, largest = _difference(name, value, made)
+                yield OutputParity(output=name, sizes=dict(sizes), difference=difference, largest=largest)
 
 
 def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
@@ -70,7 +71,8 @@ def _taken(inputs: samples.Arrays, session: WinMLSession) -> samples.Arrays:
     return {name: array for name, array in inputs.items() if name in names}
 
 
-def _difference(name: str, wanted: npt.NDArray[Any], made: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+def _difference(name: str, wanted: npt.NDArray[Any], made: Mapping[str, npt.NDArray[Any]]) -> tuple[float, float]:
+    """The largest difference, relative to the largest number, and that number."""
     if name not in made:
         raise CheckFailed(f"the exported model has no output `{name}`", hint="try `--exporter legacy`")
     value = made[name]
@@ -82,8 +84,8 @@ def _difference(name: str, wanted: npt.NDArray[Any], made: Mapping[str, npt.NDAr
     largest = float(np.abs(wanted).max(initial=0.0))
     absolute = float(np.abs(wanted.astype(np.float64) - value).max(initial=0.0))
     if not np.isfinite(absolute):
-        return {"difference": _NOT_A_NUMBER, "largest": largest if np.isfinite(largest) else 0.0}
-    return {"difference": absolute / max(largest, 1e-6), "largest": largest}
+        return _NOT_A_NUMBER, largest if np.isfinite(largest) else 0.0
+    return absolute / max(largest, 1e-6), largest
 
 
 def _words(sizes: Mapping[str, int]) -> str:

@@ -14,22 +14,27 @@ from winml.modelkit.building.export import resolve, samples
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library, load
+from winml.modelkit.building.export.result import (
+    ExportedFile,
+    ExportMetadata,
+    ExportSeconds,
+    ParityNotRun,
+    ParityPassed,
+)
 from winml.modelkit.building.export.table import LIBRARIES
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.values import read
 from winml.modelkit.graph import files, opset
 
-SCHEMA = "winml/export-metadata/1"
 
-
-def run(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def run(args: dict[str, Any], context: Any) -> ExportMetadata:
     """Export the folder of `args["model"]`, its config, into `args["output"]` by `args["section"]`.
 
     Besides: `trust_remote_code`. The report is what `export_metadata.json` holds.
     """
     folder, output = Path(args["model"]).parent, Path(args["output"])
-    section = sections.read(ExportSection, args["section"], "export")
+    section = read(ExportSection, args["section"], "export")
     library()
     return _Export(folder, section, bool(args.get("trust_remote_code")), context).into(output)
 
@@ -43,7 +48,7 @@ class _Export:
         self.trust = trust
         self.context = context
 
-    def into(self, output: Path) -> dict[str, Any]:
+    def into(self, output: Path) -> ExportMetadata:
         import torch
 
         from winml.modelkit.building.export import finalize, tracing
@@ -64,27 +69,24 @@ class _Export:
         written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
-        return {
-            "schema": SCHEMA,
-            "architecture": architecture,
-            "parameters": parameters,
-            "task": section.task,
-            "part": section.part,
-            "exporter": section.exporter,
-            "opset": _opset_of(output, section),
-            "libraries": {name: version(name) for name in LIBRARIES},
-            "inputs": sections.plain(section.inputs),
-            "sizes": section.sizes,
-            "left_out": self._left_out(section),
-            "files": [{"path": path.name, "bytes": path.stat().st_size} for path in written],
-            "seconds": {"export": exported, "verify": time.monotonic() - started - exported},
-            "parity": parity,
-            "notes": [
-                *self._attention_note(),
-                *(f"{architecture} takes no `{name}`" for name in self._left_out(section)),
-            ],
-            "warnings": [] if section.verify else ["outputs were not compared with PyTorch: `--no-verify`"],
-        }
+        left_out = self._left_out(section)
+        return ExportMetadata(
+            architecture=architecture,
+            parameters=parameters,
+            task=section.task,
+            part=section.part,
+            exporter=section.exporter,
+            opset=_opset_of(output, section),
+            libraries={name: version(name) for name in LIBRARIES},
+            inputs=section.inputs,
+            sizes=section.sizes,
+            left_out=tuple(left_out),
+            files=tuple(ExportedFile(path=path.name, bytes=path.stat().st_size) for path in written),
+            seconds=ExportSeconds(export=exported, verify=time.monotonic() - started - exported),
+            parity=parity,
+            notes=(*self._attention_note(), *(f"{architecture} takes no `{name}`" for name in left_out)),
+            warnings=() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",),
+        )
 
     def _sizes(self, section: ExportSection) -> dict[str, int]:
         """Sizes of open axes that the model is used with, by what such models are used with."""
@@ -126,13 +128,13 @@ class _Export:
         kept = {entry.name for entry in section.inputs} if section else set()
         return [entry.name for entry in self.section.inputs if entry.name not in kept]
 
-    def _parity(self, output: Path, section: ExportSection) -> dict[str, Any]:
+    def _parity(self, output: Path, section: ExportSection) -> ParityPassed | ParityNotRun:
         from winml.modelkit.building.export import parity
 
         if not section.verify:
-            return {"status": "not run", "reason": "`--no-verify`"}
+            return ParityNotRun(reason="`--no-verify`")
         self._tell("compare")
-        return parity.checked(output, self._part(None), section)
+        return parity.check_parity(output, self._part(None), section)
 
 
 def _opset_of(output: Path, section: ExportSection) -> int:

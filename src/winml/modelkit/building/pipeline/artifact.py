@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import Digest, in_json, key
 from winml.modelkit.store import digest
 
 
@@ -15,15 +15,13 @@ from winml.modelkit.store import digest
 class Artifact:
     """Files by name; `main` is the model, the others are what it names."""
 
-    main: str
-    files: Mapping[str, str]
+    main: str = key("file")
+    files: Mapping[str, Digest] = key()
 
     @property
-    def digest(self) -> str:
+    @in_json
+    def digest(self) -> Digest:
         return digest.of_files(self.files)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"file": self.main, "digest": self.digest, "files": dict(self.files)}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
 
-from winml.modelkit.building.pipeline.identity import MANIFEST_SCHEMA
+from winml.modelkit.building.manifest import load_manifest
+from winml.modelkit.building.result import FilesBy
 from winml.modelkit.core.build_folder import MANIFEST
-from winml.modelkit.core.errors import RequestError, RunFailedError
-from winml.modelkit.core.forms import misfit
-from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
 
@@ -25,28 +24,10 @@ from winml.modelkit.store.objects import Objects
 class Existing:
     """A build that lies where another one is to go."""
 
-    identity: str | None
+    identity: str
     """What it was built from, as its manifest says."""
     given_up: tuple[str, ...] = ()
     """The same of what was asked for, where another precision took its place."""
-
-
-class _Manifest(TypedDict):
-    """What is read of a manifest here."""
-
-    folder: NotRequired[list[str]]
-    identity: NotRequired[str | None]
-    fallbacks: NotRequired[list[dict[str, Any]]]
-
-
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a build folder; None when there is none that we wrote."""
-    try:
-        value = read_json(folder / MANIFEST)
-    except (OSError, ValueError):
-        return None
-    ours = isinstance(value, dict) and value.get("schema") == MANIFEST_SCHEMA
-    return value if ours and misfit(value, _Manifest, "manifest") is None else None
 
 
 def place(output: str) -> Path:
@@ -71,17 +52,19 @@ def look(folder: Path) -> Existing | None:
     present = _present(folder)
     if not present:
         return None
-    manifest = _manifest(folder)
-    known = {MANIFEST, *(manifest or {}).get("folder", ())}
-    foreign = sorted(present - known) if manifest is not None else sorted(present)
+    try:
+        manifest = load_manifest(folder / MANIFEST)
+    except DataError:  # nobody knows what of it is ours
+        manifest = None
+    foreign = sorted(present if manifest is None else present - {MANIFEST, *manifest.folder})
     if foreign:
         listed = ", ".join(f"`{name}`" for name in foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise RequestError(
             f"output folder `{folder}` holds files that are not of a build: {listed}",
             hint="name a new folder, or move them away",
         )
-    given_up = tuple(str(entry.get("identity")) for entry in (manifest or {}).get("fallbacks", ()))
-    return Existing((manifest or {}).get("identity"), given_up)
+    assert manifest is not None
+    return Existing(manifest.identity, tuple(str(fallback.identity) for fallback in manifest.fallbacks))
 
 
 def _refuse_mount_point(folder: Path) -> None:
@@ -130,12 +113,13 @@ def _swap(staged: Path, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def link_files(objects: Objects, files: Mapping[str, str], folder: Path) -> str:
+def link_files(objects: Objects, files: Mapping[str, str], folder: Path) -> FilesBy:
     """Make objects appear in a folder; `link`, or `copy` when any of them had to be copied."""
     ways = {objects.link_out(digest, folder / name) for name, digest in files.items()}
     return "copy" if "copy" in ways else "link"
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def write_json(path: Path, value: object) -> None:
+    """Write a value, or a mapping of them."""
+    text = json.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     atomic.write_bytes(path, text.encode())

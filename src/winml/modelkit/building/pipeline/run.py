@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.events import OptimizedOutputs, PassStarted, StageDone, StageEvent, StageStarted
+from winml.modelkit.building.manifest import StageRecord
 from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.pipeline.artifact import Artifact, Source
 from winml.modelkit.building.pipeline.table import StageInfo
+from winml.modelkit.building.result import BuildStage, CacheAnswer
 from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.location import work_owner
@@ -68,20 +70,37 @@ class StageRun:
     def hit(self) -> bool:
         return self.explanation.hit
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "stage": self.step.stage.name,
-            "cache": "hit" if self.hit else "miss",
-            "reason": self.explanation.reason,
-            "key": self.key.digest,
-            "parent": self.key.parent,
-            **self.artifact.to_json(),
-            "seconds": self.seconds,
-            "version": self.step.stage.version,
-            "libraries": dict(self.step.libraries),
-            "calibration": self.step.calibration,
-            "report": dict(self.report),
-        }
+    @property
+    def cache(self) -> CacheAnswer:
+        return "hit" if self.hit else "miss"
+
+    def summarize(self) -> BuildStage:
+        """The stage as the result of a build has it."""
+        return BuildStage(
+            stage=self.step.stage.name,
+            cache=self.cache,
+            reason=self.explanation.reason,
+            file=self.artifact.main,
+            digest=self.artifact.digest,
+            seconds=self.seconds,
+            changes=self.explanation.changes,
+        )
+
+    def record(self) -> StageRecord:
+        """The stage as the manifest of a build has it."""
+        return StageRecord(
+            stage=self.step.stage.name,
+            cache=self.cache,
+            reason=self.explanation.reason,
+            stage_key=self.key.digest,
+            parent=self.key.parent or "",
+            artifact=self.artifact,
+            seconds=self.seconds,
+            version=self.step.stage.version,
+            libraries=self.step.libraries,
+            calibration=self.step.calibration,
+            report=self.report,
+        )
 
 
 class Pipeline:
@@ -217,7 +236,7 @@ def _blamed(error: WorkerCrashed | WorkerTimeout, last: StageEvent | None) -> Wo
         what, hint = "comparing outputs", "`--no-optimize` leaves the stage out"
     else:
         return error
-    return type(error)(f"{what}: {error.message}", hint=hint, details=error.details)
+    return error.with_message(f"{what}: {error.message}", hint=hint)
 
 
 def _files_in(folder: Path) -> list[Path]:

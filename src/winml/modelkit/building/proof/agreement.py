@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from winml.modelkit.building.proof.proof import OutputDistance
 
 Answer = Literal["reached", "missed", "unknown"]
 SCALE = 2.0
@@ -22,56 +24,53 @@ class Agreement:
     cosine: float | None
     limit: float
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self).copy()
 
-
-def _judge_floats(output: Mapping[str, Any], limit: float) -> tuple[Answer, str | None]:
-    name = output["name"]
-    if not output["same_shape"]:
+def _judge_floats(output: OutputDistance, limit: float) -> tuple[Answer, str | None]:
+    name = output.name
+    if not output.same_shape:
         return "missed", f"output `{name}` has another shape than in the source"
-    if not output["finite"]:
+    if not output.finite:
         return "missed", f"output `{name}` is NaN or infinite where the source has numbers"
-    if output["equal"]:
+    if output.equal:
         return "reached", None
-    if output["cosine"] is None:
-        return ("missed", f"output `{name}` is all zero") if output["signal"] else ("unknown", f"`{name}` is all zero")
-    if output["cosine"] < limit:
-        return "missed", f"output `{name}` has a cosine of {output['cosine']:.3f} with the source's"
-    if not 1 / SCALE <= output["scale"] <= SCALE:
-        return "missed", f"output `{name}` is {output['scale']:.3g} times as large as the source's"
+    if output.cosine is None:
+        return ("missed", f"output `{name}` is all zero") if output.signal else ("unknown", f"`{name}` is all zero")
+    if output.cosine < limit:
+        return "missed", f"output `{name}` has a cosine of {output.cosine:.3f} with the source's"
+    if output.scale is not None and not 1 / SCALE <= output.scale <= SCALE:
+        return "missed", f"output `{name}` is {output.scale:.3g} times as large as the source's"
     return "reached", None
 
 
-def _judge_others(outputs: Sequence[Mapping[str, Any]], limit: float) -> Agreement:
+def _judge_others(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
     """Classes and masks, where there is nothing else: equal, or not told, since a rounding may change one."""
     for output in outputs:
-        if not output["same_shape"]:
-            return Agreement("missed", f"output `{output['name']}` has another shape", output["name"], None, limit)
-        if not output["equal"]:
-            reason = f"output `{output['name']}` is no float; {output['cosine']:.0%} of its values are equal"
-            return Agreement("unknown", reason, output["name"], output["cosine"], limit)
+        if not output.same_shape:
+            return Agreement("missed", f"output `{output.name}` has another shape", output.name, None, limit)
+        if not output.equal:
+            reason = f"output `{output.name}` is no float; {output.cosine:.0%} of its values are equal"
+            return Agreement("unknown", reason, output.name, output.cosine, limit)
     if not outputs:
         return Agreement("unknown", "no output is a tensor of numbers", None, None, limit)
-    return Agreement("reached", None, outputs[0]["name"], 1.0, limit)
+    return Agreement("reached", None, outputs[0].name, 1.0, limit)
 
 
-def judge(outputs: Sequence[Mapping[str, Any]], limit: float) -> Agreement:
+def judge(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
     """The answer of the output that agrees least; `limit` is the least cosine."""
-    floats = [output for output in outputs if output["float"]]
+    floats = [output for output in outputs if output.is_float]
     if not floats:
         return _judge_others(outputs, limit)
     judged = [(_judge_floats(output, limit), output) for output in floats]
-    if not any(output["signal"] for output in floats):
-        judged = [(("unknown" if a == "reached" else a, f"`{o['name']}` is all zero"), o) for (a, _), o in judged]
+    if not any(output.signal for output in floats):
+        judged = [(("unknown" if a == "reached" else a, f"`{o.name}` is all zero"), o) for (a, _), o in judged]
     for wanted in ("missed", "reached"):
         chosen = [(reason, output) for (answer, reason), output in judged if answer == wanted]
         if chosen:
             reason, worst = min(chosen, key=lambda entry: _order(entry[1]))
-            return Agreement(wanted, reason, worst["name"], worst["cosine"], limit)
+            return Agreement(wanted, reason, worst.name, worst.cosine, limit)
     (_, reason), first = judged[0]
-    return Agreement("unknown", f"on these inputs {reason} in the source", first["name"], None, limit)
+    return Agreement("unknown", f"on these inputs {reason} in the source", first.name, None, limit)
 
 
-def _order(output: Mapping[str, Any]) -> float:
-    return -1.0 if output["cosine"] is None else float(output["cosine"])
+def _order(output: OutputDistance) -> float:
+    return -1.0 if output.cosine is None else float(output.cosine)

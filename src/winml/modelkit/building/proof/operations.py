@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.building.proof.links import Ran, link
+from winml.modelkit.building.proof.proof import ArtifactRun, OutputDistance, Reference
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read
 from winml.modelkit.graph.inputs import Arrays, Input, InputSpec, input_spec, symbol_sizes
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.saturation import weights_at_risk
@@ -54,28 +56,27 @@ def read_inputs(path: Path) -> tuple[InputSpec, ...]:
     return tuple(found)
 
 
-def reference(args: dict[str, Any], context: object) -> dict[str, Any]:
+def reference(args: dict[str, Any], context: object) -> Reference:
     """Make inputs for `artifact` from `data`, run `source` on them on the CPU, and save both in `folder`.
 
     A source that does not run is an answer with its reason.
     """
-    from winml.modelkit.core import sections
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.data.trials import attempts
 
     specs = list(read_inputs(Path(args["artifact"])))
     names = {spec.name for spec in specs}
     specs += [spec for spec in read_inputs(Path(args["source"])) if spec.name not in names]
-    data = sections.read(DataSection, args["data"], "data")
-    found: dict[str, Any] = {}
+    data = read(DataSection, args["data"], "data")
+    found = Reference(samples=0, dims={}, reason=None)
     for attempt in attempts(data, Path(args["source"]), specs):
         found = _reference(args, attempt, specs)
-        if found["reason"] is None:
+        if found.reason is None:
             break
     return found
 
 
-def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpec]) -> dict[str, Any]:
+def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpec]) -> Reference:
     """The samples of one section of data that were run and saved, or the reason why there are none."""
     from winml.modelkit.data.dataset import open_dataset
 
@@ -83,14 +84,14 @@ def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpe
         dataset = open_dataset(data, specs, model_folder=Path(args["model_folder"]), labels=False)
         feeds = [sample.inputs for sample in itertools.islice(dataset, SAMPLES)]
     except ModelkitError as error:
-        return {"samples": 0, "dims": {}, "reason": f"no inputs can be made: {error.message}"}
+        return Reference(samples=0, dims={}, reason=f"no inputs can be made: {error.message}")
     feeds = [_linked(args, feed, specs, index, "outputs") for index, feed in enumerate(feeds)]
     dims = symbol_sizes(specs, feeds[0])
     try:
         done = _save_reference(Path(args["source"]), feeds, Path(args["folder"]), args["seconds"])
     except ModelkitError as error:
-        return {"samples": 0, "dims": dims, "reason": f"the source does not run on the CPU: {error.message}"}
-    return {"samples": done, "dims": dims, "reason": None}
+        return Reference(samples=0, dims=dims, reason=f"the source does not run on the CPU: {error.message}")
+    return Reference(samples=done, dims=dims, reason=None)
 
 
 def ranges(args: dict[str, Any], context: object) -> dict[str, tuple[float, float]]:
@@ -98,11 +99,10 @@ def ranges(args: dict[str, Any], context: object) -> dict[str, tuple[float, floa
 
     Two digits are kept, rounded outwards, so that another processor's last bits make no other calibration data.
     """
-    from winml.modelkit.core import sections
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.data.dataset import open_dataset
 
-    data = sections.read(DataSection, args["data"], "data")
+    data = read(DataSection, args["data"], "data")
     found: dict[str, list[float]] = {}
     with WinMLSession(args["source"], target=CPU, section=SessionSection(optimization_level="basic")) as session:
         dataset = open_dataset(data, session.inputs, model_folder=Path(args["model_folder"]), labels=False)
@@ -166,7 +166,7 @@ def load(path: Path) -> dict[str, Array]:
         return {str(name): stored[f"a{index}"] for index, name in enumerate(stored["names"])}
 
 
-def prove(args: dict[str, Any], context: object) -> dict[str, Any]:
+def prove(args: dict[str, Any], context: object) -> ArtifactRun:
     """Open an artifact on its target, run it on the saved inputs and say how far it is from the saved outputs.
 
     Without saved samples it is only opened. What the target refuses is an error.
@@ -193,15 +193,10 @@ def prove(args: dict[str, Any], context: object) -> dict[str, Any]:
             done += 1
             if time.monotonic() - started > PATIENCE * args["seconds"]:
                 break
-    return {
-        "placement": placement,
-        "weights_at_risk": at_risk,
-        "samples": done,
-        "outputs": list(distances(pairs)),
-    }
+    return ArtifactRun(samples=done, outputs=tuple(distances(pairs)), placement=placement, weights_at_risk=at_risk)
 
 
-def distances(pairs: dict[str, list[tuple[Array, Array | None]]]) -> Iterator[dict[str, Any]]:
+def distances(pairs: dict[str, list[tuple[Array, Array | None]]]) -> Iterator[OutputDistance]:
     """How far each output is from the source's, over the values of all samples; text has no distance."""
     for name, values in pairs.items():
         expected = [a for a, _ in values]
@@ -210,23 +205,17 @@ def distances(pairs: dict[str, list[tuple[Array, Array | None]]]) -> Iterator[di
             continue
         same = all(isinstance(b, np.ndarray) and a.shape == b.shape for a, b in values)
         if not same:
-            yield {"name": name, **_APART, "float": expected[0].dtype.kind == "f"}
+            yield OutputDistance(name=name, is_float=expected[0].dtype.kind == "f", same_shape=False)
         else:
-            yield {"name": name, **distance(_flat(expected), _flat([b for b in found if b is not None]))}
-
-
-_APART: dict[str, Any] = {
-    "same_shape": False, "equal": False, "finite": True, "signal": True, "cosine": None, "scale": None,
-    "max_abs": None, "sqnr_db": None,
-}  # fmt: skip
+            yield distance(name, _flat(expected), _flat([b for b in found if b is not None]))
 
 
 def _flat(arrays: Sequence[Array]) -> Array:
     return np.concatenate([array.ravel() for array in arrays])
 
 
-def distance(expected: Array, found: Array) -> dict[str, Any]:
-    """How far two outputs are apart where the source has numbers."""
+def distance(name: str, expected: Array, found: Array) -> OutputDistance:
+    """How far an output is from the source's where the source has numbers."""
     is_float = expected.dtype.kind == "f"
     if is_float:
         told = np.isfinite(expected)
@@ -236,14 +225,14 @@ def distance(expected: Array, found: Array) -> dict[str, Any]:
     signal = not is_float or bool(expected.size and np.abs(expected).max() > NOISE)
     directed = finite and signal and near["cosine"] is not None
     norm = float(np.linalg.norm(expected)) if is_float and directed else 0.0
-    return {
-        "float": is_float,
-        "same_shape": True,
-        "equal": bool(near["equal"]) or (not signal and bool(np.abs(found).max(initial=0.0) <= NOISE)),
-        "finite": finite,
-        "signal": signal,
-        "cosine": near["cosine"] if directed else None,
-        "scale": float(np.linalg.norm(found)) / norm if norm else None,
-        "max_abs": near["max_abs"],
-        "sqnr_db": sqnr_db(near["relative"]) if is_float and near["relative"] else None,
-    }
+    return OutputDistance(
+        name=name,
+        is_float=is_float,
+        equal=bool(near["equal"]) or (not signal and bool(np.abs(found).max(initial=0.0) <= NOISE)),
+        finite=finite,
+        signal=signal,
+        cosine=near["cosine"] if directed else None,
+        scale=float(np.linalg.norm(found)) / norm if norm else None,
+        max_abs=near["max_abs"],
+        sqnr_db=sqnr_db(near["relative"]) if is_float and near["relative"] else None,
+    )

@@ -14,8 +14,17 @@ from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
-from winml.modelkit.building.proof.agreement import Agreement, judge
-from winml.modelkit.core import sections
+from winml.modelkit.building.proof.agreement import judge
+from winml.modelkit.building.proof.proof import (
+    NOT,
+    ON_CPU,
+    ON_TARGET,
+    ArtifactRun,
+    LeastAgreement,
+    Proof,
+    Reference,
+)
+from winml.modelkit.building.result import FailedBuild
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.errors import (
     CheckFailed,
@@ -28,6 +37,7 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options, precision
 from winml.modelkit.ep.probing import Planned
@@ -40,9 +50,6 @@ from winml.modelkit.worker.client import Worker
 STAGE = "prove"
 VERSION = 2
 """Raised when the same artifact on the same inputs gives other numbers."""
-ON_TARGET = "proven on target"
-ON_CPU = "proven on cpu only (target not here)"
-NOT = "not proven"
 SAMPLES = 4
 """How many inputs are made up where there is no data."""
 SECONDS = 300.0
@@ -95,40 +102,35 @@ class Subject:
         return precision.agreement(self.planned.target, self.config.precision)
 
 
-def unproven(reason: str, limit: float | None = None) -> dict[str, Any]:
+def unproven(reason: str, limit: float | None = None) -> Proof:
     """A proof that says nothing, and why."""
-    return {
-        "status": NOT, "reason": reason, "on": None, "compiled": None, "agreement": None, "limit": limit,
-        "outputs": [], "samples": 0, "data": None, "placement": None, "weights_at_risk": None, "cache": None,
-        "seconds": 0.0,
-    }  # fmt: skip
+    return Proof(status=NOT, reason=reason, limit=limit)
 
 
-def handed_over(target: str, facts: Mapping[str, Any], data: str) -> dict[str, Any]:
+def handed_over(target: str, facts: Mapping[str, Any], data: str) -> Proof:
     """The proof of a search, which ran the artifact on its target and held it against the given model.
 
     `facts` are those of its trial.
     """
     accuracy = facts.get("accuracy") or {}
-    return unproven("") | {
-        "status": ON_TARGET,
-        "reason": None,
-        "on": target,
-        "agreement": {"output": None, "cosine": accuracy.get("agreement")},
-        "samples": accuracy.get("samples", 0),
-        "data": data,
-        "placement": facts.get("placement"),
-    }
+    return Proof(
+        status=ON_TARGET,
+        on=target,
+        agreement=LeastAgreement(output=None, cosine=accuracy.get("agreement")),
+        samples=accuracy.get("samples", 0),
+        data=data,
+        placement=facts.get("placement"),
+    )
 
 
-def warnings(proof: Mapping[str, Any]) -> list[str]:
+def warnings(proof: Proof) -> list[str]:
     """What speaks against relying on the artifact; nothing where nobody wanted a proof."""
-    if proof["limit"] is None:
+    if proof.limit is None:
         return []
-    if proof["status"] == NOT:
-        return [f"the artifact is not proven: {proof['reason']}"]
-    compiled = [] if proof["compiled"] is None else [f"compiled form not proven: {proof['compiled']}"]
-    return [*compiled, *saturated_weights(proof)]
+    if proof.status == NOT:
+        return [f"the artifact is not proven: {proof.reason}"]
+    compiled = [] if proof.compiled is None else [f"compiled form not proven: {proof.compiled}"]
+    return [*compiled, *saturated_weights({"weights_at_risk": proof.weights_at_risk})]
 
 
 def unloadable(validation: Mapping[str, Any] | None) -> str | None:
@@ -160,22 +162,22 @@ class Place:
     """Where the parts before it left what they took and gave."""
 
 
-def prove(subject: Subject, place: Place) -> dict[str, Any]:
+def prove(subject: Subject, place: Place) -> Proof:
     """What the artifact computes where it is to run; raises when it is refused there, or computes something else."""
     key = _key(subject, place.pipeline)
     with _step(place) as step:
         entry = None if place.pipeline.rebuild else place.cache.stages.find(key)
         step.hit = entry is not None
         if entry is not None:
-            step.found = _stored(place.cache, entry)
+            step.found = _load(place.cache, entry)
         else:
             with place.pipeline.work_folder() as folder:
                 step.found = _measure(subject, place, folder)
                 _keep(place.cache, key, step.found, folder)
-        return step.judged(subject)
+        return step.judge(subject)
 
 
-def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, dict[str, Any]]:
+def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, Proof]:
     """The proof of every part of a composite model, each run on what the parts before it give."""
     keys: dict[str, StageKey] = {}
     for part, (subject, place) in subjects.items():
@@ -183,7 +185,7 @@ def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, dict
     _, (_, first) = next(iter(subjects.items()))
     entries = {} if first.pipeline.rebuild else {part: first.cache.stages.find(key) for part, key in keys.items()}
     known = {part: entry for part, entry in entries.items() if entry is not None}
-    proofs: dict[str, dict[str, Any]] = {}
+    proofs: dict[str, Proof] = {}
     # A part is run on what those before it gave, so that all of them run when one has to.
     with first.pipeline.work_folder() as folder:
         earlier: dict[str, Path] = {}
@@ -192,13 +194,13 @@ def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, dict
             with _naming(part), _step(here) as step:
                 step.hit = len(known) == len(keys)
                 if step.hit:
-                    step.found = _stored(here.cache, known[part])
+                    step.found = _load(here.cache, known[part])
                 else:
                     (folder / part).mkdir()
                     step.found = _measure(subject, here, folder / part)
                     _keep(here.cache, keys[part], step.found, folder / part)
                     earlier[part] = folder / part / SAMPLE_FOLDER
-                proofs[part] = step.judged(subject)
+                proofs[part] = step.judge(subject)
     return proofs
 
 
@@ -208,7 +210,9 @@ def _naming(part: str) -> Iterator[None]:
     try:
         yield
     except (CheckFailed, RunFailedError) as error:
-        raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
+        raise type(error)(
+            f"part `{part}`: {error.message}", hint=error.hint, details=error.details, result=error.result
+        ) from error
 
 
 @dataclass
@@ -217,10 +221,10 @@ class _Step:
 
     started: float
     hit: bool = False
-    found: dict[str, Any] = field(default_factory=dict)
+    found: ArtifactRun = ArtifactRun(samples=0)  # noqa: RUF009 - frozen
 
-    def judged(self, subject: Subject) -> dict[str, Any]:
-        return _judged(subject, self.found, hit=self.hit, seconds=time.monotonic() - self.started)
+    def judge(self, subject: Subject) -> Proof:
+        return _judge(subject, self.found, hit=self.hit, seconds=time.monotonic() - self.started)
 
 
 @contextlib.contextmanager
@@ -234,13 +238,13 @@ def _step(place: Place) -> Iterator[_Step]:
     pipeline.tell(StageDone(STAGE, step.hit, time.monotonic() - step.started))
 
 
-def _stored(cache: Cache, entry: StageEntry) -> dict[str, Any]:
-    return read_object(cache.objects.open_path(entry.files[FILE]))
+def _load(cache: Cache, entry: StageEntry) -> ArtifactRun:
+    return read(ArtifactRun, read_object(cache.objects.open_path(entry.files[FILE])), strict=False)
 
 
-def _keep(cache: Cache, key: StageKey, found: dict[str, Any], folder: Path) -> None:
+def _keep(cache: Cache, key: StageKey, found: ArtifactRun, folder: Path) -> None:
     """Keep what was measured; a reason why nothing was may be over the next time."""
-    if found["reason"] is None:
+    if found.reason is None:
         write_json(folder / FILE, found)
         cache.stages.store(key, {FILE: folder / FILE}, {})
 
@@ -253,9 +257,9 @@ def _key(subject: Subject, pipeline: Pipeline, before: Sequence[str] = ()) -> St
         stage_version=VERSION,
         section={
             **subject.target.to_json(),
-            "session": subject.session.to_json(),
+            "session": to_json(subject.session),
             "source": subject.reference_digest,
-            "inputs": digest.of_json(sections.plain(subject.data)),
+            "inputs": digest.of_json(to_json(subject.data)),
             **({"before": list(before)} if before else {}),
         },
         parent=artifact.digest,
@@ -263,7 +267,7 @@ def _key(subject: Subject, pipeline: Pipeline, before: Sequence[str] = ()) -> St
     )
 
 
-def _measure(subject: Subject, place: Place, folder: Path) -> dict[str, Any]:
+def _measure(subject: Subject, place: Place, folder: Path) -> ArtifactRun:
     """Distances of outputs, or the reason why there are none."""
     plain = place.pipeline.materialize(folder / "plain", subject.uncompiled)
     artifact = plain if subject.unloadable else place.pipeline.materialize(folder / "artifact")
@@ -272,10 +276,10 @@ def _measure(subject: Subject, place: Place, folder: Path) -> dict[str, Any]:
     try:
         return _run(subject, place, artifact, plain, samples)
     except WorkerTimeout:
-        return {"reason": f"it took longer than {subject.seconds:g} s", "samples": 0}
+        return ArtifactRun(samples=0, reason=f"it took longer than {subject.seconds:g} s")
 
 
-def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: Path) -> dict[str, Any]:
+def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: Path) -> ArtifactRun:
     deadline = time.monotonic() + subject.seconds
     linked = {"part": place.part, "earlier": {part: str(folder) for part, folder in place.earlier.items()}}
     expected = _reference(subject, place.worker, plain, {**linked, "folder": str(samples)})
@@ -286,41 +290,39 @@ def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: P
         "ep": subject.target.ep,
         "device": subject.target.device,
         "simulated": subject.target.simulated,
-        "session": _session(subject, expected["dims"]).to_json(),
+        "session": to_json(_session(subject, expected.dims)),
         "distribution": None if here is None else here.installed.package.distribution,
         "folder": str(samples),
-        "samples": expected["samples"],
+        "samples": expected.samples,
         "seconds": subject.seconds,
     }
     left = max(1.0, deadline - time.monotonic())
     with _alive(place.worker, None if here is None else here.installed.python) as runner:
         try:
-            found = runner.call("evaluate.prove", args, timeout_s=left, what="running the artifact")
+            found = runner.ask(ArtifactRun, "evaluate.prove", args, timeout_s=left, what="running the artifact")
         except WorkerTimeout:
             raise
         except RunFailedError as error:
             raise _refused(subject, error) from error
-    return {**found, "reason": expected["reason"], "data": subject.data.source}
+    return replace(found, reason=expected.reason, data=subject.data.source)
 
 
-def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[str, Any]) -> dict[str, Any]:
+def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[str, Any]) -> Reference:
     """What the source computes; one that takes its process down says nothing of the artifact yet."""
     args = {
         **linked,
         "source": str(subject.reference),
         "artifact": str(plain),
-        "data": sections.plain(subject.data),
+        "data": to_json(subject.data),
         "model_folder": str(subject.model_folder),
         "seconds": subject.seconds,
     }
     try:
         with _alive(worker) as runner:
-            answer: dict[str, Any] = runner.call(
-                "evaluate.reference", args, timeout_s=subject.seconds, what="running the source on the CPU"
-            )
+            what = "running the source on the CPU"
+            return runner.ask(Reference, "evaluate.reference", args, timeout_s=subject.seconds, what=what)
     except WorkerCrashed as error:
-        return {"samples": 0, "dims": {}, "reason": error.message}
-    return answer
+        return Reference(samples=0, dims={}, reason=error.message)
 
 
 def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
@@ -356,39 +358,39 @@ def advise(subject: Subject) -> str:
 
 
 def _refused(subject: Subject, error: ModelkitError) -> ModelkitError:
-    details = {**error.details, "proof": unproven(error.message, subject.limit)}
-    message = f"the artifact does not run on `{subject.target}`: {error.message}"
-    return type(error)(message, hint=advise(subject), details=details)
-
-
-def _judged(subject: Subject, found: Mapping[str, Any], *, hit: bool, seconds: float) -> dict[str, Any]:
-    if found["reason"] is not None:
-        return unproven(found["reason"], subject.limit) | {"seconds": seconds, "placement": found.get("placement")}
-    agreement = judge(found["outputs"], subject.limit)
-    proof = {
-        "status": (ON_TARGET if subject.here else ON_CPU) if agreement.answer == "reached" else NOT,
-        "reason": agreement.reason,
-        "on": str(subject.target),
-        "compiled": subject.unloadable,
-        "agreement": {"output": agreement.output, "cosine": agreement.cosine},
-        "limit": subject.limit,
-        "outputs": found["outputs"],
-        "samples": found["samples"],
-        "data": found["data"],
-        "placement": found["placement"],
-        "weights_at_risk": found["weights_at_risk"],
-        "cache": "hit" if hit else "miss",
-        "seconds": seconds,
-    }
-    if agreement.answer == "missed":
-        raise _missed(subject, agreement, proof)
-    return proof
-
-
-def _missed(subject: Subject, agreement: Agreement, proof: dict[str, Any]) -> CheckFailed:
-    where = f"`{subject.target}`{' (simulated)' if subject.target.simulated else ''}"
-    return CheckFailed(
-        f"on {where} {agreement.reason}; precision {subject.config.precision} must reach a cosine of {subject.limit:g}",
+    return type(error)(
+        f"the artifact does not run on `{subject.target}`: {error.message}",
         hint=advise(subject),
-        details={"proof": proof},
+        details=error.details,
+        result=FailedBuild(proof=unproven(error.message, subject.limit)),
     )
+
+
+def _judge(subject: Subject, found: ArtifactRun, *, hit: bool, seconds: float) -> Proof:
+    if found.reason is not None:
+        return replace(unproven(found.reason, subject.limit), seconds=seconds, placement=found.placement)
+    agreement = judge(found.outputs, subject.limit)
+    proof = Proof(
+        status=(ON_TARGET if subject.here else ON_CPU) if agreement.answer == "reached" else NOT,
+        reason=agreement.reason,
+        on=str(subject.target),
+        compiled=subject.unloadable,
+        agreement=LeastAgreement(output=agreement.output, cosine=agreement.cosine),
+        limit=subject.limit,
+        outputs=found.outputs,
+        samples=found.samples,
+        data=found.data,
+        placement=found.placement,
+        weights_at_risk=found.weights_at_risk,
+        cache="hit" if hit else "miss",
+        seconds=seconds,
+    )
+    if agreement.answer == "missed":
+        where = f"`{subject.target}`{' (simulated)' if subject.target.simulated else ''}"
+        raise CheckFailed(
+            f"on {where} {agreement.reason}; precision {subject.config.precision} must reach a cosine of "
+            f"{subject.limit:g}",
+            hint=advise(subject),
+            result=FailedBuild(proof=proof),
+        )
+    return proof

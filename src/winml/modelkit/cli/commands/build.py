@@ -63,24 +63,30 @@ def command(
     context: click.Context, /, model: str | None, sample: bool, as_json: bool, explain_cache: bool, **given: Any
 ) -> None:
     from winml.modelkit.building.build_parts import build_model
+    from winml.modelkit.building.result import BuildResult
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.trust import needed_again
-    from winml.modelkit.render.build import built_text, next_command
+    from winml.modelkit.render.build import build_text, parts_text
 
     request = _request(context, model, sample, given)
     with StageProgress() as progress:
         result = build_model(request, progress.on_event)
+    part = ""
     if as_json:
         console.data_json(result)
+    elif isinstance(result, BuildResult):
+        console.show(build_text, result, explain=explain_cache)
     else:
-        console.show(built_text, result, explain=explain_cache)
-    for kind in ("note", "warning"):
-        for line in result[f"{kind}s"]:
-            console.say(kind, line)
+        console.show(parts_text, result, explain=explain_cache)
+        part = f"/{result.parts[0].part}"
+    for note in result.notes:
+        console.say("note", note)
+    for warning in result.warnings:
+        console.say("warning", warning)
     if not as_json:
         again = needed_again(parse_pairs(given["ep_options"]), request.trust)
-        console.say("next", next_command(result) + again)
+        console.say("next", f"winml perf -m {console.quoted(result.folder + part)} --target {result.target}{again}")
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:

@@ -32,20 +32,21 @@ from winml.modelkit.core import plain_text
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     import json
 
-    from winml.modelkit.building.config import config
+    from winml.modelkit.building.config import make_config
     from winml.modelkit.cli.results import ResultFile
+    from winml.modelkit.core.values import to_json
     from winml.modelkit.render.build import config_text
 
     result_file = ResultFile(output, overwrite=overwrite)
-    result = config(config_request(chosen_model(model, sample), sample=sample, given=given))
-    result_file.write(result["config"])
+    result = make_config(config_request(chosen_model(model, sample), sample=sample, given=given))
+    result_file.write(result.config)
     if as_json:
         console.data_json(result)
     elif output is None:
-        console.data(plain_text.json_text(json.dumps(result["config"], indent=2, ensure_ascii=False)))
+        console.data(plain_text.json_text(json.dumps(to_json(result.config), indent=2, ensure_ascii=False)))
     else:
         console.show(config_text, result)
-    for note in result["notes"]:
+    for note in result.notes:
         console.say("note", note)
     if output is not None and not as_json:
         console.say("next", f"winml build -c {console.quoted(output)} -o DIR")

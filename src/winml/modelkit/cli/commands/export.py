@@ -47,11 +47,8 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     )
     with StageProgress() as progress:
         result = export(request, progress.on_event)
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(export_text, result)
-    for warning in result["warnings"]:
+    console.show_result(export_text, result, as_json=as_json)
+    for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
         console.say("next", f"winml build -m {console.quoted(request.model)} --target cpu -o DIR")

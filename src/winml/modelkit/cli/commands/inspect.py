@@ -29,7 +29,7 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 )
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.building.inspect import inspect
+    from winml.modelkit.building.inspect import Inspection, inspect
     from winml.modelkit.cli.words import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
@@ -37,10 +37,9 @@ def command(model: str | None, sample: bool, timeout: float | None, as_json: boo
     result = inspect(path, dims=sizes(given), timeout_s=timeout)
     if as_json:
         console.data_json(result)
-        return
-    if "facts" not in result:
+    elif isinstance(result, Inspection):
+        console.show(inspect_text, result)
+        console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")
+    else:
         console.show(folder_text, result)
         console.say("next", f"winml export -m {console.quoted(path)} -o DIR")
-        return
-    console.show(inspect_text, result)
-    console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")

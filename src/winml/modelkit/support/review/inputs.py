@@ -13,6 +13,7 @@ from winml.modelkit.building.export import samples
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.describe import describe
 from winml.modelkit.graph.inputs import Arrays, Dim, InputRequest, synthetic
 from winml.modelkit.store import atomic
@@ -33,7 +34,7 @@ def write(args: dict[str, Any], context: Any) -> dict[str, Any]:
     With `samples`, rows of that many samples as `winml eval --data` takes them; null writes one set as `winml perf
     --input-data` takes it. A model that was exported gets the inputs of its export, by the config in `args["config"]`.
     """
-    facts = describe({"path": args["model"], "dims": {}}, context)["facts"]
+    facts = to_json(describe({"path": args["model"], "dims": {}}, context).facts)
     specs = [_Spec(i["name"], i["dtype"], tuple(i["shape"])) for i in facts["inputs"]]
     section = _section(args["config"])
     count = args["samples"] or 1

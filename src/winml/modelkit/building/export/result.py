@@ -1,0 +1,125 @@
+"""What an export says of itself, and the result of `winml export`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from winml.modelkit.core.config import InputSection
+from winml.modelkit.core.values import AtLeast, Digest
+
+Sizes = Mapping[str, Annotated[int, AtLeast(1)]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputParity:
+    """How an output compares with PyTorch's at one shape."""
+
+    output: str
+    sizes: Sizes
+    difference: float
+    """The largest difference, relative to the largest number."""
+    largest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityPassed:
+    """Every output compares at every shape."""
+
+    status: Literal["passed"] = "passed"
+    tolerance: float
+    difference: float
+    outputs: tuple[OutputParity, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityNotRun:
+    """Nothing was compared with PyTorch."""
+
+    status: Literal["not run"] = "not run"
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityFailed:
+    """An output differs by more than the tolerance."""
+
+    status: Literal["failed"] = "failed"
+    tolerance: float
+    difference: float
+    outputs: tuple[OutputParity, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedParity:
+    """What an export that failed says of its outputs."""
+
+    parity: ParityFailed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedFile:
+    """A file that was written."""
+
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSeconds:
+    """How long it took."""
+
+    export: float
+    verify: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportMetadata:
+    """How a model was exported and how it compares with PyTorch."""
+
+    schema: Literal["winml/export-metadata/1"] = "winml/export-metadata/1"
+    architecture: str
+    parameters: int
+    task: str
+    part: str
+    exporter: str
+    opset: int
+    libraries: Mapping[str, str]
+    inputs: tuple[InputSection, ...]
+    sizes: Sizes
+    """Sizes of open axes in the sample that was traced."""
+    left_out: tuple[str, ...]
+    """Inputs that the model does not take."""
+    files: tuple[ExportedFile, ...]
+    seconds: ExportSeconds
+    parity: ParityPassed | ParityNotRun
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedPart:
+    """A part that was exported."""
+
+    part: str
+    path: str
+    digest: Digest
+    bytes: int
+    cache: Literal["hit", "miss"]
+    seconds: float
+    metadata: ExportMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportResult:
+    """What was exported, part by part; a single model is one part."""
+
+    schema: Literal["winml/export/1"] = "winml/export/1"
+    ok: Literal[True] = True
+    model: str
+    folder: str
+    task: str
+    parts: tuple[ExportedPart, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]

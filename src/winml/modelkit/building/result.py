@@ -1,0 +1,132 @@
+"""Results of `winml build` and `winml config`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from winml.modelkit.building.proof.proof import Proof
+from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import Digest, key
+from winml.modelkit.store.stage_cache import Change
+
+CacheAnswer = Literal["hit", "miss"]
+FilesBy = Literal["link", "copy"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigResult:
+    """A config with `auto` resolved, and what was decided for the user."""
+
+    schema: Literal["winml/config/1"] = "winml/config/1"
+    ok: Literal[True] = True
+    config: BuildConfig
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltArtifact:
+    """The model that was built."""
+
+    path: str
+    digest: Digest
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildStage:
+    """A stage that ran or came from the cache."""
+
+    stage: str
+    cache: CacheAnswer
+    reason: str
+    file: str
+    digest: Digest
+    seconds: float
+    changes: tuple[Change, ...]
+    """What is different from the nearest earlier run of the stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorCounts:
+    """Operator types by what the target does with them, and how that is known."""
+
+    supported: int
+    partial: int
+    unsupported: int
+    unknown: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fallback:
+    """A precision that was given up because its artifact is no good on the target."""
+
+    precision: str
+    then: str
+    reason: str
+    identity: str | None
+    """The build that was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildResult:
+    """What was built, stage by stage, and where it is."""
+
+    schema: Literal["winml/build/1"] = "winml/build/1"
+    ok: Literal[True] = True
+    model: str
+    target: Target = key(inline=True)
+    precision: str
+    folder: str
+    artifact: BuiltArtifact
+    stages: tuple[BuildStage, ...]
+    analysis: OperatorCounts | None
+    """Null where the target was not asked."""
+    proof: Proof
+    fallbacks: tuple[Fallback, ...]
+    files_by: FilesBy
+    seconds: float
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltPart:
+    """A part of a composite model."""
+
+    part: str
+    result: BuildResult = key(inline=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildPartsResult:
+    """What was built of a composite model, part by part."""
+
+    schema: Literal["winml/build-parts/1"] = "winml/build-parts/1"
+    ok: Literal[True] = True
+    model: str
+    target: Target = key(inline=True)
+    precision: str
+    folder: str
+    parts: tuple[BuiltPart, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedBuild:
+    """How far a build came that failed."""
+
+    stages: tuple[BuildStage, ...] | None = key(omit=True)
+    stage: str | None = key(omit=True)
+    """The stage that failed."""
+    proof: Proof | None = key(omit=True)
+    fallbacks: tuple[Fallback, ...] | None = key(omit=True)
+
+
+def failed_build(error: ModelkitError) -> FailedBuild:
+    """What an error says of its build."""
+    return error.result if isinstance(error.result, FailedBuild) else FailedBuild()
