@@ -24,7 +24,8 @@ from goldens.stories import STORIES, Story
 
 RECORDED = Path(__file__).parent / "recorded"
 IS_RECORDING = os.environ.get("WINML_RECORD_GOLDENS") == "1"
-pytestmark = pytest.mark.posix("goldens hold paths and messages of Linux")
+# A story is many commands, and machines that run tests are shared.
+pytestmark = [pytest.mark.posix("goldens hold paths and messages of Linux"), pytest.mark.timeout(1800)]
 
 _HEX = re.compile(r"[0-9a-f]{12,}")
 _RAW_TRACE = re.compile(r"_op_trace/")
