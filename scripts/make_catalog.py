@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.export.families import FAMILIES, parts_of, task_of, tasks_of
-from winml.modelkit.core import sections
 from winml.modelkit.knowledge import catalog, files
-from winml.modelkit.knowledge.catalog_command import catalog as read_back
+from winml.modelkit.knowledge.catalog_command import show_catalog
 from winml.modelkit.render.catalog import catalog_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +39,7 @@ def _families() -> list[catalog.Family]:
     found = []
     for name, family in FAMILIES.items():
         tasks = tasks_of(family)
-        found.append(catalog.Family(name, family.modality, parts_of(family, tasks[0]), tasks))
+        found.append(catalog.Family(name=name, modality=family.modality, parts=parts_of(family, tasks[0]), tasks=tasks))
     return found
 
 
@@ -48,14 +47,14 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
-def _built(row: dict[str, Any]) -> catalog.Proof:
+def _built(row: dict[str, Any]) -> catalog.FamilyProof:
     """A build of `benchmarks/catalog`, whose only NPU so far was a simulated one."""
     config, architecture, _ = models.MODELS[row["model"]]
     family = config.removesuffix("Config").lower()
     placed = row.get("placement") or {}
     left = ", ".join(f"{op} x{count}" for op, count in placed.get("left", {}).items())
     said = f"off PyTorch by {row['difference']:.0e}, {left or 'nothing'} left on the CPU" if row["ok"] else row["error"]
-    return catalog.Proof(
+    return catalog.FamilyProof(
         family=family,
         model=row["model"],
         weights="random",
@@ -70,12 +69,12 @@ def _built(row: dict[str, Any]) -> catalog.Proof:
     )
 
 
-def _judged(row: dict[str, Any]) -> catalog.Proof:
+def _judged(row: dict[str, Any]) -> catalog.FamilyProof:
     """An evaluation of `benchmarks/accuracy`."""
     family, task = JUDGED[row["model"]]
     low, high = (row["drop_interval"][end] for end in ("low", "high"))
     drop = "" if row["variant"] == "fp32" else f", drop {row['drop']:.4f} ({low:.4f} … {high:.4f})"
-    return catalog.Proof(
+    return catalog.FamilyProof(
         family=family,
         model=row["model"],
         weights="trained",
@@ -90,18 +89,18 @@ def _judged(row: dict[str, Any]) -> catalog.Proof:
     )
 
 
-def _proofs() -> list[catalog.Proof]:
+def _proofs() -> list[catalog.FamilyProof]:
     found = [*map(_built, _lines(BUILT)), *map(_judged, _lines(JUDGEMENTS))]
     order = list(FAMILIES)
     return sorted(found, key=lambda p: (order.index(p.family), p.model, p.target))
 
 
 def main() -> None:
-    made = catalog.Catalog(catalog.SCHEMA, tuple(_families()), tuple(_proofs()))
-    catalog.FILE.write_bytes(files.text(sections.plain(made)))
+    made = catalog.Catalog(families=tuple(_families()), proofs=tuple(_proofs()))
+    catalog.FILE.write_bytes(files.text(made))
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    page = f"{before}{BEGIN}\n\n{catalog_markdown(read_back()['families'])}\n\n{END}{after}"
+    page = f"{before}{BEGIN}\n\n{catalog_markdown(show_catalog().families)}\n\n{END}{after}"
     PAGE.write_text(page, encoding="utf-8")
 
 

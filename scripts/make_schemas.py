@@ -54,10 +54,20 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "catalog": Document("Result of `winml catalog`", ("knowledge.catalog_command:CatalogResult",), command=True),
+    "catalog-file": Document("The catalog that ships with winml", ("knowledge.catalog:Catalog",), complete=True),
+    "contribution": Document(
+        "A contribution that supports a model", ("support.review.contribution:Contribution",), complete=True
+    ),
     "ep": Document(
         "Result of `winml ep`",
         ("ep.ep_command:EnvironmentsResult", "ep.options_command:EPOptionsResult"),
         command=True,
+    ),
+    "evidence": Document(
+        "A command of a contribution, with everything it left behind",
+        ("support.review.evidence:Record",),
+        complete=True,
     ),
     "feed": Document(
         "Result of `winml feed`",
@@ -84,6 +94,7 @@ DOCUMENTS: dict[str, Document] = {
         ),
         command=True,
     ),
+    "model-knowledge": Document("What is known about supporting a model family", ("knowledge.models:FamilyFile",)),
     "node": Document(
         "Result of `winml node`",
         (
@@ -95,6 +106,23 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "preset": Document("A list of hypotheses for a target", ("knowledge.presets:Preset",)),
     "space": Document("What a search is restricted to (`winml autoconfig --space`)", ("search.space:SpaceFile",)),
+    "recipe": Document("What a model family needs besides the defaults", ("core.recipe:Recipe",)),
+    "skill": Document("Result of `winml skill`", ("knowledge.skill_command:SkillCheck",), command=True),
+    "support": Document(
+        "Result of `winml support`",
+        (
+            "support.probe_result:ProbeResult",
+            "support.inputs:InputsResult",
+            "support.produce:ProduceResult",
+            "support.batch:BatchResult",
+            "support.review.command:ReviewResult",
+            "findings.model_knowledge:KnowledgeList",
+            "findings.model_knowledge:KnowledgeEntry",
+            "findings.model_knowledge:KnowledgeAddition",
+            "findings.model_knowledge:KnowledgeCheck",
+        ),
+        command=True,
+    ),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
     "analyze": Document("Result of `winml analyze`", ("building.analysis.result:AnalyzeResult",), command=True),
     "optimize": Document(

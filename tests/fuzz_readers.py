@@ -368,10 +368,10 @@ def _ort_profile(folder: Path, data: bytes) -> None:
 
 
 def _skill(folder: Path, data: bytes) -> None:
-    from winml.modelkit.knowledge import skill_command as skill
+    from winml.modelkit.knowledge.skill_command import check_skills
 
     _file(folder, "skills/a/SKILL.md", data)
-    skill.check(str(folder / "skills"), lambda words, whole: None, lambda option: None)
+    check_skills(str(folder / "skills"), lambda words, whole: None, lambda option: None)
 
 
 def _model_list(folder: Path, data: bytes) -> None:

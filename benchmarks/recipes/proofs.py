@@ -104,7 +104,7 @@ def main() -> None:
     shipped, found = recipes.recipes(), rows()
     for recipe in shipped.values():
         made = proven(recipe, shipped, found)
-        (recipes.FOLDER / f"{recipe.name}.json").write_bytes(files.text(made.to_json()))
+        (recipes.FOLDER / f"{recipe.name}.json").write_bytes(files.text(made))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ import sandbox_zoo
 import support_zoo
 from published import validator
 from winml.modelkit import sample
+from winml.modelkit.core.values import read
 from winml.modelkit.knowledge import files, recipes
-from winml.modelkit.render.support import support_text
+from winml.modelkit.render.support import probe_text
+from winml.modelkit.support.probe_result import ProbeResult
 
 UNSANDBOXED = () if sandbox_zoo.available() else ("--unsandboxed",)
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("support-hf")]
@@ -78,7 +80,7 @@ def test_a_probe_of_an_unknown_architecture_proposes_inputs_to_write_down(batch:
     found = probed["skeleton"]
     assert (found["class"], found["to_fill"]) == ("ViltForQuestionAnswering", [])
     assert {"input_ids", "pixel_values"} <= set(found["inputs"])
-    assert '"pixel_values": {"dtype": "float32"' in support_text(probed)
+    assert '"pixel_values": {"dtype": "float32"' in probe_text(read(ProbeResult, probed))
 
 
 def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 from published import validator
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.values import read
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.findings import SHIPPED
-from winml.modelkit.knowledge.models import ModelKnowledge, finding_from_json
+from winml.modelkit.knowledge.models import ModelFinding, ModelKnowledge
 
 FINDING: dict[str, Any] = {
     "id": "toy-001",
@@ -53,20 +54,20 @@ def test_the_families_of_the_notes_are_there() -> None:
 )
 def test_a_finding_cannot_say_more_than_it_shows(change: dict[str, Any], told: str) -> None:
     with pytest.raises(RequestError, match=told):
-        finding_from_json({**FINDING, **change})
+        read(ModelFinding, {**FINDING, **change})
 
 
 def test_findings_are_added_and_never_changed(tmp_path: Path) -> None:
     known = ModelKnowledge(tmp_path)
-    known.add(finding_from_json(FINDING))
-    known.add(finding_from_json({**FINDING, "id": "toy-002"}))
+    known.add(read(ModelFinding, FINDING))
+    known.add(read(ModelFinding, {**FINDING, "id": "toy-002"}))
     again = ModelKnowledge(tmp_path)
     assert [f.id for f in again.about("toy")] == ["toy-001", "toy-002"]
     with pytest.raises(RequestError, match="`toy-001` is known; findings are added, never changed") as caught:
-        again.add(finding_from_json({**FINDING, "title": "other"}))
+        again.add(read(ModelFinding, {**FINDING, "title": "other"}))
     assert "toy-003" in str(caught.value.hint)
     with pytest.raises(RequestError, match="is known"):
-        again.add(finding_from_json({**FINDING, "id": "bart-001"}))
+        again.add(read(ModelFinding, {**FINDING, "id": "bart-001"}))
 
 
 def test_a_users_file_cannot_replace_a_shipped_finding(tmp_path: Path) -> None:

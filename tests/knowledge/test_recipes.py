@@ -55,13 +55,13 @@ def test_a_recipe_that_failed_on_a_family_is_known_but_not_for_it() -> None:
 
 
 def test_a_recipe_is_named_like_its_file(tmp_path: Path) -> None:
-    (tmp_path / "other.json").write_bytes(files.text(SHIPPED["dual-encoder"].to_json()))
+    (tmp_path / "other.json").write_bytes(files.text(SHIPPED["dual-encoder"]))
     with pytest.raises(DataError, match="`name` must be the file's name"):
         recipes.recipes(tmp_path)
 
 
 def test_a_recipe_is_found_by_file_or_by_name(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_bytes(files.text(SHIPPED["decoder-fp16"].to_json()))
+    (tmp_path / "mine.json").write_bytes(files.text(SHIPPED["decoder-fp16"]))
     assert recipes.named(str(tmp_path / "mine.json")) == recipes.named("decoder-fp16") == SHIPPED["decoder-fp16"]
     with pytest.raises(DataError, match="no recipe is called `decoder-fp61`") as caught:
         recipes.named("decoder-fp61")

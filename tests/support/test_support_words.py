@@ -16,7 +16,7 @@ from winml.modelkit.support.produce import ProduceRequest
 from winml.modelkit.support.review.derive import COSINE
 
 
-def _never(event: dict[str, object]) -> None:
+def _never(event: object) -> None:
     raise AssertionError(event)
 
 

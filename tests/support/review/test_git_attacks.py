@@ -14,7 +14,7 @@ import git_attack_zoo as zoo
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.store import digest
 from winml.modelkit.support.review import git_copy, repository
-from winml.modelkit.support.review.command import ReviewRequest, review
+from winml.modelkit.support.review.command import NoContribution, ReviewRequest, ReviewResult, review
 from winml.modelkit.support.review.embedded import repositories_inside
 
 pytestmark = [
@@ -65,7 +65,7 @@ def test_a_repository_inside_a_contribution_is_refused_before_anything_is_read(
     (attack.folder / "contribution.json").write_bytes(b"not even read")
     with pytest.raises(RequestError, match="a contribution holds none") as caught:
         review(ReviewRequest(str(attack.folder)), lambda event: None)
-    assert caught.value.details["verdict"] == "REJECT"
+    assert isinstance(caught.value.result, NoContribution)
     assert not attack.mark.exists()
 
 
@@ -76,7 +76,8 @@ def test_a_whole_review_runs_nothing_for_the_author(how: str, contribution: Path
     shutil.copytree(contribution, attack.folder)
     with pytest.raises(CheckFailed, match="the model cannot be read") as caught:
         review(ReviewRequest(str(attack.folder), model="gone.onnx"), lambda event: None)
-    assert caught.value.details["scope"]["asked"] == (how != "missing_file")
+    assert isinstance(caught.value.result, ReviewResult)
+    assert caught.value.result.scope.asked == (how != "missing_file")
     assert not attack.mark.exists(), attack.mark.read_text()
 
 
@@ -86,7 +87,8 @@ def test_files_come_before_git(contribution: Path, pull_request: zoo.Attack) -> 
     (pull_request.folder / "more.txt").write_bytes(b"")
     with pytest.raises(CheckFailed, match="not in the list of files") as caught:
         review(ReviewRequest(str(pull_request.folder)), lambda event: None)
-    assert caught.value.details["scope"]["reason"].startswith("the files are not those of the contribution")
+    assert isinstance(caught.value.result, ReviewResult)
+    assert str(caught.value.result.scope.reason).startswith("the files are not those of the contribution")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.store import digest
 from winml.modelkit.support.review import repository, scope
-from winml.modelkit.support.review.command import ReviewRequest, review
+from winml.modelkit.support.review.command import ReviewRequest, ReviewResult, review
 from winml.modelkit.support.review.git_copy import decode_name, encode_name
 
 pytestmark = pytest.mark.xdist_group("support")
@@ -51,15 +51,16 @@ def _commit(repo: Path) -> None:
     _git(repo, "commit", "-q", "-m", "change")
 
 
-def _reviewed(folder: Path, **given: Any) -> dict[str, Any]:
+def _review(folder: Path, **given: Any) -> ReviewResult:
     """A review that stops before anything is run again: nobody has the model."""
     with pytest.raises(CheckFailed) as caught:
         review(ReviewRequest(str(folder), model="gone.onnx", **given), lambda event: None)
-    return caught.value.details
+    assert isinstance(caught.value.result, ReviewResult)
+    return caught.value.result
 
 
-def _told(result: dict[str, Any]) -> list[str]:
-    return [item["reason"] for item in result["items"] if item["check"] == "scope"]
+def _told(result: ReviewResult) -> list[str]:
+    return [item.reason for item in result.items if item.check == "scope"]
 
 
 @pytest.mark.git
@@ -86,10 +87,10 @@ def test_a_recipe_that_lies_in_a_repository_may_bring_itself_and_data(contributi
     shutil.copytree(contribution, repo / "contribution")
     _write(repo, RECIPE, "docs/catalog.md")
     _commit(repo)
-    result = _reviewed(repo / "contribution")
+    result = _review(repo / "contribution")
     assert _told(result) == []
-    assert result["scope"]["asked"]
-    assert {RECIPE, "docs/catalog.md", "contribution/contribution.json"} <= set(result["scope"]["files"])
+    assert result.scope.asked
+    assert {RECIPE, "docs/catalog.md", "contribution/contribution.json"} <= set(result.scope.files)
 
 
 @pytest.mark.git
@@ -97,8 +98,8 @@ def test_files_outside_of_an_effort_are_rejected_wherever_the_contribution_lies(
     _write(repo, "src/winml/modelkit/support/review/more.py")
     (repo / JUDGE).unlink()
     _commit(repo)
-    result = _reviewed(contribution, repo=str(repo), base="main")
-    assert result["verdict"] == "REJECT"
+    result = _review(contribution, repo=str(repo), base="main")
+    assert result.verdict == "REJECT"
     assert _told(result) == [
         f"effort L0* does not change `{path}`, and the repository does"
         for path in (JUDGE, "src/winml/modelkit/support/review/more.py")
@@ -117,12 +118,12 @@ def test_code_is_the_same_in_the_contribution_and_in_the_repository() -> None:
 
 @pytest.mark.git
 def test_where_git_cannot_be_asked_that_is_said(contribution: Path, repo: Path) -> None:
-    assert _reviewed(contribution)["scope"]["asked"] is False, "no repository"
+    assert _review(contribution).scope.asked is False, "no repository"
     _git(repo, "branch", "-q", "-m", "main", "trunk")
     shutil.copytree(contribution, repo / "contribution")
-    found = _reviewed(repo / "contribution")["scope"]
-    assert (found["asked"], found["files"]) == (False, None)
-    assert "has no `origin/main` or `main`" in found["reason"]
+    found = _review(repo / "contribution").scope
+    assert (found.asked, found.files) == (False, None)
+    assert "has no `origin/main` or `main`" in found.reason
 
 
 @pytest.mark.git
@@ -141,7 +142,7 @@ def test_a_repository_of_something_else_is_not_asked(contribution: Path, tmp_pat
     _write(other, "a.txt")
     _commit(other)
     shutil.copytree(contribution, other / "contribution")
-    assert "is not a repository of this project" in _reviewed(other / "contribution")["scope"]["reason"]
+    assert "is not a repository of this project" in _review(other / "contribution").scope.reason
     with pytest.raises(RequestError, match="is not a repository of this project"):
         review(ReviewRequest(str(contribution), repo=str(other)), lambda event: None)
 

@@ -7,17 +7,42 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core.recipe import SCHEMA, BuildPart, ExportPart, Recipe, recipe_from_json
-from winml.modelkit.core.support import RungVerdict
+from winml.modelkit.core.recipe import BuildPart, ExportPart, Recipe
+from winml.modelkit.core.support import GOALS, RungVerdict
+from winml.modelkit.core.values import read, to_json
+from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.support import obstacles as probe
+from winml.modelkit.support.probe_result import Attempt
 from winml.modelkit.support.review import derive, effect, ladder, scope, times
 from winml.modelkit.support.review.evidence import verdict_of
 from winml.modelkit.support.review.ladder import Judged, Rung
 from winml.modelkit.support.review.plan import Step, Subject, plan
 from winml.modelkit.support.review.rerun import contradictions
+from winml.modelkit.support.review.results import (
+    CommandError,
+    ComparedBase,
+    ComparedCandidate,
+    ComparedMeasurement,
+    ComparedProtocol,
+    CompareEvidence,
+    Conditions,
+    Content,
+    Failure,
+    GraphFacts,
+    InspectedFile,
+    InspectEvidence,
+    KeptOutputs,
+    MeasuringEnvironment,
+    OutputDistance,
+    ParityEvidence,
+    Quantization,
+    Result,
+    Samples,
+)
 
-RECIPE = Recipe(SCHEMA, "toy", build=BuildPart(precision="fp16"))
+RECIPE = Recipe(name="toy", build=BuildPart(precision="fp16"))
+HERE = MeasuringEnvironment(machine={})
 PAIR = Subject(True, ("encoder", "decode"), RECIPE, ("cpu", "qnn/npu"), "L2")
 
 
@@ -90,7 +115,8 @@ def test_one_target_is_enough_to_be_measured() -> None:
 
 
 def test_a_pass_above_a_fail_is_wrong() -> None:
-    rungs = tuple(Rung(n, v, "why") for n, v in zip(("L0", "L1", "L2", "L3"), ("PASS", "FAIL", "PASS", "DEFERRED")))  # noqa: B905
+    verdicts: tuple[RungVerdict, ...] = ("PASS", "FAIL", "PASS", "DEFERRED")
+    rungs = tuple(Rung(name, verdict, "why", ()) for name, verdict in zip(GOALS, verdicts, strict=True))
     assert ladder.wrong(rungs, "L2") == ["L2 is PASS above the FAIL of L1"]
 
 
@@ -103,10 +129,30 @@ def test_thresholds_go_by_precision(precision: str, cosine: float, apart: float,
     assert derive.agrees({"cosine": cosine, "max_abs": apart}, precision) is agrees
 
 
+def _parity(*, equal: int = 0, incomparable: int = 0) -> ParityEvidence:
+    row = OutputDistance(
+        output="y", runs=4, equal=equal, incomparable=incomparable, cosine=None, max_abs=None, sqnr_db=None
+    )
+    return ParityEvidence(
+        schema="winml/eval/1",
+        distance=(row,),
+        outputs=KeptOutputs(file="outputs/model.npz", digest="", arrays={}),
+        data=Content(digest=""),
+        environment=HERE,
+    )
+
+
 def test_outputs_that_cannot_be_compared_do_not_agree() -> None:
-    row = {"output": "y", "runs": 4, "equal": 0, "incomparable": 1, "cosine": None, "max_abs": None}
-    numbers = derive.numbers("parity", {"ok": True, "distance": [row]})
+    numbers = derive.numbers(_parity(incomparable=1))
+    assert "max_abs" not in numbers
     assert not derive.agrees(numbers, "int8")
+
+
+def test_outputs_that_are_no_floats_agree_when_they_are_equal() -> None:
+    numbers = derive.numbers(_parity(equal=4))
+    assert "max_abs" not in numbers
+    assert derive.agrees(numbers, "fp32")
+    assert not derive.agrees(derive.numbers(_parity(equal=3)), "fp32")
 
 
 @pytest.mark.parametrize(
@@ -126,9 +172,15 @@ def test_an_effort_bounds_the_files_that_change(effort: Any, path: str, allowed:
     assert (scope.outside((path,), effort) == []) is allowed
 
 
-def _sizes(**by_step: int) -> dict[str, dict[str, Any] | None]:
+def _sizes(**by_step: int) -> dict[str, Result | None]:
+    facts = GraphFacts(nodes=1, inputs=(), outputs=(), quantized=Quantization(kind="none"), float_types={})
     return {
-        name.replace("_", "-"): {"ok": True, "files": [{"bytes": size}], "facts": {"nodes": 1}}
+        name.replace("_", "-"): InspectEvidence(
+            schema="winml/inspect/1",
+            facts=facts,
+            files=(InspectedFile(path="m.onnx", bytes=size),),
+            fingerprint="sha256:0",
+        )
         for name, size in by_step.items()
     }
 
@@ -136,29 +188,39 @@ def _sizes(**by_step: int) -> dict[str, dict[str, Any] | None]:
 def test_a_difference_that_nothing_measured_is_no_effect() -> None:
     whole = replace(PAIR, parts=())
     exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0}
-    assert effect.measured(whole, exits, _sizes(inspect_default=100, inspect_recipe=97)) is None
-    found = effect.measured(whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
+    assert effect.find_effect(whole, exits, _sizes(inspect_default=100, inspect_recipe=97)) is None
+    found = effect.find_effect(whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
     assert found is not None
     assert (found.kind, found.gain_pct) == ("size", 50.0)
-    found = effect.measured(whole, {**exits, "build-default": 1}, {})
+    found = effect.find_effect(whole, {**exits, "build-default": 1}, {})
     assert found is not None
     assert found.kind == "builds"
 
 
-def _compared(factor: float, *, spread: float = 0.001) -> dict[str, Any]:
+def _compared(factor: float, *, spread: float = 0.001) -> CompareEvidence:
     """A comparison whose candidate takes `factor` of the base's time, over four rounds that differ a little."""
-    rounds = [
-        {"arm": arm, "round": n, "process": n, "order": arm, "load_before": None, "load_after": None, "wall_ns": ns,
-         "cpu_ns": ns}
+    rounds = tuple(
+        Samples(arm=arm, round=n, process=n, order=arm, load_before=None, load_after=None, wall_ns=ns, cpu_ns=ns)
         for n in range(4)
         for arm in (0, 1)
-        for ns in [[round(1e6 * ((factor * (1 + spread * (-1) ** n)) if arm else 1.0)) + i for i in range(12)]]
-    ]  # fmt: skip
-    protocol = {**PROTOCOLS["cpu"].to_json(), "mode": "together", "metric": "cpu", "seed": 0}
-    candidate = {"tests": 1, "calibration": None, "confirmation": None, "conditions": {"disturbed": False}}
-    measurement = {"rounds": rounds, "protocol": protocol, "environment": {}}
-    verdict = {"verdict": "KEEP", "seconds": 1.0}
-    return {"ok": True, "candidates": [{**candidate, "measurement": measurement, "verdict": verdict}]}
+        for ns in [tuple(round(1e6 * ((factor * (1 + spread * (-1) ** n)) if arm else 1.0)) + i for i in range(12))]
+    )
+    protocol = ComparedProtocol(name="paired-sequential/1", settings=PROTOCOLS["cpu"], mode="together", metric="cpu")
+    candidate = ComparedCandidate(
+        target="cpu",
+        simulated=False,
+        fingerprint="sha256:1",
+        verdict=Verdict("KEEP", "it says so", seconds=1.0),
+        measurement=ComparedMeasurement(arms=(), rounds=rounds, protocol=protocol),
+        confirmation=None,
+        conditions=Conditions(disturbed=False),
+        calibration=None,
+        tests=1,
+    )
+    base = ComparedBase(target="cpu", simulated=False, fingerprint="sha256:0")
+    return CompareEvidence(
+        schema="winml/compare/1", base=base, candidates=(candidate,), calibrations={}, environment=HERE
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,8 +241,8 @@ def test_time_is_an_effect_when_a_part_takes_less_and_none_takes_more() -> None:
     exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0, "input-encoder": 0, "input-decode": 0}
     sizes = _sizes(**{f"inspect_{b}_{p}": 100 for b in ("default", "recipe") for p in PAIR.parts})
 
-    def found(encoder: dict[str, Any] | None, decode: dict[str, Any] | None) -> effect.Effect | None:
-        return effect.measured(PAIR, exits, {**sizes, "compare-encoder": encoder, "compare-decode": decode})
+    def found(encoder: Result | None, decode: Result | None) -> effect.Effect | None:
+        return effect.find_effect(PAIR, exits, {**sizes, "compare-encoder": encoder, "compare-decode": decode})
 
     gained = found(_compared(0.8), _compared(1.0))
     assert gained is not None
@@ -188,7 +250,7 @@ def test_time_is_an_effect_when_a_part_takes_less_and_none_takes_more() -> None:
     assert "no other part takes more" in gained.because
     assert found(_compared(0.8), _compared(1.1)) is None
     assert found(_compared(0.8), None) is None, "a part that was not compared might take more"
-    assert found(_compared(0.8), {"ok": False, "error": {"message": "why"}}) is None
+    assert found(_compared(0.8), Failure(error=CommandError(message="why"))) is None
     assert found(_compared(1.0), _compared(1.0)) is None
 
 
@@ -197,17 +259,15 @@ def test_times_are_compared_only_where_nothing_else_shows_an_effect() -> None:
     step = next(step for step in plan(whole) if step.purpose == "compare")
     exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0, "input": 0}
     same = _sizes(inspect_default=100, inspect_recipe=100)
-    assert effect.wanted(step, whole, exits, same)
-    assert not effect.wanted(step, whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
-    assert not effect.wanted(step, whole, {**exits, "build-default": 1}, same)
-    assert not effect.wanted(step, whole, {**exits, "input": 1}, same)
+    assert effect.needs_compare(step, whole, exits, same)
+    assert not effect.needs_compare(step, whole, exits, _sizes(inspect_default=100, inspect_recipe=50))
+    assert not effect.needs_compare(step, whole, {**exits, "build-default": 1}, same)
+    assert not effect.needs_compare(step, whole, {**exits, "input": 1}, same)
 
 
 def test_a_gain_that_does_not_show_again_contradicts_the_claim() -> None:
-    step = next(step for step in plan(PAIR) if step.purpose == "compare")
-
     def told(claimed: float, now: float) -> list[str]:
-        return list(contradictions(step, _compared(claimed), _compared(now), same_machine=True))
+        return list(contradictions(_compared(claimed), _compared(now), same_machine=True))
 
     assert told(0.9, 0.89) == []
     assert "`faster` was claimed" in told(0.9, 1.0)[0]
@@ -215,50 +275,60 @@ def test_a_gain_that_does_not_show_again_contradicts_the_claim() -> None:
     assert "not 90.0 %" in told(0.1, 0.9)[0]
 
 
-def _seen(verdict: RungVerdict, **values: Any) -> probe.Seen:
-    described = {"task": "text-classification", "inputs": [], "files": ["model.safetensors"], "weight_bytes": 9}
-    build = probe.Tried("build default", verdict, None if verdict == "PASS" else "why")
-    return probe.Seen(True, {**described, **values.pop("described", {})}, build, **values)
+FOLDER = probe.DescribedFolder(
+    architecture=None,
+    task="text-classification",
+    inputs=(),
+    parts=(),
+    weight_bytes=9,
+    files=("model.safetensors",),
+    reason=None,
+)
+
+
+def _seen(verdict: RungVerdict, described: probe.DescribedFolder = FOLDER, **values: Any) -> probe.Seen:
+    build = Attempt("build default", verdict, None if verdict == "PASS" else "why", None, False, {})
+    return probe.Seen(described, build, **values)
 
 
 def test_a_probe_ends_with_an_honest_sentence() -> None:
-    ran = probe.Tried("run", "PASS", None, "cpu")
+    ran = Attempt("run", "PASS", None, "cpu", False, {})
     assert probe.answer(_seen("PASS", runs=[ran]))[0] == "nothing"
     assert probe.answer(_seen("PASS", runs=[replace(ran, verdict="FAIL", message="why")]))[0] == "blocked"
     assert probe.answer(_seen("HOST-BLOCKED")) == ("blocked", "blocked because why")
     assert probe.answer(_seen("FAIL"))[0] == "code"
-    unknown = {"task": None, "reason": "architecture `vilt` is not supported"}
+    unknown = replace(FOLDER, task=None, reason="architecture `vilt` is not supported")
     assert probe.answer(_seen("CLI-BLOCKED", described=unknown))[0] == "code"
     found = probe.Help("fixed-shapes", "it builds only with every size fixed", ExportPart(dynamic_axes=()))
     assert probe.answer(_seen("FAIL", helped=found))[0] == "recipe"
 
 
 def test_an_obstacle_nobody_could_look_at_is_unknown() -> None:
-    unknown = {"task": None, "inputs": None, "weight_bytes": None}
+    unknown = replace(FOLDER, task=None, inputs=None, weight_bytes=None)
     applies = {o.name: o.applies for o in probe.obstacles(_seen("CLI-BLOCKED", described=unknown))}
     assert applies.pop("unknown-inputs") is True
     assert set(applies.values()) == {None}
 
 
 def test_the_end_token_is_tried_for_texts_that_have_one() -> None:
-    described = {"inputs": [{"name": "input_ids", "shape": ["batch", "sequence"]}]}
+    described = replace(FOLDER, inputs=(probe.DescribedInput(name="input_ids", shape=("batch", "sequence")),))
     names = [found.name for found in probe.helps(described, {"eos_token_id": 2})]
     assert names == ["end-token", "fixed-shapes", "legacy-exporter"]
-    assert [found.name for found in probe.helps({"inputs": []}, {})] == ["fixed-shapes", "legacy-exporter"]
+    assert [found.name for found in probe.helps(FOLDER, {})] == ["fixed-shapes", "legacy-exporter"]
 
 
 def test_a_recipe_is_read_strictly_and_becomes_options() -> None:
     value = {
-        "schema": SCHEMA,
+        "schema": "winml/recipe/1",
         "name": "toy",
         "export": {"shapes": {"batch": [1]}, "dynamic_axes": [], "input_specs": {"input_ids": {"low": 2, "high": 3}}},
         "build": {"precision": "dynamic", "dims": {"n": 4}},
         "inputs": {"int_ranges": {"*": [2, 3]}},
     }
-    recipe = recipe_from_json(value)
+    recipe = read(Recipe, value)
     words = recipe.export.words("specs.json")
     assert words == ["--shape", "batch=1", "--dynamic-axes", "none", "--input-specs", "specs.json"]
     assert recipe.build.words() == ["-p", "dynamic", "--dim", "n=4"]
     assert recipe.inputs.words() == ["--int-range", "2:3"]
-    assert recipe_from_json(recipe.to_json()) == recipe
-    assert Recipe(SCHEMA, "toy").changes_nothing
+    assert read(Recipe, to_json(recipe)) == recipe
+    assert Recipe(name="toy").changes_nothing

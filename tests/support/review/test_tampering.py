@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,27 @@ import pytest
 import sandbox_zoo
 from published import validator
 from winml.modelkit.core.errors import CheckFailed, RequestError, UnavailableError
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.render.support import review_text
 from winml.modelkit.store import digest
 from winml.modelkit.support import place as support_place
-from winml.modelkit.support.review.command import ReviewRequest, read_against_itself, review
+from winml.modelkit.support.review import derive
+from winml.modelkit.support.review.command import (
+    NoContribution,
+    ReviewedContribution,
+    ReviewReading,
+    ReviewRequest,
+    ReviewResult,
+    ScopeAnswer,
+    StepAgain,
+    read_against_itself,
+    review,
+)
+from winml.modelkit.support.review.contribution import Contribution, Tiers
 from winml.modelkit.support.review.dossier import LARGEST_BYTES, Dossier
 from winml.modelkit.support.review.evidence import below
+from winml.modelkit.support.review.results import PerfEvidence
 
 pytestmark = pytest.mark.xdist_group("support")
 
@@ -76,7 +91,9 @@ class Forger:
                 self.record(step, self._mended)
         files = {p: digest.of_file(self.folder / p) for p in below(self.folder) if not p.startswith("contribution.")}
         self.claim(lambda c: c.update(files=files))
-        self.replace("contribution.md", contribution_markdown(self.read("contribution.json")).encode())
+        self.replace(
+            "contribution.md", contribution_markdown(read(Contribution, self.read("contribution.json"))).encode()
+        )
 
     def _mended(self, record: Json) -> None:
         name = record["id"]
@@ -261,7 +278,7 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
         "numbers",
     ),
     "samples left out": (_fewer_samples, True, "numbers"),
-    "no samples at all": (_no_samples, True, "numbers"),
+    "no samples at all": (_no_samples, True, "evidence"),
     "scores that are better": (_better_scores, True, "numbers"),
     "a better metric": (_better_metric, True, "numbers"),
     "a swapped artifact": (lambda f: f.replace("artifacts/recipe/model.onnx", b"other"), False, "files"),
@@ -295,7 +312,7 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "outputs of another file": (lambda f: f.copy("inputs/model.npz", "outputs/model.npz"), True, "outputs"),
     "outputs kept in part": (_kept(lambda k: k["arrays"]["candidate.0.0"].update(whole=False)), True, "outputs"),
     "outputs that nobody described": (_kept(lambda k: k["arrays"].pop("reference.0.3")), True, "outputs"),
-    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "outputs"),
+    "no word about outputs": (lambda f: f.result("parity", lambda r: r.update(outputs=None)), True, "evidence"),
     "an output that was not compared": (_one_output_less, True, "outputs"),
     "fewer inputs than the plan has": (
         lambda f: f.result("parity", lambda r: r["distance"][0].update(runs=1)), True, "outputs",
@@ -351,7 +368,7 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
         "files",
     ),
     "a path that leads out of the folder": (
-        lambda f: f.claim(lambda c: c["files"].update({"../elsewhere": "sha256:0"})), False, "files",
+        lambda f: f.claim(lambda c: c["files"].update({"../elsewhere": "sha256:" + "0" * 64})), False, "files",
     ),
     "a path of the machine": (
         lambda f: f.claim(lambda c: c["files"].update({"/etc/hosts": digest.of_file("/etc/hosts")})), False, "files",
@@ -385,13 +402,15 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "a result that is no JSON": (lambda f: f.replace("evidence/parity.result.json", b'{"ok": tr'), True, "evidence"),
     "a result that is a list": (lambda f: f.replace("evidence/parity.result.json", b"[]"), True, "evidence"),
     "a missing result": (lambda f: (f.folder / "evidence/parity.result.json").unlink(), True, "evidence"),
-    "a result without its parts": (lambda f: f.result("perf-cpu", lambda r: r.pop("measurement")), True, "numbers"),
+    "a result without its parts": (lambda f: f.result("perf-cpu", lambda r: r.pop("measurement")), True, "evidence"),
     "exit 0 over a failure": (lambda f: f.result("parity", lambda r: r.update(ok=False)), True, "evidence"),
     "another exit code": (lambda f: f.record("parity", lambda r: r.update(exit_code=1)), True, "evidence"),
     "a kinder verdict": (lambda f: f.record("parity", lambda r: r.update(verdict="HOST-BLOCKED")), True, "evidence"),
     "a timeout with an exit code": (lambda f: f.record("parity", lambda r: r.update(timed_out=True)), True, "evidence"),
     "other words": (lambda f: f.record("parity", lambda r: r["words"].append("--strict-ep")), True, "evidence"),
-    "a record of another model": (lambda f: f.record("parity", lambda r: r.update(model="sha256:0")), True, "evidence"),
+    "a record of another model": (
+        lambda f: f.record("parity", lambda r: r.update(model="sha256:" + "0" * 64)), True, "evidence",
+    ),
     "evidence of another environment": (
         lambda f: f.record("parity", lambda r: r["environment"].update(numpy="1.0")), True, "evidence",
     ),
@@ -480,7 +499,7 @@ def _far_slower(candidate: Json) -> None:
 
 def _confirmed_failure(candidate: Json) -> None:
     """Rounds that decide nothing, because what they are said to confirm failed."""
-    first = {"verdict": "FAILED", "seconds": 1.0}
+    first = {"verdict": "FAILED", "reason": "it crashed", "seconds": 1.0}
     candidate.update(
         confirmation={"first": first, "verdict": candidate["verdict"], "measurement": None, "calibration": None}
     )
@@ -581,17 +600,19 @@ def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
         (lambda c: c.update(extra=1), "unknown key `extra`"),
         (lambda c: c["ladder"][0].update(verdict="FINE"), "cannot be 'FINE'"),
         (lambda c: c.pop("effect"), "`effect` is missing"),
-        (lambda c: c.update(schema="winml/contribution/2"), "must be `winml/contribution/1`"),
-        (lambda c: c.update(targets=[]), "at least one target"),
-        (lambda c: c["model"].update(parts=["../../out"]), "must be plain names"),
+        (lambda c: c.update(schema="winml/contribution/2"), "must be 'winml/contribution/1'"),
+        (lambda c: c.update(targets=[]), "`targets` must not be empty"),
+        (lambda c: c["model"].update(parts=["../../out"]), "`model.parts[0]` must be a plain name"),
         (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
         (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a number"),
         (lambda c: c.update(numbers={"parity": {"cosine": "1"}}), "must be a number"),
         (lambda c: c.update(created="2026-13-45T99:99:99Z"), "must be a moment"),
-        (lambda c: c["steps"].append("../../etc/passwd"), "must be names of commands"),
-        (lambda c: c["steps"].append("..\\..\\secret"), "must be names of commands"),
-        (lambda c: c.update(targets=["cpu", "../cpu"]), "must be targets"),
+        (lambda c: c["steps"].append("../../etc/passwd"), "must be the name of a command"),
+        (lambda c: c["steps"].append("..\\..\\secret"), "must be the name of a command"),
+        (lambda c: c.update(targets=["cpu", "../cpu"]), "`targets[1]` must be a target"),
         (lambda c: c["metric"].update(file="data/.."), "must be a file in `data`"),
+        (lambda c: c.update(created="2026-02-30T00:00:00Z"), "must be a moment"),
+        (lambda c: c["files"].update({"recipe.json": "sha256:0"}), "`files.recipe.json` must be `sha256:`"),
     ],
 )
 def test_what_is_not_a_contribution_is_a_wrong_request(
@@ -601,7 +622,8 @@ def test_what_is_not_a_contribution_is_a_wrong_request(
     with pytest.raises(RequestError, match="not a contribution") as caught:
         review(ReviewRequest(str(forger.folder)), lambda event: None)
     assert told in str(caught.value.message)
-    assert caught.value.details["verdict"] == "REJECT"
+    assert isinstance(caught.value.result, NoContribution)
+    assert caught.value.result.verdict == "REJECT"
 
 
 def test_an_empty_folder_is_not_a_contribution(tmp_path: Path) -> None:
@@ -646,12 +668,10 @@ def test_a_review_without_the_model_rejects(forger: Forger, tmp_path: Path) -> N
 
 def _slower_now(result: Json) -> None:
     """Samples ten times faster than they were, with every summary made anew."""
-    from winml.modelkit.support.review import derive
-
     for taken in result["measurement"]["rounds"]:
         for clock in ("wall_ns", "cpu_ns"):
             taken[clock] = [ns // 10 for ns in taken[clock]]
-    result.update(derive.latency(result))
+    result.update(to_json(derive.summarize_perf(read(PerfEvidence, result, strict=False))))
 
 
 def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger: Forger) -> None:
@@ -661,7 +681,7 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     forger.replace("inputs/model.npz", (forger.folder / "inputs/model-samples.npz").read_bytes())
     forger.edit("artifacts/recipe/analyze_result.json", lambda r: r["facts"].update(nodes=1))
     forger.replace("artifacts/recipe/extra.bin", b"x")
-    forger.record("build-recipe", lambda r: r["writes"].update({"artifacts/recipe/extra.bin": ""}))
+    forger.record("build-recipe", lambda r: r["writes"].update({"artifacts/recipe/extra.bin": "sha256:" + "0" * 64}))
     dossier = Dossier(forger.folder)
     forger.claim(lambda c: c.update(numbers=dossier.numbers))
     forger.claim(
@@ -671,11 +691,12 @@ def test_a_forgery_that_agrees_with_itself_is_caught_by_running_it_again(forger:
     assert _items(forger.folder) == []
     with pytest.raises(CheckFailed) as caught:
         review(ReviewRequest(str(forger.folder), unsandboxed=not sandbox_zoo.available()), lambda event: None)
-    found = caught.value.details
-    assert found["verdict"] == "REJECT"
-    told = " ".join(item["reason"] for item in found["items"])
-    honest = [row["contradictions"] for row in found["rerun"] if row["step"] in ("probe", "build-default", "metric")]
-    assert honest == [[], [], []]
+    found = caught.value.result
+    assert isinstance(found, ReviewResult)
+    assert found.verdict == "REJECT"
+    told = " ".join(item.reason for item in found.items)
+    honest = [row.contradictions for row in found.rerun if row.step in ("probe", "build-default", "metric")]
+    assert honest == [(), (), ()]
     for what in (
         "another fingerprint",
         "nodes run on",
@@ -691,10 +712,11 @@ def test_a_recipe_that_saves_time_is_approved_after_running_it_again(quicker: Pa
     claimed = json.loads((quicker / "contribution.json").read_text(encoding="utf-8"))
     assert claimed["effect"]["kind"] == "latency"
     result = review(ReviewRequest(str(quicker), unsandboxed=not sandbox_zoo.available()), lambda event: None)
-    assert result["verdict"] == "APPROVE"
-    assert (result["sandbox"]["kind"] in ("bwrap", "unshare")) == sandbox_zoo.available()
-    validator("support").validate(result)
-    assert {"build-recipe", "perf-cpu", "compare", "parity", "probe"} <= {row["step"] for row in result["rerun"]}
+    assert result.verdict == "APPROVE"
+    assert result.sandbox is not None
+    assert (result.sandbox.kind in ("bwrap", "unshare")) == sandbox_zoo.available()
+    validator("support").validate(to_json(result))
+    assert {"build-recipe", "perf-cpu", "compare", "parity", "probe"} <= {row.step for row in result.rerun}
 
 
 def test_without_a_sandbox_nothing_is_run_again(contribution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -705,14 +727,26 @@ def test_without_a_sandbox_nothing_is_run_again(contribution: Path, monkeypatch:
     with pytest.raises(UnavailableError, match="nothing is run again: there is no sandbox") as caught:
         review(ReviewRequest(str(contribution)), lambda event: None)
     assert "--unsandboxed" in str(caught.value.hint)
-    found = caught.value.details
-    assert (found["rerun"], found["sandbox"], found["items"]) == ([], None, [])
-    assert "verdict" not in found
+    found = caught.value.result
+    assert isinstance(found, ReviewReading)
+    assert (found.rerun, found.sandbox, found.items) == ((), None, ())
+    assert "verdict" not in to_json(found)
 
 
 def test_what_was_run_without_a_sandbox_says_so() -> None:
-    place = support_place.find_place(None, unsandboxed=True, known={})
-    assert place.to_json() == {"kind": "none", "limits": None}
-    result = {"verdict": "APPROVE", "folder": "x", "items": [], "rerun": [{}], "sandbox": place.to_json()}
+    place = support_place.find_place(None, unsandboxed=True, known=None)
+    assert to_json(place.sandbox_use) == {"kind": "none", "limits": None}
+    result = ReviewResult(
+        folder="x",
+        items=(),
+        rerun=(StepAgain(step="probe", exit_code=0, seconds=1.0, contradictions=()),),
+        contribution=ReviewedContribution(
+            model="m.onnx", digest="", tiers=Tiers(effort="L0", goal="L2", outcome="L0"), reached="L2"
+        ),
+        scope=ScopeAnswer(asked=False, reason="why", repository=None, base=None, head=None, files=None),
+        sandbox=place.sandbox_use,
+        verdict="APPROVE",
+    )
     assert "1 commands were run again WITHOUT a sandbox" in review_text(result)
-    assert "in a sandbox (bwrap)" in review_text({**result, "sandbox": {"kind": "bwrap", "limits": None}})
+    inside = replace(result, sandbox=support_place.SandboxUse(kind="bwrap", limits=None))
+    assert "in a sandbox (bwrap)" in review_text(inside)

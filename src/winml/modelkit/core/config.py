@@ -13,7 +13,7 @@ from winml.modelkit.core import values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.trust import OptionGate
-from winml.modelkit.core.values import AtLeast, AtMost, Between, NotEmpty, OneOf, Ordered, Unique
+from winml.modelkit.core.values import AtLeast, AtMost, Between, Names, OneOf, Ordered, Text
 
 SCHEMA: Final = "winml/build-config/1"
 
@@ -23,8 +23,6 @@ RANDOM = "random"
 """Calibration on random inputs: only when asked for by this word."""
 
 
-Text = Annotated[str, NotEmpty()]
-Names = Annotated[tuple[Text, ...], Unique()]
 Count = Annotated[int, AtLeast(1)]
 Seed = Annotated[int, AtLeast(0)]
 Number = Annotated[float, Between(-1e9, 1e9)]

@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.sections import choice, each, flag, key, mapping, names, optional, section, sizes, text, whole
-from winml.modelkit.core.support import GOALS, VERDICTS
+from winml.modelkit.core.support import Goal, Verdict
+from winml.modelkit.core.values import AtLeast, Names, NotEmpty, Ordered, Pattern, Text
 
-SCHEMA = "winml/recipe/1"
-
-
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-def _name(value: Any, where: str) -> str:
-    word = text(value, where)
-    if not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", word):
-        raise RequestError(f"`{where}` must be lower-case words joined by `-`, `_` or `.` but got {value!r}")
-    return word
-
-
-def _ranges(value: Any, where: str) -> dict[str, tuple[int, int]]:
-    """Least and greatest value by input; the name `*` stands for every integer input."""
-    found = mapping(value, where)
-    for name, pair in found.items():
-        low_high = isinstance(pair, list | tuple) and len(pair) == 2 and all(type(v) is int for v in pair)
-        if not low_high or pair[0] > pair[1]:
-            raise RequestError(f"`{where}.{name}` must be the least and the greatest value but got {pair!r}")
-    return {name: (pair[0], pair[1]) for name, pair in found.items()}
-
-
-def _shapes(value: Any, where: str) -> dict[str, tuple[int, ...]]:
-    """The size of an axis, or the sizes of a whole input, by name."""
-    found = mapping(value, where)
-    for name, given in found.items():
-        if not isinstance(given, list | tuple) or not given or not all(type(v) is int and v > 0 for v in given):
-            raise RequestError(f"`{where}.{name}` must be a list of sizes but got {given!r}")
-    return {name: tuple(given) for name, given in found.items()}
-
-
-def _specs(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    return {name: mapping(given, f"{where}.{name}") for name, given in mapping(value, where).items()}
+RecipeName = Annotated[str, Pattern(r"[a-z0-9]+([._-][a-z0-9]+)*", "lower-case words joined by `-`, `_` or `.`")]
+Size = Annotated[int, AtLeast(1)]
 
 
 @dataclass(frozen=True)
 class ExportPart:
     """How a Hugging Face model is exported; what is null or empty stays at the default."""
 
-    task: str | None = key(optional(text), None)
-    exporter: str | None = key(optional(choice("transformers", "legacy")), None)
-    shapes: dict[str, tuple[int, ...]] = key(_shapes, factory=dict)
-    dynamic_axes: tuple[str, ...] | None = key(optional(names), None)
+    task: Text | None = None
+    exporter: Literal["transformers", "legacy"] | None = None
+    shapes: Mapping[str, Annotated[tuple[Size, ...], NotEmpty()]] = field(default_factory=dict)
+    """The size of an axis, or the sizes of a whole input, by name."""
+    dynamic_axes: Names | None = None
     """The axes that stay open; an empty list fixes all of them."""
-    input_specs: dict[str, dict[str, Any]] = key(_specs, factory=dict)
+    input_specs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Keys of input sections by input: `low`, `high`, `values`, `shape`, `dtype`."""
 
     def words(self, specs: str) -> list[str]:
@@ -76,16 +40,16 @@ class ExportPart:
 class BuildPart:
     """What a build is given; what is null or empty stays at the default."""
 
-    precision: str | None = key(optional(text), None)
-    level: str | None = key(optional(text), None)
-    enable: tuple[str, ...] = key(names, ())
-    disable: tuple[str, ...] = key(names, ())
-    opset: int | None = key(optional(whole(7)), None)
-    dims: dict[str, int] = key(sizes, factory=dict)
-    optimize: bool = key(flag, True)
-    calibration: str | None = key(optional(choice("random")), None)
-    """Inputs that are made up, where a precision needs some; data of one's own is no matter of a family."""
-    samples: int | None = key(optional(whole(1)), None)
+    precision: Text | None = None
+    level: Text | None = None
+    enable: Names = ()
+    disable: Names = ()
+    opset: Annotated[int, AtLeast(7)] | None = None
+    dims: Mapping[str, Size] = field(default_factory=dict)
+    optimize: bool = True
+    calibration: Literal["random"] | None = None
+    """Synthetic inputs, where a precision needs some; data of one's own is no matter of a family."""
+    samples: Size | None = None
     """How many of them."""
 
     def words(self) -> list[str]:
@@ -105,8 +69,9 @@ class BuildPart:
 class InputPart:
     """What inputs are made of, wherever some are made."""
 
-    int_ranges: dict[str, tuple[int, int]] = key(_ranges, factory=dict)
-    dims: dict[str, int] = key(sizes, factory=dict)
+    int_ranges: Mapping[str, Annotated[tuple[int, int], Ordered()]] = field(default_factory=dict)
+    """Least and greatest value by input; the name `*` stands for every integer input."""
+    dims: Mapping[str, Size] = field(default_factory=dict)
 
     def words(self) -> list[str]:
         """The options of `winml perf` and `winml compare`."""
@@ -115,51 +80,43 @@ class InputPart:
         return found + [word for name, size in self.dims.items() for word in ("--dim", f"{name}={size}")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Proof:
     """A model that the recipe was tried on, and what came of it."""
 
-    family: str = key(text)
-    model: str = key(text)
-    target: str = key(text)
-    simulated: bool = key(flag)
-    outcome: str = key(choice("proven", "failed"))
+    family: Text
+    model: Text
+    target: Text
+    simulated: bool
+    outcome: Literal["proven", "failed"]
     """Whether it came as far as it should, with an effect that was measured."""
-    goal: str | None = key(optional(choice(*GOALS)))
+    goal: Goal | None
     """The highest rung it reached; null when it does not build."""
-    review: str | None = key(optional(choice(*VERDICTS)))
+    review: Verdict | None
     """What `winml support review` said of the evidence; null when it was not asked."""
-    shows: str = key(text)
+    shows: Text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """What supports a family."""
 
-    schema: str = key(_schema)
-    name: str = key(_name)
-    families: tuple[str, ...] = key(names, ())
+    schema: Literal["winml/recipe/1"] = "winml/recipe/1"
+    name: RecipeName
+    families: Names = ()
     """`model_type` of the models it is for; empty: the one model it was made for."""
-    tasks: tuple[str, ...] = key(names, ())
-    template: str | None = key(optional(_name), None)
+    tasks: Names = ()
+    template: RecipeName | None = None
     """The recipe it was made from."""
-    parts: tuple[str, ...] = key(names, ())
+    parts: Names = ()
     """Models that are exported and built apart and run together; empty: a single one."""
-    export: ExportPart = key(section(ExportPart), factory=ExportPart)
-    build: BuildPart = key(section(BuildPart), factory=BuildPart)
-    inputs: InputPart = key(section(InputPart), factory=InputPart)
-    notes: tuple[str, ...] = key(names, ())
-    proven: tuple[Proof, ...] = key(each(section(Proof)), ())
+    export: ExportPart = field(default_factory=ExportPart)
+    build: BuildPart = field(default_factory=BuildPart)
+    inputs: InputPart = field(default_factory=InputPart)
+    notes: Names = ()
+    proven: tuple[Proof, ...] = ()
 
     @property
     def changes_nothing(self) -> bool:
         """Whether every command would do the same without it."""
         return (self.export, self.build, self.inputs) == (ExportPart(), BuildPart(), InputPart())
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
-
-
-def recipe_from_json(value: Any) -> Recipe:
-    return sections.read(Recipe, value, "")

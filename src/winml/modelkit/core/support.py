@@ -6,6 +6,7 @@ Goals are the rungs of a ladder; artifact levels say what is known of a built fi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 Effort = Literal["L0", "L0*", "L1-light", "L1", "L2"]
@@ -34,3 +35,11 @@ LEVEL_OF_GOAL: dict[Goal, tuple[ArtifactLevel, ...]] = {
     "L3": ("A4",),
 }
 """The levels of an artifact that a rung proves; A5 counts targets, and L1 gives it one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportResult:
+    """What every action of `winml support` says."""
+
+    schema: Literal["winml/support/1"] = "winml/support/1"
+    ok: Literal[True] = True

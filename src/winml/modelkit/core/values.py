@@ -95,6 +95,8 @@ class Unique:
 
 Count = Annotated[int, AtLeast(0)]
 Digest = Annotated[str, Pattern("sha256:[0-9a-f]{64}", "`sha256:` and 64 hexadecimal digits")]
+Text = Annotated[str, NotEmpty()]
+Names = Annotated[tuple[Text, ...], Unique()]
 
 
 def key(
@@ -391,9 +393,16 @@ def _beyond(limit: Any, value: Any) -> str | None:
             return f"be {limit.words}"
         case NotEmpty() if not value:
             return "not be empty"
-        case Unique() if any(item in value[:i] for i, item in enumerate(value)):
+        case Unique() if _repeats(value):
             return "name everything once"
     return None
+
+
+def _repeats(items: Sequence[Any]) -> bool:
+    try:
+        return len(set(items)) != len(items)
+    except TypeError:  # objects cannot be hashed
+        return any(item in items[:i] for i, item in enumerate(items))
 
 
 def _list_reader(origin: Any, args: tuple[Any, ...]) -> Reader:

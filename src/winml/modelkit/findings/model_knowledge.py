@@ -2,64 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.support import Effort, Goal, SupportResult
+from winml.modelkit.core.values import Names
 from winml.modelkit.findings.kb_command import knowledge_folder
 from winml.modelkit.knowledge import files, recipes
-from winml.modelkit.knowledge.models import METHODOLOGY, STATUSES, ModelFinding, ModelKnowledge, finding_from_json
-
-SCHEMA = "winml/support/1"
+from winml.modelkit.knowledge.models import METHODOLOGY, STATUSES, FindingStatus, ModelFinding, ModelKnowledge
 
 
-def _result(action: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "ok": True, "action": f"knowledge-{action}", **values}
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeRow:
+    """A finding in short."""
+
+    id: str
+    family: str
+    title: str
+    status: FindingStatus
+    effort: Effort | None
+    goal_reached: Goal | None
 
 
-def _row(finding: ModelFinding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "family": finding.family,
-        "title": finding.title,
-        "status": finding.status,
-        "effort": finding.effort,
-        "goal_reached": finding.goal_reached,
-    }
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeList(SupportResult):
+    action: Literal["knowledge-list"] = "knowledge-list"
+    families: Names
+    findings: tuple[KnowledgeRow, ...]
 
 
-def listing(knowledge: str | None, *, family: str | None, status: str | None) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeEntry(SupportResult):
+    action: Literal["knowledge-show"] = "knowledge-show"
+    file: str
+    finding: ModelFinding
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeAddition(SupportResult):
+    action: Literal["knowledge-add"] = "knowledge-add"
+    file: str
+    finding: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeCheck(SupportResult):
+    action: Literal["knowledge-check"] = "knowledge-check"
+    families: Names
+    statuses: Mapping[FindingStatus, int]
+    """How many findings have each status."""
+    problems: Names
+
+
+def list_knowledge(knowledge: str | None, *, family: str | None, status: str | None) -> KnowledgeList:
     """Every finding in short; by family and status when they are given."""
     known = ModelKnowledge(knowledge_folder(knowledge))
     if status is not None and status not in STATUSES:
         raise RequestError(f"unknown status `{status}`", hint=did_you_mean(status, STATUSES))
     if family is not None and family not in (*known.families, METHODOLOGY):
         raise RequestError(f"nothing is known about family `{family}`", hint=did_you_mean(family, known.families))
-    rows = [_row(f) for f in known.findings if family in (None, f.family) and status in (None, f.status)]
-    return _result("list", {"families": list(known.families), "findings": rows})
+    rows = tuple(
+        KnowledgeRow(
+            id=f.id, family=f.family, title=f.title, status=f.status, effort=f.effort, goal_reached=f.goal_reached
+        )
+        for f in known.findings
+        if family in (None, f.family) and status in (None, f.status)
+    )
+    return KnowledgeList(families=known.families, findings=rows)
 
 
-def show(knowledge: str | None, name: str) -> dict[str, Any]:
+def show_finding(knowledge: str | None, name: str) -> KnowledgeEntry:
     """A finding in full."""
     path, finding = ModelKnowledge(knowledge_folder(knowledge)).entry(name)
-    return _result("show", {"file": str(path), "finding": finding.to_json()})
+    return KnowledgeEntry(file=str(path), finding=finding)
 
 
-def add(knowledge: str | None, path: str) -> dict[str, Any]:
+def add_finding(knowledge: str | None, path: str) -> KnowledgeAddition:
     """Append the one finding of a file."""
     known = ModelKnowledge(knowledge_folder(knowledge))
-    finding = files.read(Path(path), finding_from_json)
-    written = known.add(finding)
-    return _result("add", {"file": str(written), "finding": finding.id})
+    finding = files.load(Path(path), ModelFinding)
+    return KnowledgeAddition(file=str(known.add(finding)), finding=finding.id)
 
 
-def check(knowledge: str | None) -> dict[str, Any]:
+def check_knowledge(knowledge: str | None) -> KnowledgeCheck:
     """Read everything strictly; a name that leads nowhere is a check answered with no."""
     known = ModelKnowledge(knowledge_folder(knowledge))
-    problems = known.problems(frozenset(recipes.recipes()))
+    problems = tuple(known.problems(frozenset(recipes.recipes())))
     counts = {status: sum(f.status == status for f in known.findings) for status in STATUSES}
-    result = _result("check", {"families": list(known.families), "statuses": counts, "problems": problems})
+    result = KnowledgeCheck(families=known.families, statuses=counts, problems=problems)
     if problems:
-        raise CheckFailed(f"{len(problems)} problems in model knowledge: {problems[0]}", details=result)
+        raise CheckFailed(f"{len(problems)} problems in model knowledge: {problems[0]}", result=result)
     return result

@@ -2,63 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.sections import choice, each, flag, key, names, section, text, words
+from winml.modelkit.core.values import Names, Text
 from winml.modelkit.knowledge import files
 
-SCHEMA = "winml/catalog-file/1"
 FILE = Path(__file__).with_name("catalog.json")
 
 
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-@dataclass(frozen=True)
-class Proof:
+@dataclass(frozen=True, kw_only=True)
+class FamilyProof:
     """What was tried with a model on a target, and what came of it."""
 
-    family: str = key(text)
-    model: str = key(text)
-    weights: str = key(choice("trained", "random"))
-    task: str = key(text)
-    target: str = key(text)
-    simulated: bool = key(flag)
-    precision: str = key(text)
-    step: str = key(choice("export", "build", "eval"))
+    family: Text
+    model: Text
+    weights: Literal["trained", "random"]
+    task: Text
+    target: Text
+    simulated: bool
+    precision: Text
+    step: Literal["export", "build", "eval"]
     """How far it had to come: a file that computes what PyTorch does, an artifact for the target, a metric."""
-    outcome: str = key(choice("proven", "failed"))
-    says: str = key(text)
+    outcome: Literal["proven", "failed"]
+    says: Text
     """The numbers of a proof, the reason of a failure."""
-    versions: dict[str, str] = key(words, factory=dict)
+    versions: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Family:
     """Models with one `model_type`."""
 
-    name: str = key(text)
-    modality: str = key(text)
-    parts: tuple[str, ...] = key(names)
-    tasks: tuple[str, ...] = key(names)
+    name: Text
+    modality: Text
+    parts: Names
+    tasks: Names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Catalog:
     """All families and proofs."""
 
-    schema: str = key(_schema)
-    families: tuple[Family, ...] = key(each(section(Family)), ())
-    proofs: tuple[Proof, ...] = key(each(section(Proof)), ())
+    schema: Literal["winml/catalog-file/1"] = "winml/catalog-file/1"
+    families: tuple[Family, ...]
+    proofs: tuple[FamilyProof, ...]
 
 
 def load(path: Path = FILE) -> Catalog:
     """The catalog in a file."""
-    return files.read(path, lambda value: sections.read(Catalog, value, ""))
+    return files.load(path, Catalog)

@@ -3,28 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.recipe import Proof, Recipe
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.support import Goal
+from winml.modelkit.core.values import Names, key
 from winml.modelkit.ep import targets
 from winml.modelkit.knowledge import catalog as catalogs
 from winml.modelkit.knowledge import recipes
+from winml.modelkit.knowledge.catalog import Family, FamilyProof
 
-SCHEMA = "winml/catalog/1"
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogLevel:
+    """The best that came of a target."""
+
+    target: str
+    simulated: bool
+    outcome: Literal["proven", "failed"]
+    goal: Goal | None
+    """The highest rung that was proven, else how far it came."""
 
 
-def _known(word: str | None, option: str, known: Iterable[str]) -> str | None:
-    """The word, if the catalog has it."""
+@dataclass(frozen=True, kw_only=True)
+class CatalogRecipe:
+    """A recipe with what was tried of it on a family."""
+
+    name: str
+    tasks: Names
+    levels: tuple[CatalogLevel, ...]
+    proven: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogFamily:
+    """A family with everything that was tried of it."""
+
+    family: Family = key(inline=True)
+    levels: tuple[CatalogLevel, ...]
+    proofs: tuple[FamilyProof, ...]
+    recipes: tuple[CatalogRecipe, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogResult:
+    """Families that fit, each with the proofs that fit."""
+
+    schema: Literal["winml/catalog/1"] = "winml/catalog/1"
+    ok: Literal[True] = True
+    families: tuple[CatalogFamily, ...]
+
+
+def show_catalog(*, family: str | None = None, task: str | None = None, target: str | None = None) -> CatalogResult:
+    """The families of the catalog with their proofs and recipes; a word that it does not have is refused."""
+    whole = catalogs.load()
+    _require_known(family, "family", (f.name for f in whole.families))
+    _require_known(task, "task", (t for f in whole.families for t in f.tasks))
+    asked = None if target is None else targets.parse_target(target)
+    rows = []
+    for found in whole.families:
+        if family not in (None, found.name) or (task is not None and task not in found.tasks):
+            continue
+        tried = [
+            _describe_recipe(recipe, found.name, asked)
+            for recipe in recipes.tried_on(found.name)
+            if task is None or task in recipe.tasks
+        ]
+        tried = [recipe for recipe in tried if recipe.proven or asked is None]
+        rows.append(
+            CatalogFamily(
+                family=found,
+                levels=_best_levels(proof for recipe in tried for proof in recipe.proven),
+                proofs=tuple(
+                    p
+                    for p in whole.proofs
+                    if p.family == found.name and task in (None, p.task) and _is_on(p.target, asked)
+                ),
+                recipes=tuple(tried),
+            )
+        )
+    return CatalogResult(families=tuple(rows))
+
+
+def _require_known(word: str | None, option: str, known: Iterable[str]) -> None:
     choices = sorted(set(known))
     if word is not None and word not in choices:
         raise RequestError(f"the catalog has no {option} `{word}`", hint=did_you_mean(word, choices))
-    return word
 
 
-def _on(target: str, asked: targets.TargetRequest | None) -> bool:
+def _is_on(target: str, asked: targets.TargetRequest | None) -> bool:
     """Whether a target is the one that was asked for; an EP alone means all of its devices."""
     if asked is None:
         return True
@@ -33,39 +103,16 @@ def _on(target: str, asked: targets.TargetRequest | None) -> bool:
     return (asked.ep is None or asked.ep.name == ep) and asked.device in (None, device or ep)
 
 
-def _levels(proofs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _describe_recipe(recipe: Recipe, family: str, asked: targets.TargetRequest | None) -> CatalogRecipe:
+    tried = tuple(p for p in recipe.proven if p.family == family and _is_on(p.target, asked))
+    return CatalogRecipe(name=recipe.name, tasks=recipe.tasks, levels=_best_levels(tried), proven=tried)
+
+
+def _best_levels(proofs: Iterable[Proof]) -> tuple[CatalogLevel, ...]:
     """The best that came of each target: the highest rung that was proven, else how far it came."""
-    best: dict[tuple[str, bool], dict[str, Any]] = {}
+    best: dict[tuple[str, bool], CatalogLevel] = {}
     for proof in proofs:
-        level = {name: proof[name] for name in ("target", "simulated", "outcome", "goal")}
-        place = (proof["target"], proof["simulated"])
-        best[place] = max(best.get(place, level), level, key=lambda v: (v["outcome"] == "proven", v["goal"] or ""))
-    return [best[place] for place in sorted(best)]
-
-
-def _recipe(recipe: Recipe, family: str, asked: targets.TargetRequest | None) -> dict[str, Any]:
-    """A recipe with what was tried of it on a family."""
-    tried = [sections.plain(p) for p in recipe.proven if p.family == family and _on(p.target, asked)]
-    return {"name": recipe.name, "tasks": list(recipe.tasks), "levels": _levels(tried), "proven": tried}
-
-
-def catalog(*, family: str | None = None, task: str | None = None, target: str | None = None) -> dict[str, Any]:
-    """The JSON object of the contract: families that fit, each with the proofs that fit."""
-    whole = catalogs.load()
-    _known(family, "family", (f.name for f in whole.families))
-    _known(task, "task", (t for f in whole.families for t in f.tasks))
-    asked = None if target is None else targets.parse_target(target)
-    chosen = [f for f in whole.families if family in (None, f.name) and (task is None or task in f.tasks)]
-    rows = []
-    for found in chosen:
-        proofs = [
-            sections.plain(p)
-            for p in whole.proofs
-            if p.family == found.name and task in (None, p.task) and _on(p.target, asked)
-        ]
-        known = recipes.tried_on(found.name)
-        made = [_recipe(r, found.name, asked) for r in known if task is None or task in r.tasks]
-        made = [recipe for recipe in made if recipe["proven"] or asked is None]
-        levels = _levels(proof for recipe in made for proof in recipe["proven"])
-        rows.append({**sections.plain(found), "levels": levels, "proofs": proofs, "recipes": made})
-    return {"schema": SCHEMA, "ok": True, "families": rows}
+        level = CatalogLevel(target=proof.target, simulated=proof.simulated, outcome=proof.outcome, goal=proof.goal)
+        place = (proof.target, proof.simulated)
+        best[place] = max(best.get(place, level), level, key=lambda v: (v.outcome == "proven", v.goal or ""))
+    return tuple(best[place] for place in sorted(best))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from winml.modelkit.core import values
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
 from winml.modelkit.core.json_text import read_json
 
@@ -30,6 +31,11 @@ def read(path: Path, make: Callable[[Any], T]) -> T:
         raise DataError(f"`{path}`: {error.message}", hint=error.hint) from error
 
 
+def load(path: Path, form: type[T]) -> T:
+    """The value of a class in a file."""
+    return read(path, lambda value: values.read(form, value))
+
+
 def json_files(folder: Path) -> Iterator[Path]:
     """The JSON files of a folder by name; a folder that is not there has none."""
     return iter(sorted(folder.glob("*.json"))) if folder.is_dir() else iter(())
@@ -38,7 +44,7 @@ def json_files(folder: Path) -> Iterator[Path]:
 _NUMBERS = re.compile(r"\[\s+(-?\d[-+.\deE,\s]*?)\s+\]")
 
 
-def text(value: dict[str, Any]) -> bytes:
+def text(value: object) -> bytes:
     """A value as these files hold it: indented, with lists of numbers on one line."""
-    indented = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    indented = json.dumps(values.to_json(value), indent=2, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", indented) + "\n").encode()

@@ -9,131 +9,88 @@ The user's folder has the same files; what stands there comes after the shipped 
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, get_args
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.finding import Mechanism
-from winml.modelkit.core.sections import choice, each, key, names, optional, section, text
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.core.support import EFFORTS, GOALS
+from winml.modelkit.core.support import Effort, Goal
+from winml.modelkit.core.values import Names, Pattern, Text
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import SHIPPED
 from winml.modelkit.knowledge.gaps import gap_from_json
 from winml.modelkit.store import atomic
 
-SCHEMA = "winml/model-knowledge/1"
 METHODOLOGY = "methodology"
-STATUSES = ("reported", "observed", "refuted")
+FindingStatus = Literal["reported", "observed", "refuted"]
 """Told by others and not repeated here, seen here, shown to be wrong."""
-
-_ID = re.compile(r"([a-z0-9]+(?:[_-][a-z0-9]+)*)-(\d{3})")
-
-
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
+STATUSES: tuple[FindingStatus, ...] = get_args(FindingStatus)
 
 
-def _identifier(value: Any, where: str) -> str:
-    word = text(value, where)
-    if not _ID.fullmatch(word):
-        raise RequestError(f"`{where}` must be a family and three digits, as `bart-001`, but got {value!r}")
-    return word
-
-
-def _date(value: Any, where: str) -> str:
-    word = text(value, where)
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
-        raise RequestError(f"`{where}` must be a date, as 2026-11-16, but got {value!r}")
-    return word
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelScope:
     """The models a claim was seen on, was wrong on, and was not tried on."""
 
-    validated_on: tuple[str, ...] = key(names, ())
-    falsified_on: tuple[str, ...] = key(names, ())
-    not_yet_tested_on: tuple[str, ...] = key(names, ())
+    validated_on: Names = ()
+    falsified_on: Names = ()
+    not_yet_tested_on: Names = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelFinding:
-    """One claim about a family or about the work."""
+    """One claim about a family or about the work, which says no more than it shows."""
 
-    id: str = key(_identifier)
-    title: str = key(text)
-    observation: str = key(text)
-    status: str = key(choice(*STATUSES))
-    source: str = key(text)
+    id: Annotated[str, Pattern(r"[a-z0-9]+([_-][a-z0-9]+)*-[0-9]{3}", "a family and three digits, as `bart-001`,")]
+    title: Text
+    observation: Text
+    status: FindingStatus
+    source: Text
     """Who saw it."""
-    added: str = key(_date)
-    scope: ModelScope = key(section(ModelScope), factory=ModelScope)
-    effort: str | None = key(optional(choice(*EFFORTS)), None)
+    added: Annotated[str, Pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date, as 2026-11-16,")]
+    scope: ModelScope = field(default_factory=ModelScope)
+    effort: Effort | None = None
     """What support took; null: not about that."""
-    goal_reached: str | None = key(optional(choice(*GOALS)), None)
-    recipe: str | None = key(optional(text), None)
-    gotchas: tuple[str, ...] = key(names, ())
-    gaps: tuple[str, ...] = key(names, ())
+    goal_reached: Goal | None = None
+    recipe: Text | None = None
+    gotchas: Names = ()
+    gaps: Names = ()
     """Gaps of the knowledge base that it shows."""
-    mechanism: Mechanism = key(section(Mechanism), factory=Mechanism)
-    evidence: str | None = key(optional(text), None)
+    mechanism: Mechanism = field(default_factory=Mechanism)
+    evidence: Text | None = None
     """The command or contribution that shows it."""
-    answered_by: str | None = key(optional(text), None)
+    answered_by: Text | None = None
     """What in this program deals with it."""
+
+    def __post_init__(self) -> None:
+        """Refuse a status or a mechanism that nothing stands behind."""
+        if self.status == "observed" and (self.evidence is None or not self.scope.validated_on):
+            raise RequestError(f"`{self.id}` is observed, which needs `evidence` and `scope.validated_on`")
+        if self.status == "refuted" and not self.scope.falsified_on:
+            raise RequestError(f"`{self.id}` is refuted, which needs `scope.falsified_on`")
+        if self.mechanism.confirmed and self.mechanism.source is None:
+            raise RequestError(f"`{self.id}` has a confirmed mechanism, which needs `mechanism.source`")
+        if self.status == "reported" and self.goal_reached is not None and self.evidence is None:
+            raise RequestError(f"`{self.id}` says that {self.goal_reached} was reached, which needs `evidence`")
 
     @property
     def family(self) -> str:
         return self.id.rpartition("-")[0]
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
 
-
-def finding_from_json(value: Any) -> ModelFinding:
-    """A finding that says no more than it shows."""
-    finding = sections.read(ModelFinding, value, "")
-    _require_honest(finding)
-    return finding
-
-
-def _require_honest(finding: ModelFinding) -> None:
-    """Refuse a status or a mechanism that nothing stands behind."""
-    if finding.status == "observed" and (finding.evidence is None or not finding.scope.validated_on):
-        raise RequestError(f"`{finding.id}` is observed, which needs `evidence` and `scope.validated_on`")
-    if finding.status == "refuted" and not finding.scope.falsified_on:
-        raise RequestError(f"`{finding.id}` is refuted, which needs `scope.falsified_on`")
-    if finding.mechanism.confirmed and finding.mechanism.source is None:
-        raise RequestError(f"`{finding.id}` has a confirmed mechanism, which needs `mechanism.source`")
-    if finding.status == "reported" and finding.goal_reached is not None and finding.evidence is None:
-        raise RequestError(f"`{finding.id}` says that {finding.goal_reached} was reached, which needs `evidence`")
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FamilyFile:
     """The findings of one file."""
 
-    schema: str = key(_schema)
-    family: str = key(text)
-    findings: tuple[ModelFinding, ...] = key(each(lambda value, _: finding_from_json(value)))
+    schema: Literal["winml/model-knowledge/1"] = "winml/model-knowledge/1"
+    family: Text
+    findings: tuple[ModelFinding, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
-
-
-def family_from_json(value: Any) -> FamilyFile:
-    found = sections.read(FamilyFile, value, "")
-    for finding in found.findings:
-        if finding.family != found.family:
-            raise RequestError(f"`{finding.id}` is not about `{found.family}`")
-    return found
+    def __post_init__(self) -> None:
+        for finding in self.findings:
+            if finding.family != self.family:
+                raise RequestError(f"`{finding.id}` is not about `{self.family}`")
 
 
 def _place(folder: Path, family: str) -> Path:
@@ -155,7 +112,7 @@ class ModelKnowledge:
         self._gaps = {files.read(path, gap_from_json).id for root in roots for path in files.json_files(root / "gaps")}
 
     def _read(self, path: Path) -> None:
-        found = files.read(path, family_from_json)
+        found = files.load(path, FamilyFile)
         if found.family != path.stem:
             raise DataError(f"`{path}`: `family` must be the file's name but is `{found.family}`")
         for finding in found.findings:
@@ -202,8 +159,8 @@ class ModelKnowledge:
                 hint=f"take a new number, such as `{self.next_id(finding.family)}`, and name the old one in the text",
             )
         path = _place(self.folder, finding.family)
-        before = files.read(path, family_from_json) if path.is_file() else FamilyFile(SCHEMA, finding.family, ())
-        atomic.write_bytes(path, files.text(replace(before, findings=(*before.findings, finding)).to_json()))
+        before = files.load(path, FamilyFile) if path.is_file() else FamilyFile(family=finding.family, findings=())
+        atomic.write_bytes(path, files.text(replace(before, findings=(*before.findings, finding))))
         self._found[finding.id] = (path, finding)
         return path
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from winml.modelkit.core.config import Names, OptimizeSection, Text
+from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.finding import Condition
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.core.values import AtLeast, read
+from winml.modelkit.core.values import AtLeast, Names, Text, read
 from winml.modelkit.knowledge import files
 
 FOLDER = Path(__file__).with_name("presets")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.recipe import Recipe, recipe_from_json
+from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import SHIPPED
@@ -13,15 +13,11 @@ from winml.modelkit.knowledge.findings import SHIPPED
 FOLDER = SHIPPED / "recipes"
 
 
-def read(path: Path) -> Recipe:
-    return files.read(path, recipe_from_json)
-
-
 def named(word: str) -> Recipe:
     """The recipe in a file, or the shipped one of that name."""
     path = Path(word)
     if path.is_file() or path.suffix == ".json":
-        return read(path)
+        return files.load(path, Recipe)
     shipped = recipes()
     if word not in shipped:
         raise DataError(f"no recipe is called `{word}`, and there is no such file", hint=did_you_mean(word, shipped))
@@ -32,7 +28,7 @@ def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
     """Every recipe of a folder by its name."""
     found: dict[str, Recipe] = {}
     for path in files.json_files(folder):
-        recipe = read(path)
+        recipe = files.load(path, Recipe)
         if recipe.name != path.stem:
             raise DataError(f"`{path}`: `name` must be the file's name but is `{recipe.name}`")
         found[recipe.name] = recipe

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.core import schemas
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import nearest
 from winml.modelkit.knowledge import skill_commands, skills
 from winml.modelkit.knowledge.skill_commands import FieldMention, Found, Mention, OptionMention, Unreadable
-from winml.modelkit.knowledge.skills import Problem, Skill
+from winml.modelkit.knowledge.skills import Problem
 
-SCHEMA = "winml/skill/1"
 FOLDER = "skills"
 
 CommandCheck = Callable[[tuple[str, ...], bool], str | None]
 """What is wrong with the words behind `winml`, and whether they have to be complete."""
 OptionCheck = Callable[[str], str | None]
 """What is wrong with an option that is named without its command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillRow:
+    """A skill with what was checked in it."""
+
+    name: str | None
+    folder: str
+    pages: int
+    commands: int
+    fields: int
+    problems: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillProblem:
+    """Something in a page that does not fit."""
+
+    file: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkillCheck:
+    schema: Literal["winml/skill/1"] = "winml/skill/1"
+    ok: Literal[True] = True
+    action: Literal["check"] = "check"
+    path: str
+    skills: tuple[SkillRow, ...]
+    problems: tuple[SkillProblem, ...]
 
 
 def default_folder() -> str:
@@ -29,7 +60,7 @@ def default_folder() -> str:
     return str(next((place for place in places if place.is_dir()), FOLDER))
 
 
-def check(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> dict[str, Any]:
+def check_skills(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> SkillCheck:
     """Check every skill in a folder; a problem is a check answered with no."""
     root = Path(path)
     if not root.is_dir():
@@ -37,44 +68,36 @@ def check(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> 
     found = [skills.read(folder) for folder in skills.folders(root)]
     if not found:
         raise RequestError(f"there is no `{skills.PAGE}` in `{path}`", hint="name a skill, or a folder of skills")
-    checked = [_checked(skill, wrong_command, wrong_option) for skill in found]
-    problems = [p for _, of_skill in checked for p in of_skill]
-    result = {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "check",
-        "path": path,
-        "skills": [row for row, _ in checked],
-        "problems": [{"file": p.file.as_posix(), "line": p.line, "message": p.message} for p in problems],
-    }
+    rows: list[SkillRow] = []
+    problems: list[Problem] = []
+    for skill in found:
+        mentions = {
+            page: skill_commands.found_in(page.read_text(encoding="utf-8", errors="replace")) for page in skill.pages
+        }
+        wrong = [*skill.problems]
+        for page, of_page in mentions.items():
+            wrong += _page_problems(page, of_page, wrong_command, wrong_option)
+        every = [mention for of_page in mentions.values() for mention in of_page]
+        rows.append(
+            SkillRow(
+                name=skill.fields.get("name"),
+                folder=skill.folder.as_posix(),
+                pages=len(mentions),
+                commands=sum(isinstance(mention, Mention) for mention in every),
+                fields=sum(isinstance(mention, FieldMention) for mention in every),
+                problems=len(wrong),
+            )
+        )
+        problems += wrong
+    listed = tuple(SkillProblem(file=p.file.as_posix(), line=p.line, message=p.message) for p in problems)
+    result = SkillCheck(path=path, skills=tuple(rows), problems=listed)
     if problems:
-        raise CheckFailed(f"{len(problems)} problems in skills: {problems[0]}", details=result)
+        raise CheckFailed(f"{len(problems)} problems in skills: {problems[0]}", result=result)
     return result
 
 
-def _checked(
-    skill: Skill, wrong_command: CommandCheck, wrong_option: OptionCheck
-) -> tuple[dict[str, Any], list[Problem]]:
-    problems = list(skill.problems)
-    commands, fields = 0, 0
-    for page in skill.pages:
-        found = skill_commands.found_in(page.read_text(encoding="utf-8", errors="replace"))
-        commands += sum(isinstance(f, Mention) for f in found)
-        fields += sum(isinstance(f, FieldMention) for f in found)
-        problems += _page_problems(page, found, wrong_command, wrong_option)
-    row = {
-        "name": skill.fields.get("name"),
-        "folder": skill.folder.as_posix(),
-        "pages": len(skill.pages),
-        "commands": commands,
-        "fields": fields,
-        "problems": len(problems),
-    }
-    return row, problems
-
-
 def _page_problems(
-    page: Path, found: list[Found], wrong_command: CommandCheck, wrong_option: OptionCheck
+    page: Path, found: Iterable[Found], wrong_command: CommandCheck, wrong_option: OptionCheck
 ) -> Iterator[Problem]:
     for item in found:
         if isinstance(item, Unreadable):

@@ -4,49 +4,75 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import markdown_table, table
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.recipe import Proof
+    from winml.modelkit.knowledge.catalog import FamilyProof
+    from winml.modelkit.knowledge.catalog_command import CatalogFamily, CatalogLevel, CatalogResult
 
 HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "says")
 WIDTH = 120
 """Columns of a terminal that lists are broken for."""
 
 
-def _target(proof: dict[str, Any]) -> str:
-    return f"{proof['target']}{' (simulated)' if proof['simulated'] else ''}"
+def catalog_text(result: CatalogResult) -> str:
+    """Families with the rungs that recipes reached on each target, their tasks, the recipes, then every proof."""
+    families = result.families
+    targets = sorted({_target(level) for family in families for level in family.levels})
+    listed = [[*_families(families, targets)], [*_tasks(families)], [*_recipes(families, targets)]]
+    listed.append([HEAD, *_proofs(families)])
+    return "\n\n".join(table(rows) for rows in listed if len(rows) > 1)
 
 
-def _rows(families: Iterable[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        tuple(_target(proof) if name == "target" else str(proof[name]) for name in HEAD)
+def catalog_markdown(families: Sequence[CatalogFamily]) -> str:
+    """What was tried of recipes, and the proofs, as tables of the docs."""
+    tried = sorted(
+        (recipe.name, p.family, p.model, _target(p), _level(p), p.review or "", p.shows)
         for family in families
-        for proof in family["proofs"]
+        for recipe in family.recipes
+        for p in recipe.proven
+    )
+    head = ("recipe", "family", "model", "target", "rung", "review", "shows")
+    return f"{markdown_table(head, tried)}\n\n{markdown_table(HEAD, _proofs(families))}"
+
+
+def _target(proof: Proof | FamilyProof | CatalogLevel) -> str:
+    return f"{proof.target}{' (simulated)' if proof.simulated else ''}"
+
+
+def _proofs(families: Iterable[CatalogFamily]) -> list[tuple[str, ...]]:
+    return [
+        (p.family, p.model, p.weights, p.task, _target(p), p.precision, p.step, p.outcome, p.says)
+        for family in families
+        for p in family.proofs
     ]
 
 
-def _level(level: dict[str, Any]) -> str:
-    return level["goal"] if level["outcome"] == "proven" else f"failed after {level['goal'] or 'nothing'}"
+def _level(level: Proof | CatalogLevel) -> str:
+    return level.goal or "" if level.outcome == "proven" else f"failed after {level.goal or 'nothing'}"
 
 
-def _by_target(levels: Iterable[dict[str, Any]], targets: Sequence[str]) -> tuple[str, ...]:
+def _by_target(levels: Iterable[CatalogLevel], targets: Sequence[str]) -> tuple[str, ...]:
     """A cell for every target; one where nothing was tried is empty."""
-    told = {_target(level): _level(level) for level in levels}
-    return tuple(told.get(target, "") for target in targets)
+    cells = {_target(level): _level(level) for level in levels}
+    return tuple(cells.get(target, "") for target in targets)
 
 
-def _families(families: Sequence[dict[str, Any]], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _families(families: Sequence[CatalogFamily], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield ("family", "modality", "parts", *targets, "proven", "failed")
-    for family in families:
-        outcomes = [proof["outcome"] for proof in family["proofs"]]
-        counts = [str(outcomes.count(word) or "") for word in ("proven", "failed")]
-        parts = ", ".join(family["parts"])
-        yield (family["name"], family["modality"], parts, *_by_target(family["levels"], targets), *counts)
+    for row in families:
+        outcomes = [proof.outcome for proof in row.proofs]
+        counts = (str(outcomes.count("proven") or ""), str(outcomes.count("failed") or ""))
+        about = (row.family.name, row.family.modality, ", ".join(row.family.parts))
+        yield (*about, *_by_target(row.levels, targets), *counts)
 
 
-def _tasks(families: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+def _tasks(families: Iterable[CatalogFamily]) -> Iterator[tuple[str, ...]]:
     """Families of one modality and the same parts have the same tasks."""
-    kinds = {(family["modality"], ", ".join(family["parts"])): ", ".join(family["tasks"]) for family in families}
+    kinds = {(row.family.modality, ", ".join(row.family.parts)): ", ".join(row.family.tasks) for row in families}
     yield ("modality", "parts", "tasks")
     room = WIDTH - sum(max(map(len, column)) + 2 for column in zip(*kinds, strict=True))
     for kind, tasks in kinds.items():
@@ -55,37 +81,8 @@ def _tasks(families: Iterable[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
         yield from (("", "", line) for line in others)
 
 
-def _recipes(families: Iterable[dict[str, Any]], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _recipes(families: Iterable[CatalogFamily], targets: Sequence[str]) -> Iterator[tuple[str, ...]]:
     yield ("recipe", "family", *targets)
-    made = [(recipe, family["name"]) for family in families for recipe in family["recipes"]]
-    for recipe, family in sorted(made, key=lambda pair: pair[0]["name"]):
-        yield (recipe["name"], family, *_by_target(recipe["levels"], targets))
-
-
-def catalog_text(result: dict[str, Any]) -> str:
-    """Families with the rungs that recipes reached on each target, their tasks, the recipes, then every proof."""
-    families = result["families"]
-    targets = sorted({_target(level) for family in families for level in family["levels"]})
-    listed = [[*_families(families, targets)], [*_tasks(families)], [*_recipes(families, targets)]]
-    listed.append([HEAD, *_rows(families)])
-    return "\n\n".join(table(rows) for rows in listed if len(rows) > 1)
-
-
-def catalog_markdown(families: Sequence[dict[str, Any]]) -> str:
-    """What was tried of recipes, and the proofs, as tables of the docs."""
-    tried = sorted(
-        (
-            recipe["name"],
-            proof["family"],
-            proof["model"],
-            _target(proof),
-            _level(proof),
-            proof["review"] or "",
-            proof["shows"],
-        )
-        for family in families
-        for recipe in family["recipes"]
-        for proof in recipe["proven"]
-    )
-    head = ("recipe", "family", "model", "target", "rung", "review", "shows")
-    return f"{markdown_table(head, tried)}\n\n{markdown_table(HEAD, _rows(families))}"
+    tried = [(recipe, row.family.name) for row in families for recipe in row.recipes]
+    for recipe, family in sorted(tried, key=lambda pair: pair[0].name):
+        yield (recipe.name, family, *_by_target(recipe.levels, targets))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
 
+if TYPE_CHECKING:
+    from winml.modelkit.knowledge.skill_command import SkillCheck
 
-def skills_text(result: dict[str, Any]) -> str:
+
+def skills_text(result: SkillCheck) -> str:
     """One line per skill with what was checked in it."""
     rows = [("skill", "pages", "commands", "fields")]
-    rows += [(s["name"], str(s["pages"]), str(s["commands"]), str(s["fields"])) for s in result["skills"]]
+    rows += [(str(s.name), str(s.pages), str(s.commands), str(s.fields)) for s in result.skills]
     return table(rows, right=frozenset({1, 2, 3}))
 
 
-def problems_text(result: dict[str, Any]) -> str:
+def problems_text(result: SkillCheck) -> str:
     """One line per problem, as editors and CI read it."""
-    return "\n".join(f"{p['file']}:{p['line']}: {p['message']}" for p in result["problems"])
+    return "\n".join(f"{p.file}:{p.line}: {p.message}" for p in result.problems)

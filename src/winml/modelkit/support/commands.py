@@ -10,16 +10,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
-from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError, from_json
+from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError
+from winml.modelkit.core.events import Event
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import VARIABLE
-from winml.modelkit.support.review.evidence import MODEL, MOMENT, CommandRun, error_of
+from winml.modelkit.support.review.evidence import MODEL, MOMENT, CommandRun
+from winml.modelkit.support.review.results import CommandError
 from winml.modelkit.worker.command import wait_for
 from winml.modelkit.worker.process_tree import ProcessTree
 from winml.modelkit.worker.sandbox import Room, Sandbox
@@ -54,12 +57,19 @@ def environment() -> dict[str, str]:
     return found
 
 
-def failure(result: dict[str, Any] | None, message: str) -> ModelkitError:
+def make_error(error: CommandError, message: str) -> ModelkitError:
     """The error that a command ended with; one that it gave no words for has the message."""
-    error = error_of(result)
-    if error.get("code") in BY_CODE:
-        return from_json(error)
-    return RunFailedError(f"{message}: {error['message']}" if error.get("message") else message)
+    known = BY_CODE.get(error.code or "")
+    if known is not None:
+        return known(error.message or message, hint=error.hint)
+    return RunFailedError(f"{message}: {error.message}" if error.message else message)
+
+
+@dataclass(frozen=True)
+class CommandStarted(Event):
+    """A command is run."""
+
+    what: str
 
 
 class Commands:
@@ -95,12 +105,12 @@ class Commands:
         started, begin = now(), time.monotonic()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             tree = ProcessTree(argv, cwd=self._folder, stderr=err, stdout=out, env=self._env)
-            code = _waited(tree, self._timeout_s)
-            texts = [_content(stream) for stream in (out, err)]
-        return CommandRun(words, code, _result(texts[0]), texts[1], started, time.monotonic() - begin)
+            code = _wait(tree, self._timeout_s)
+            texts = [_read_text(stream) for stream in (out, err)]
+        return CommandRun(words, code, _parse_result(texts[0]), texts[1], started, time.monotonic() - begin)
 
 
-def _waited(tree: ProcessTree, timeout_s: float) -> int | None:
+def _wait(tree: ProcessTree, timeout_s: float) -> int | None:
     """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
     try:
         code = wait_for(tree.process, timeout_s)
@@ -124,14 +134,14 @@ def _interrupt(tree: ProcessTree) -> None:
         tree.process.wait(_STOP_WAIT_S)
 
 
-def _content(stream: Any) -> str:
+def _read_text(stream: Any) -> str:
     """What a command wrote, up to what any writes: one that goes on for ever fills our memory, too."""
     stream.seek(0)
     size = os.fstat(stream.fileno()).st_size
     return str(stream.read(min(size, LARGEST_BYTES)).decode(errors="replace"))
 
 
-def _result(text: str) -> dict[str, Any] | None:
+def _parse_result(text: str) -> dict[str, Any] | None:
     """The one JSON object of a command; None when it was cut off or never came."""
     try:
         value = parse_json(text)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core.build_folder import CONFIG
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.support import SupportResult
+from winml.modelkit.core.values import key
 from winml.modelkit.data import sizes
 from winml.modelkit.store import atomic, digest
+from winml.modelkit.support.inputs_order import InputsOrder, MadeInputs
 from winml.modelkit.worker.client import Worker
-
-SCHEMA = "winml/support/1"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,18 @@ class InputsRequest:
     seed: int = 0
 
 
-def inputs(request: InputsRequest) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class InputsResult(SupportResult):
+    action: Literal["inputs"] = "inputs"
+    model: str
+    file: str
+    digest: str
+    samples: int | None
+    seed: int
+    made: MadeInputs = key(inline=True)
+
+
+def make_inputs(request: InputsRequest) -> InputsResult:
     """Make the file and say what is in it."""
     output = Path(request.output)
     if output.exists():
@@ -38,25 +50,22 @@ def inputs(request: InputsRequest) -> dict[str, Any]:
     known = sizes.find(path, request.dims).require()
     config = path.parent / CONFIG
     atomic.make_folder(output.parent)
-    args = {
-        "model": str(path.absolute()),
-        "config": str(config.absolute()) if config.is_file() else None,
-        "output": str(output.absolute()),
-        "samples": request.samples,
-        "dims": known.dims,
-        "int_ranges": {**known.ranges, **request.int_ranges},
-        "seed": request.seed,
-    }
+    order = InputsOrder(
+        model=path.absolute(),
+        config=config.absolute() if config.is_file() else None,
+        output=output.absolute(),
+        samples=request.samples,
+        dims=known.dims,
+        int_ranges={**known.ranges, **request.int_ranges},
+        seed=request.seed,
+    )
     with Worker() as worker:
-        made = worker.call("review.inputs", args, what=f"making inputs of `{path.name}`")
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "inputs",
-        "model": request.model,
-        "file": request.output,
-        "digest": digest.of_file(output),
-        "samples": request.samples,
-        "seed": request.seed,
-        **made,
-    }
+        made = worker.ask(MadeInputs, "review.inputs", order, what=f"making inputs of `{path.name}`")
+    return InputsResult(
+        model=request.model,
+        file=request.output,
+        digest=digest.of_file(output),
+        samples=request.samples,
+        seed=request.seed,
+        made=made,
+    )

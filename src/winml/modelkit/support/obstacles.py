@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from winml.modelkit.core.recipe import ExportPart
-from winml.modelkit.core.support import RungVerdict
+from winml.modelkit.support.probe_result import Answer, Attempt, Obstacle
 
 LARGE = 2 * 2**30
 """A protobuf file ends there; more needs external data."""
 TEXT_LENGTH = 16
 """Tokens of a text where a size has to be named."""
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A command of the probe, in short."""
-
-    what: str
-    verdict: RungVerdict
-    message: str | None
-    """Why not; None when it went well."""
-    target: str | None = None
-    simulated: bool = False
-    nodes: Mapping[str, int] = field(default_factory=dict)
-    """Where nodes ran, by execution provider."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "verdict": self.verdict,
-            "message": self.message,
-            "target": self.target,
-            "simulated": self.simulated,
-            "nodes": dict(self.nodes),
-        }
 
 
 @dataclass(frozen=True)
@@ -48,44 +24,81 @@ class Help:
     export: ExportPart
 
 
+@dataclass(frozen=True, kw_only=True)
+class DescribedInput:
+    name: str
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedPart:
+    part: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedFolder:
+    """What `winml inspect` says of a Hugging Face model."""
+
+    architecture: str | None
+    task: str | None
+    inputs: tuple[DescribedInput, ...] | None
+    """Null: the exporter cannot tell what the model takes."""
+    parts: tuple[DescribedPart, ...]
+    weight_bytes: int | None
+    files: tuple[str, ...]
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedGraph:
+    dynamic_axes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedFile:
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribedONNX:
+    """What `winml inspect` says of an ONNX model."""
+
+    facts: DescribedGraph
+    files: tuple[DescribedFile, ...]
+
+
 @dataclass(frozen=True)
 class Seen:
     """What was found out about a model without any help."""
 
-    exported: bool
-    described: Mapping[str, Any]
-    """What `winml inspect` says of it."""
-    build: Tried
-    runs: Sequence[Tried] = ()
+    described: DescribedFolder | DescribedONNX
+    build: Attempt
+    runs: Sequence[Attempt] = ()
     helped: Help | None = None
     """The first known help that made it build."""
 
     @property
+    def folder(self) -> DescribedFolder | None:
+        """What is said of a model that is exported; None for one that is not."""
+        return self.described if isinstance(self.described, DescribedFolder) else None
+
+    @property
     def parts(self) -> tuple[str, ...]:
-        return tuple(part["part"] for part in self.described.get("parts", ()))
+        return () if self.folder is None else tuple(part.part for part in self.folder.parts)
 
     @property
     def task(self) -> str | None:
-        return self.described.get("task")
+        return None if self.folder is None else self.folder.task
 
     @property
     def inputs_unknown(self) -> bool:
         """Whether the exporter cannot tell what the model takes."""
-        return self.exported and self.described.get("inputs") is None
+        return self.folder is not None and self.folder.inputs is None
 
     @property
     def covered(self) -> bool | None:
         """Whether the exporter knows the class and its task; None for a model that is not exported."""
-        return self.task is not None if self.exported else None
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """A known obstacle; `applies` is None when nobody could tell."""
-
-    name: str
-    applies: bool | None
-    because: str
+        return None if self.folder is None else self.task is not None
 
 
 def obstacles(seen: Seen) -> list[Obstacle]:
@@ -102,14 +115,14 @@ def obstacles(seen: Seen) -> list[Obstacle]:
 
 
 def _composite(seen: Seen) -> Obstacle:
-    if seen.exported and seen.task is None:
+    if seen.covered is False:
         return Obstacle("composite", None, "the exporter does not know its parts")
     because = f"it is built as {', '.join(seen.parts)}" if seen.parts else "it is one graph"
     return Obstacle("composite", bool(seen.parts), because)
 
 
 def _encoder_decoder(seen: Seen) -> Obstacle:
-    if seen.exported and seen.task is None:
+    if seen.covered is False:
         return Obstacle("encoder-decoder", None, "the exporter does not know its parts")
     apart = "encoder" in seen.parts
     return Obstacle(
@@ -126,18 +139,17 @@ def _value_ranges(seen: Seen) -> Obstacle:
 
 
 def _external_data(seen: Seen) -> Obstacle:
-    size = seen.described.get("weight_bytes") if seen.exported else sum(
-        file["bytes"] for file in seen.described.get("files", ())
-    )  # fmt: skip
+    described = seen.described
+    size = described.weight_bytes if isinstance(described, DescribedFolder) else sum(f.bytes for f in described.files)
     if size is None:
         return Obstacle("external-data", None, "its weights tell no size")
     return Obstacle("external-data", size > LARGE, f"{size} bytes of weights")
 
 
 def _renamed_class(seen: Seen) -> Obstacle:
-    named = seen.described.get("architecture")
-    if not seen.exported:
+    if seen.folder is None:
         return Obstacle("renamed-class", False, "an ONNX model names no class")
+    named = seen.folder.architecture
     if named is None:
         return Obstacle("renamed-class", None, "its config names no class")
     if seen.task is None:
@@ -146,12 +158,10 @@ def _renamed_class(seen: Seen) -> Obstacle:
 
 
 def _unknown_inputs(seen: Seen) -> Obstacle:
-    if not seen.exported:
+    if seen.folder is None:
         return Obstacle("unknown-inputs", False, "an ONNX model names its inputs")
     if seen.inputs_unknown:
-        return Obstacle(
-            "unknown-inputs", True, f"nobody has written down what it takes: {seen.described.get('reason')}"
-        )
+        return Obstacle("unknown-inputs", True, f"nobody has written down what it takes: {seen.folder.reason}")
     return Obstacle("unknown-inputs", False, "the exporter knows its inputs")
 
 
@@ -160,22 +170,17 @@ def _dynamic_axes(seen: Seen) -> Obstacle:
         return Obstacle("dynamic-axes", True, seen.helped.because)
     if seen.inputs_unknown:
         return Obstacle("dynamic-axes", None, "the exporter does not know its inputs")
-    axes = sorted(set(_open_axes(seen)))
+    if isinstance(seen.described, DescribedFolder):
+        axes = sorted({axis for spec in seen.described.inputs or () for axis in spec.shape if isinstance(axis, str)})
+    else:
+        axes = sorted(seen.described.facts.dynamic_axes)
     npu = [t.target for t in seen.runs if (t.target or "").endswith("/npu")]
     if axes and npu:
         return Obstacle("dynamic-axes", True, f"{', '.join(axes)} are fixed for {npu[0]}")
     return Obstacle("dynamic-axes", False, f"open: {', '.join(axes)}" if axes else "every size is fixed")
 
 
-def _open_axes(seen: Seen) -> Iterator[str]:
-    if not seen.exported:
-        yield from seen.described.get("facts", {}).get("dynamic_axes", {})
-        return
-    for spec in seen.described.get("inputs") or ():
-        yield from (axis for axis in spec["shape"] if isinstance(axis, str))
-
-
-def answer(seen: Seen) -> tuple[str, str]:
+def answer(seen: Seen) -> tuple[Answer, str]:
     """What the model needs, in a word and in a sentence."""
     if seen.helped is not None:
         return "recipe", f"needs a recipe: {seen.helped.because}"
@@ -184,15 +189,14 @@ def answer(seen: Seen) -> tuple[str, str]:
         return _of_runs(seen)
     if build.verdict in ("HOST-BLOCKED", "TIMEOUT"):
         return "blocked", f"blocked because {build.message}"
-    if seen.exported and seen.task is None and seen.described.get("files"):
-        reason = seen.described.get("reason")
-        return "code", f"needs code, or a recipe that names its task and inputs: {reason}"
+    if seen.folder is not None and seen.task is None and seen.folder.files:
+        return "code", f"needs code, or a recipe that names its task and inputs: {seen.folder.reason}"
     if build.verdict == "CLI-BLOCKED":
         return "blocked", f"blocked because {build.message}"
     return "code", f"needs code: no known help makes it build: {build.message}"
 
 
-def _of_runs(seen: Seen) -> tuple[str, str]:
+def _of_runs(seen: Seen) -> tuple[Answer, str]:
     ran = [str(t.target) for t in seen.runs if t.verdict == "PASS"]
     if ran:
         return "nothing", f"needs nothing: the default builds and runs on {', '.join(dict.fromkeys(ran))}"
@@ -201,9 +205,9 @@ def _of_runs(seen: Seen) -> tuple[str, str]:
     return "blocked", f"blocked because it builds and runs nowhere here: {why}"
 
 
-def helps(described: Mapping[str, Any], config: Mapping[str, Any]) -> list[Help]:
+def helps(described: DescribedFolder, config: Mapping[str, Any]) -> list[Help]:
     """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
-    texts = any(spec["name"] == "input_ids" for spec in described.get("inputs") or ())
+    texts = any(spec.name == "input_ids" for spec in described.inputs or ())
     sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
     fixed = ExportPart(shapes=sizes, dynamic_axes=())
     end = config.get("eos_token_id")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.support.commands import DEFAULT_TIMEOUT_S, Commands
@@ -18,6 +18,22 @@ _GRACE_S = 30.0
 """How much later than ours the sandbox's own clock ends a command."""
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """Without a network, what the hub's cache holds is asked for and nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxLimits:
+    memory_bytes: int
+    processes: int
+    """Threads count."""
+    seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxUse:
+    """In what commands were run again, and what they might take there."""
+
+    kind: Literal["bwrap", "unshare", "none"]
+    limits: SandboxLimits | None
 
 
 @dataclass(frozen=True)
@@ -48,12 +64,13 @@ class Place:
             inside = self.sandbox, room
         return Commands(model.reference, folder, timeout_s=self.timeout_s, cache=cache, inside=inside)
 
-    def to_json(self) -> dict[str, Any]:
-        kind = "none" if self.sandbox is None else self.sandbox.kind
-        return {"kind": kind, "limits": None if self.limits is None else self.limits.to_json()}
+    @property
+    def sandbox_use(self) -> SandboxUse:
+        limits = None if self.limits is None else SandboxLimits(**vars(self.limits))
+        return SandboxUse(kind="none" if self.sandbox is None else self.sandbox.kind, limits=limits)
 
 
-def find_place(timeout_s: float | None, *, unsandboxed: bool, known: dict[str, Any]) -> Place:
+def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> Place:
     """The sandbox of this machine; without one nothing is run again unless that was asked for.
 
     `known` is what was found so far, and goes along with the refusal.
@@ -67,7 +84,7 @@ def find_place(timeout_s: float | None, *, unsandboxed: bool, known: dict[str, A
             f"nothing is run again: {error.message}",
             hint="review it on Linux, with bubblewrap installed or user namespaces allowed; `--unsandboxed` runs what "
             "others sent with your rights",
-            details={name: value for name, value in known.items() if name != "verdict"},
+            result=known,
         ) from error
     # Every session has a thread for each core, and so has every library that computes.
     processes = max(2048, 32 * (os.cpu_count() or 1))

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building import exported
 from winml.modelkit.building.export.forward import TO_FILL
-from winml.modelkit.core import model_ref, sections
+from winml.modelkit.core import model_ref
 from winml.modelkit.core.errors import ModelkitError
-from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.values import read
 from winml.modelkit.ep.sys_command import describe_system
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.support import obstacles as judging
-from winml.modelkit.support.commands import Commands, failure
+from winml.modelkit.support.commands import Commands, CommandStarted, make_error
 from winml.modelkit.support.model import SupportModel, read_model
-from winml.modelkit.support.obstacles import Help, Seen, Tried
-from winml.modelkit.support.review.evidence import MODEL, CommandRun, error_of, verdict_of
+from winml.modelkit.support.obstacles import DescribedFolder, DescribedONNX, Help, Seen
+from winml.modelkit.support.probe_result import Attempt, InputSkeleton, ProbedModel, ProbeResult
+from winml.modelkit.support.review.evidence import MODEL, CommandRun, verdict_of
 from winml.modelkit.support.review.plan import SPECS_FILE
+from winml.modelkit.support.review.results import NO_ERROR, CommandError, Failure, Placement, error_of
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
-
-SCHEMA = "winml/support/1"
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ProbeRequest:
     timeout_s: float | None = None
 
 
-def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
+def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
     """Inspect, build and run the model as it is, and say what it needs."""
     for target in request.targets:
         parse_target(target)
@@ -49,33 +48,31 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> dict[str, Any]:
         request = replace(request, targets=_ready())
     with ScratchFolder("winml-probe-") as folder:
         prober = _Prober(request, model, folder, on_event)
-        seen = prober.seen()
+        seen = prober.look()
     answer, sentence = judging.answer(seen)
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "probe",
-        "model": {
-            "reference": request.model,
-            "exported": model.exported,
-            "digest": model.digest,
-            "family": model.family,
-            "architecture": seen.described.get("architecture"),
-            "task": seen.task,
-            "parts": list(seen.parts),
-        },
-        "covered": seen.covered,
-        "build": seen.build.to_json(),
-        "runs": [tried.to_json() for tried in seen.runs],
-        "helps": [tried.to_json() for tried in prober.helps],
-        "obstacles": [sections.plain(obstacle) for obstacle in judging.obstacles(seen)],
-        "knowledge": [f.id for f in ModelKnowledge().about(model.family)] if model.family else [],
-        "recipes": [recipe.name for recipe in recipes.for_family(model.family)] if model.family else [],
-        "recipe": None if seen.helped is None else _recipe(model, seen, seen.helped).to_json(),
-        "skeleton": _skeleton(request.model) if seen.inputs_unknown else None,
-        "answer": answer,
-        "sentence": sentence,
-    }
+    family = model.family
+    return ProbeResult(
+        model=ProbedModel(
+            reference=request.model,
+            exported=model.exported,
+            digest=model.digest,
+            family=family,
+            architecture=None if seen.folder is None else seen.folder.architecture,
+            task=seen.task,
+            parts=seen.parts,
+        ),
+        covered=seen.covered,
+        build=seen.build,
+        runs=tuple(seen.runs),
+        helps=tuple(prober.helps),
+        obstacles=tuple(judging.obstacles(seen)),
+        knowledge=tuple(f.id for f in ModelKnowledge().about(family)) if family else (),
+        recipes=tuple(recipe.name for recipe in recipes.for_family(family)) if family else (),
+        recipe=None if seen.helped is None else _make_recipe(model, seen, seen.helped),
+        skeleton=_make_skeleton(request.model) if seen.inputs_unknown else None,
+        answer=answer,
+        sentence=sentence,
+    )
 
 
 def _ready() -> tuple[str, ...]:
@@ -85,22 +82,22 @@ def _ready() -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda target: target != "cpu"))
 
 
-def _skeleton(word: str) -> dict[str, Any]:
+def _make_skeleton(word: str) -> InputSkeleton:
     """Input specs to fill in for a model whose inputs nobody has written down, with what its class says it takes."""
     folder = exported.locate(model_ref.parse(word), weights=False).folder
     try:
         with Worker() as worker:
             asked = worker.call("stages.forward", {"folder": str(folder.path)}, what="asking what the model takes")
     except ModelkitError as error:
-        unknown = {"class": None, "inputs": {"INPUT": dict(TO_FILL)}, "to_fill": ["INPUT"], "others": []}
-        return {**unknown, "reason": error.message}
-    return {**asked, "reason": None}
+        return InputSkeleton(
+            class_name=None, inputs={"INPUT": TO_FILL}, to_fill=("INPUT",), others=(), reason=error.message
+        )
+    return read(InputSkeleton, {**asked, "reason": None})
 
 
-def _recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:
+def _make_recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:
     """The recipe that a help comes to."""
     return Recipe(
-        schema=RECIPE_SCHEMA,
         name=f"{model.family or model.name}-{found.name}",
         families=() if model.family is None else (model.family,),
         tasks=() if seen.task is None else (seen.task,),
@@ -119,64 +116,83 @@ class _Prober:
         self._folder = folder
         self._on_event = on_event
         self._run = Commands(request.model, folder, timeout_s=request.timeout_s)
-        self.helps: list[Tried] = []
+        self.helps: list[Attempt] = []
 
-    def seen(self) -> Seen:
+    def look(self) -> Seen:
         """Everything up to the first help that works."""
-        described = self._described()
-        build = self._built("default", ())
+        described = self._describe()
+        build = self._build("default", ())
         if build.verdict == "PASS":
-            runs = list(self._runs("default", [part["part"] for part in described.get("parts", ())]))
-            return Seen(self._model.exported, described, build, runs)
-        known = self._model.exported and described.get("task") is not None
-        helped = self._helped(described) if known and build.verdict in ("FAIL", "CLI-BLOCKED") else None
-        return Seen(self._model.exported, described, build, (), helped)
+            seen = Seen(described, build)
+            return replace(seen, runs=list(self._runs("default", seen.parts)))
+        helped = None
+        if isinstance(described, DescribedFolder) and described.task is not None:
+            helped = self._find_help(described) if build.verdict in ("FAIL", "CLI-BLOCKED") else None
+        return Seen(described, build, (), helped)
 
-    def _described(self) -> dict[str, Any]:
-        run = self._told("inspect", ("inspect", "-m", MODEL, "--json"))
-        if run.result is None or not run.result.get("ok"):
-            raise failure(run.result, "the model cannot be inspected")
-        return run.result
+    def _describe(self) -> DescribedFolder | DescribedONNX:
+        run = self._tell_and_run("inspect", ("inspect", "-m", MODEL, "--json"))
+        if run.result is None or run.result.get("ok") is not True:
+            failure = read(Failure, run.result or {}, strict=False)
+            raise make_error(error_of(failure), "the model cannot be inspected")
+        if self._model.exported:
+            return read(DescribedFolder, run.result, strict=False)
+        return read(DescribedONNX, run.result, strict=False)
 
-    def _built(self, name: str, words: tuple[str, ...]) -> Tried:
+    def _build(self, name: str, words: tuple[str, ...]) -> Attempt:
         target = self._request.targets[0]
-        run = self._told(f"build {name}", ("build", "-m", MODEL, "--target", target, *words, "-o", name, "--json"))
-        return _tried(f"build {name}", run)
+        words = ("build", "-m", MODEL, "--target", target, *words, "-o", name, "--json")
+        return _attempt(f"build {name}", self._tell_and_run(f"build {name}", words))
 
-    def _helped(self, described: dict[str, Any]) -> Help | None:
+    def _find_help(self, described: DescribedFolder) -> Help | None:
         for number, found in enumerate(judging.helps(described, self._model.config)):
             specs = f"{number}-{SPECS_FILE}"
             (self._folder / specs).write_bytes(files.text(found.export.input_specs))
-            tried = self._built(found.name, tuple(found.export.words(specs)))
+            tried = self._build(found.name, tuple(found.export.words(specs)))
             self.helps.append(tried)
             if tried.verdict == "PASS":
                 return found
         return None
 
-    def _runs(self, name: str, parts: list[str]) -> Iterator[Tried]:
+    def _runs(self, name: str, parts: tuple[str, ...]) -> Iterator[Attempt]:
         """One run of every part on every target, with inputs that fit it."""
-        for part in parts or [""]:
+        for part in parts or ("",):
             folder = f"{name}/{part}".rstrip("/")
             inputs = f"{part or 'model'}.npz"
-            made = self._told("inputs", ("support", "inputs", "-m", folder, "-o", inputs, "--json"))
+            made = self._tell_and_run("inputs", ("support", "inputs", "-m", folder, "-o", inputs, "--json"))
             for target in self._request.targets:
                 what = " ".join(filter(None, ("run", part)))
                 if made.exit_code != 0:
-                    yield _tried(what, made, target)
+                    yield _attempt(what, made, target)
                     continue
                 how = ("--sessions", "1", "--iterations", "1", "--warmup", "0", "--input-data", inputs, "--json")
                 words = ("perf", "-m", folder, "--target", target, *how)
-                yield _tried(what, self._told(f"{what} on {target}", words), target)
+                yield _attempt(what, self._tell_and_run(f"{what} on {target}", words), target)
 
-    def _told(self, what: str, words: tuple[str, ...]) -> CommandRun:
-        self._on_event({"event": "command", "what": what})
+    def _tell_and_run(self, what: str, words: tuple[str, ...]) -> CommandRun:
+        self._on_event(CommandStarted(what))
         return self._run(words)
 
 
-def _tried(what: str, run: CommandRun, target: str | None = None) -> Tried:
-    error = error_of(run.result)
-    verdict = verdict_of(run.exit_code, error.get("code"))
-    result = run.result or {}
-    message = None if verdict == "PASS" else str(error.get("message") or "it gave no result")
-    nodes = (result.get("placement") or {}).get("nodes", {}) if verdict == "PASS" else {}
-    return Tried(what, verdict, message, target, bool(result.get("simulated", False)), nodes)
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """What matters of the result of a build, of making inputs, or of a run."""
+
+    error: CommandError = NO_ERROR
+    simulated: bool = False
+    placement: Placement | None = None
+
+
+def _attempt(what: str, run: CommandRun, target: str | None = None) -> Attempt:
+    """What a command came to."""
+    found = read(_Outcome, run.result or {}, strict=False)
+    verdict = verdict_of(run.exit_code, found.error.code)
+    passed = verdict == "PASS"
+    return Attempt(
+        what,
+        verdict,
+        None if passed else found.error.message or "it gave no result",
+        target,
+        found.simulated,
+        found.placement.nodes if passed and found.placement is not None else {},
+    )

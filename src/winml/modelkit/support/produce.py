@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit import __version__
 from winml.modelkit.core.errors import CheckFailed, RequestError
-from winml.modelkit.core.recipe import SCHEMA as RECIPE_SCHEMA
-from winml.modelkit.core.recipe import BuildPart, ExportPart, InputPart, Recipe, recipe_from_json
-from winml.modelkit.core.support import GOALS, Goal
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.recipe import BuildPart, Recipe
+from winml.modelkit.core.support import GOALS, Effort, Goal, SupportResult
 from winml.modelkit.ep import precision as precisions
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.findings.kb_command import knowledge_folder
@@ -20,8 +20,9 @@ from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelFinding, ModelKnowledge, ModelScope
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import atomic, digest
-from winml.modelkit.support.commands import Commands, environment, failure, now
+from winml.modelkit.support.commands import Commands, CommandStarted, environment, make_error, now
 from winml.modelkit.support.model import SupportModel, read_model
+from winml.modelkit.support.probe_result import ProbeResult
 from winml.modelkit.support.review import derive, effect, ladder
 from winml.modelkit.support.review import evidence as evidences
 from winml.modelkit.support.review.contribution import (
@@ -29,20 +30,17 @@ from winml.modelkit.support.review.contribution import (
     REPORT,
     Contribution,
     Methodology,
-    MetricClaim,
-    Model,
-    Probed,
     Tiers,
+    claim_probe,
+    describe_model,
     index_row,
 )
-from winml.modelkit.support.review.contribution import SCHEMA as CONTRIBUTION_SCHEMA
-from winml.modelkit.support.review.evidence import CommandRun, Record, error_of
-from winml.modelkit.support.review.judging import judged
-from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, Metric, Step, Subject, plan, written
+from winml.modelkit.support.review.evidence import CommandRun, Record
+from winml.modelkit.support.review.judging import judge_steps
+from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, MetricData, Step, Subject, plan, written
+from winml.modelkit.support.review.results import ConfigEvidence, Result, error_of, read_result
 
-SCHEMA = "winml/support/1"
 NOTHING_LEARNT = "the commands did what their documentation says; nothing was learnt about the work"
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,20 @@ class ProduceRequest:
     timeout_s: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProduceResult(SupportResult):
+    action: Literal["produce"] = "produce"
+    folder: str
+    contribution: Contribution
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingNeeded:
+    """Stands beside the error for a model that needs no contribution."""
+
+    probe: ProbeResult
+
+
 def new_folder(path: str) -> Path:
     """Where something is written that is not there yet."""
     output = Path(path).absolute()
@@ -81,7 +93,7 @@ def check_words(request: ProduceRequest) -> None:
         precisions.checked(request.build.precision)
 
 
-def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
+def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:
     """Write a contribution; one that does not reach its goal is a check answered with no."""
     check_words(request)
     output = new_folder(request.output)
@@ -89,16 +101,16 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
     staged = atomic.temporary_name(output.parent)
     atomic.make_folder(staged)
     try:
-        made, silence = _Production(request, model, staged, on_event).contribution()
+        made, no_effect = _Production(request, model, staged, on_event).run()
         atomic.move(staged, output)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    result = {"schema": SCHEMA, "ok": True, "action": "produce", "folder": str(output), "contribution": made.to_json()}
+    result = ProduceResult(folder=str(output), contribution=made)
     if made.recipe is not None and made.effect is None and made.reached is not None:
         raise CheckFailed(
-            f"no contribution: recipe `{made.recipe}` has no measured effect against the default: {silence}",
+            f"no contribution: recipe `{made.recipe}` has no measured effect against the default: {no_effect}",
             hint=f"the evidence is in `{output}`",
-            details=result,
+            result=result,
         )
     short = [r for r in made.ladder if GOALS.index(r.rung) <= GOALS.index(request.goal) and r.verdict != "PASS"]
     if short:
@@ -106,7 +118,7 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> dict[str, Any]:
             f"the contribution reached {made.reached or 'nothing'} of {request.goal}: {short[0].rung} is "
             f"{short[0].verdict}: {short[0].reason}",
             hint=f"the evidence is in `{output}`",
-            details=result,
+            result=result,
         )
     return result
 
@@ -121,60 +133,56 @@ class _Production:
         self._on_event = on_event
         self._run = Commands(request.model, folder, timeout_s=request.timeout_s)
         self._environment = environment()
-        self._results: dict[str, dict[str, Any] | None] = {}
+        self._results: dict[str, Result | None] = {}
         self._exits: dict[str, int | None] = {}
 
-    def contribution(self) -> tuple[Contribution, str]:
+    def run(self) -> tuple[Contribution, str]:
         """March, then write down what it came to; and what to say where the recipe shows no effect."""
         probed = self._probe()
         subject = self._subject(probed)
         self._march(subject)
-        return self._written(subject, probed), effect.silence(subject, self._results)
+        return self._write(subject, probed), effect.explain_none(subject, self._results)
 
-    def _probe(self) -> dict[str, Any]:
+    def _probe(self) -> ProbeResult:
         step = plan(Subject(self._model.exported, (), None, self._request.targets, "L0"))[0]
         self._do(step)
         result = self._results[step.id]
-        if result is None or not result.get("ok"):
-            raise failure(result, "the probe gave no result")
+        if not isinstance(result, ProbeResult):
+            raise make_error(error_of(result), "the probe gave no result")
         return result
 
-    def _subject(self, probed: dict[str, Any]) -> Subject:
+    def _subject(self, probed: ProbeResult) -> Subject:
         recipe = self._recipe(probed)
-        if recipe is None and probed["answer"] == "nothing":
+        if recipe is None and probed.answer == "nothing":
             raise CheckFailed(
-                f"no contribution: the model {probed['sentence']}",
+                f"no contribution: the model {probed.sentence}",
                 hint="name what you would change with `--recipe` or `--precision`",
-                details={"probe": probed},
+                result=NothingNeeded(probe=probed),
             )
         if recipe is not None:
-            (self._folder / RECIPE_FILE).write_bytes(files.text(recipe.to_json()))
+            (self._folder / RECIPE_FILE).write_bytes(files.text(recipe))
             if recipe.export.input_specs:
                 (self._folder / SPECS_FILE).write_bytes(files.text(recipe.export.input_specs))
-        parts = tuple(probed["model"]["parts"])
-        return Subject(self._model.exported, parts, recipe, self._request.targets, self._request.goal, self._metric())
+        request = self._request
+        return Subject(self._model.exported, probed.model.parts, recipe, request.targets, request.goal, self._metric())
 
-    def _recipe(self, probed: dict[str, Any]) -> Recipe | None:
+    def _recipe(self, probed: ProbeResult) -> Recipe | None:
         if self._request.recipe is not None:
             return recipes.named(self._request.recipe)
-        found = None if probed["recipe"] is None else recipe_from_json(probed["recipe"])
         if self._request.build == BuildPart():
-            return found
-        if found is not None:
-            return replace(found, build=self._request.build)
-        about = probed["model"]
+            return probed.recipe
+        if probed.recipe is not None:
+            return replace(probed.recipe, build=self._request.build)
+        about = probed.model
         return Recipe(
-            schema=RECIPE_SCHEMA,
-            name="-".join(filter(None, (about["family"] or self._model.name, self._request.build.precision))),
-            families=() if about["family"] is None else (about["family"],),
-            tasks=() if about["task"] is None else (about["task"],),
-            parts=tuple(about["parts"]),
-            export=ExportPart(),
+            name="-".join(filter(None, (about.family or self._model.name, self._request.build.precision))),
+            families=() if about.family is None else (about.family,),
+            tasks=() if about.task is None else (about.task,),
+            parts=about.parts,
             build=self._request.build,
-            inputs=InputPart(),
         )
 
-    def _metric(self) -> Metric | None:
+    def _metric(self) -> MetricData | None:
         given = self._request.data
         if given is None:
             return None
@@ -184,7 +192,7 @@ class _Production:
         copy = self._folder / "data" / source.name
         copy.parent.mkdir()
         shutil.copyfile(source, copy)
-        return Metric(f"data/{source.name}", self._request.task, self._request.min_metric)
+        return MetricData(file=f"data/{source.name}", task=self._request.task, min_metric=self._request.min_metric)
 
     def _march(self, subject: Subject) -> None:
         """Every command in order, until a rung fails."""
@@ -197,7 +205,7 @@ class _Production:
         if step.id.startswith("inspect-default"):
             return self._exits["build-default"] == 0
         if step.purpose == "compare":
-            return effect.wanted(step, subject, self._exits, self._results)
+            return effect.needs_compare(step, subject, self._exits, self._results)
         if step.rung is None or step.id == "build-recipe":
             return True
         before = [s for s in steps if s.id in self._exits and s.rung is not None and s.rung < step.rung]
@@ -205,21 +213,23 @@ class _Production:
         return self._exits["build-recipe"] == 0 and not failed
 
     def _judged(self, subject: Subject, steps: list[Step]) -> list[ladder.Judged]:
-        return judged(subject, steps, self._results, self._exits, self._precision(subject))
+        return judge_steps(steps, self._results, self._exits, self._precision(subject))
 
     def _precision(self, subject: Subject) -> str:
         """What the recipe resolves to; the word that was asked for where nothing could be resolved."""
+        prefix = "config-recipe" if subject.recipe else "config-default"
         for name, result in self._results.items():
-            if name.startswith("config-recipe" if subject.recipe else "config-default") and result and result.get("ok"):
-                return str(result["config"]["precision"])
+            if name.startswith(prefix) and isinstance(result, ConfigEvidence):
+                return str(result.config["precision"])
         return "fp32" if subject.recipe is None else subject.recipe.build.precision or "fp32"
 
     def _do(self, step: Step) -> None:
         """Run a command and keep everything it left behind."""
-        self._on_event({"event": "command", "what": step.id})
+        self._on_event(CommandStarted(step.id))
         before = {path: digest.of_file(self._folder / path) for path in _used(self._folder, step)}
         run = self._run(step.words)
-        self._results[step.id], self._exits[step.id] = run.result, run.exit_code
+        self._exits[step.id] = run.exit_code
+        self._results[step.id] = None if run.result is None else read_result(step.purpose, run.result)
         self._keep(step, run, before)
 
     def _keep(self, step: Step, run: CommandRun, reads: dict[str, str]) -> None:
@@ -232,13 +242,12 @@ class _Production:
             (self._folder / evidences.result_path(step.id)).write_bytes(content)
             result = digest.of_bytes(content)
         record = Record(
-            schema=evidences.SCHEMA,
             id=step.id,
             purpose=step.purpose,
             words=step.words,
             exit_code=run.exit_code,
             timed_out=run.exit_code is None,
-            verdict=evidences.verdict_of(run.exit_code, error_of(run.result).get("code")),
+            verdict=evidences.verdict_of(run.exit_code, error_of(self._results[step.id]).code),
             started=run.started,
             seconds=run.seconds,
             model=self._model.digest,
@@ -248,11 +257,11 @@ class _Production:
             result=result,
             log=digest.of_bytes(log),
         )
-        (self._folder / evidences.record_path(step.id)).write_bytes(files.text(record.to_json()))
+        (self._folder / evidences.record_path(step.id)).write_bytes(files.text(record))
 
-    def _written(self, subject: Subject, probed: dict[str, Any]) -> Contribution:
+    def _write(self, subject: Subject, probed: ProbeResult) -> Contribution:
         steps = [step for step in plan(subject) if step.id in self._exits]
-        numbers = {s.id: derive.numbers(s.purpose, self._results[s.id]) for s in steps}
+        numbers = {s.id: derive.numbers(self._results[s.id]) for s in steps}
         numbers = {name: values for name, values in numbers.items() if values}
         done = self._judged(subject, steps)
         rungs = ladder.ladder(done, subject.goal)
@@ -260,31 +269,18 @@ class _Production:
         precision = self._precision(subject)
         finding = self._finding(subject, probed, reached, rungs)
         made = Contribution(
-            schema=CONTRIBUTION_SCHEMA,
             winml=__version__,
             created=now(),
-            model=Model(
-                reference=self._request.model,
-                exported=self._model.exported,
-                digest=self._model.digest,
-                family=self._model.family,
-                task=probed["model"]["task"],
-                parts=subject.parts,
-            ),
-            tiers=Tiers(_effort(subject, reached), subject.goal, "L0"),
+            model=replace(describe_model(probed.model), reference=self._request.model),
+            tiers=Tiers(effort=_effort(subject, reached), goal=subject.goal, outcome="L0"),
             reached=reached,
             targets=subject.targets,
             precision=precision,
             cosine=derive.COSINE[precision],
-            probe=Probed(
-                probed["answer"],
-                probed["sentence"],
-                tuple(o["name"] for o in probed["obstacles"] if o["applies"]),
-                probed["covered"],
-            ),
-            effect=None if subject.recipe is None else effect.measured(subject, self._exits, self._results),
+            probe=claim_probe(probed),
+            effect=None if subject.recipe is None else effect.find_effect(subject, self._exits, self._results),
             ladder=rungs,
-            levels={part: tuple(found) for part, found in ladder.levels(done).items()},
+            levels=ladder.levels(done),
             numbers=numbers,
             steps=tuple(step.id for step in steps),
             recipe=None if subject.recipe is None else subject.recipe.name,
@@ -296,17 +292,17 @@ class _Production:
                 reached,
             ),
             findings=() if finding is None else (finding.id,),
-            methodology=Methodology(NOTHING_LEARNT),
-            metric=None if subject.metric is None else MetricClaim(**vars(subject.metric)),
+            methodology=Methodology(statement=NOTHING_LEARNT, triggers=(), findings=()),
+            metric=subject.metric,
             environment=self._environment,
             files={path: digest.of_file(self._folder / path) for path in evidences.below(self._folder)},
         )
-        (self._folder / FILE).write_bytes(files.text(made.to_json()))
-        (self._folder / REPORT).write_text(contribution_markdown(made.to_json()), encoding="utf-8", newline="\n")
+        (self._folder / FILE).write_bytes(files.text(made))
+        (self._folder / REPORT).write_text(contribution_markdown(made), encoding="utf-8", newline="\n")
         return made
 
     def _finding(
-        self, subject: Subject, probed: dict[str, Any], reached: Goal | None, rungs: tuple[ladder.Rung, ...]
+        self, subject: Subject, probed: ProbeResult, reached: Goal | None, rungs: tuple[ladder.Rung, ...]
     ) -> ModelFinding | None:
         """What this contribution shows about the family; an ONNX file belongs to none."""
         family = self._model.family
@@ -316,7 +312,7 @@ class _Production:
         last = next(r for r in reversed(rungs) if r.rung == (reached or "L0"))
         finding = ModelFinding(
             id=known.next_id(family),
-            title=f"{family} {probed['sentence']}"[:120],
+            title=f"{family} {probed.sentence}"[:120],
             observation=f"{last.rung} is {last.verdict}: {last.reason}",
             status="observed",
             source="measured by this project",
@@ -329,11 +325,11 @@ class _Production:
         )
         path = self._folder / "findings" / f"{finding.id}.json"
         path.parent.mkdir()
-        path.write_bytes(files.text(finding.to_json()))
+        path.write_bytes(files.text(finding))
         return finding
 
 
-def _effort(subject: Subject, reached: Goal | None) -> str:
+def _effort(subject: Subject, reached: Goal | None) -> Effort:
     """A recipe, by a template or not; what no recipe built would take code."""
     if subject.recipe is None or reached is None:
         return "L1"

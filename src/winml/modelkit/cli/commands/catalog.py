@@ -20,11 +20,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option("--target", metavar="EP[/DEVICE]", help="Only what was tried on this target.")
 @json_option
 def command(family: str | None, task: str | None, target: str | None, as_json: bool) -> None:
-    from winml.modelkit.knowledge.catalog_command import catalog
+    from winml.modelkit.knowledge.catalog_command import show_catalog
     from winml.modelkit.render.catalog import catalog_text
 
-    result = catalog(family=family, task=task, target=target)
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(catalog_text, result)
+    console.show_result(catalog_text, show_catalog(family=family, task=task, target=target), as_json=as_json)

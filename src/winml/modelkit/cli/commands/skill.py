@@ -30,16 +30,13 @@ def command() -> None:
 def check(path: str | None, as_json: bool) -> None:
     from winml.modelkit.cli.command_words import wrong_command, wrong_option
     from winml.modelkit.core.errors import CheckFailed
-    from winml.modelkit.knowledge import skill_command as skill
+    from winml.modelkit.knowledge.skill_command import check_skills, default_folder
     from winml.modelkit.render.skill import problems_text, skills_text
 
     try:
-        result = skill.check(path or skill.default_folder(), wrong_command, wrong_option)
+        result = check_skills(path or default_folder(), wrong_command, wrong_option)
     except CheckFailed as error:
         if not as_json:
-            console.show(problems_text, error.details)
+            console.show(problems_text, error.result)
         raise
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(skills_text, result)
+    console.show_result(skills_text, result, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from winml.modelkit.cli.options import (
     output_option,
     size_options,
 )
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.events import Event
 
 knowledge_option = click.option(
     "--knowledge",
@@ -40,18 +43,12 @@ def command() -> None:
     pass
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.support import support_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(support_text, result)
-
-
-def _tell(event: dict[str, Any]) -> None:
+def _tell(event: Event) -> None:
     """A line per command that is run on the way."""
-    console.say("note", f"{event['what']} ...")
+    from winml.modelkit.support.commands import CommandStarted
+
+    if isinstance(event, CommandStarted):
+        console.say("note", f"{event.what} ...")
 
 
 _targets_option = click.option(
@@ -86,13 +83,14 @@ _timeout_option = click.option(
 @_timeout_option
 @json_option
 def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+    from winml.modelkit.render.support import probe_text
     from winml.modelkit.support.probe import ProbeRequest
     from winml.modelkit.support.probe import probe as run_probe
 
     result = run_probe(ProbeRequest(chosen_model(model, sample), targets, timeout), _tell)
-    _show(result, as_json)
-    if not as_json and result["answer"] == "recipe":
-        console.say("next", f"winml support produce -m {console.quoted(result['model']['reference'])} -o DIR")
+    console.show_result(probe_text, result, as_json=as_json)
+    if not as_json and result.answer == "recipe":
+        console.say("next", f"winml support produce -m {console.quoted(result.model.reference)} -o DIR")
 
 
 @command.command(
@@ -123,12 +121,17 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 @json_option
 def produce(models: tuple[str, ...], precision: str | None, level: str | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.core.recipe import BuildPart
-    from winml.modelkit.support.batch import produce_all
+    from winml.modelkit.render.support import batch_text, produce_text
+    from winml.modelkit.support.batch import BatchResult, produce_all
     from winml.modelkit.support.produce import ProduceRequest
 
     given["timeout_s"] = given.pop("timeout")
     request = ProduceRequest(model=models[0], build=BuildPart(precision=precision, level=level), **given)
-    _show(produce_all(request, models, _tell), as_json)
+    result = produce_all(request, models, _tell)
+    if isinstance(result, BatchResult):
+        console.show_result(batch_text, result, as_json=as_json)
+    else:
+        console.show_result(produce_text, result, as_json=as_json)
     if not as_json:
         console.say("next", f"winml support review {console.quoted(request.output)}")
 
@@ -155,8 +158,8 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 @json_option
 def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.core.errors import ModelkitError
-    from winml.modelkit.render.support import review_text
-    from winml.modelkit.support.review.command import ReviewRequest
+    from winml.modelkit.render.support import rejection_text, review_text
+    from winml.modelkit.support.review.command import NoContribution, ReviewRequest, ReviewResult
     from winml.modelkit.support.review.command import review as run_review
 
     if given["unsandboxed"]:
@@ -164,10 +167,12 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     try:
         result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _tell)
     except ModelkitError as error:
-        if not as_json and "verdict" in error.details:
-            console.show(review_text, error.details)
+        if not as_json and isinstance(error.result, ReviewResult):
+            console.show(review_text, error.result)
+        if not as_json and isinstance(error.result, NoContribution):
+            console.show(rejection_text, error.result)
         raise
-    _show(result, as_json)
+    console.show_result(review_text, result, as_json=as_json)
 
 
 @command.command(
@@ -191,8 +196,8 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 @json_option
 def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli import words
-    from winml.modelkit.support.inputs import InputsRequest
-    from winml.modelkit.support.inputs import inputs as make_inputs
+    from winml.modelkit.render.support import inputs_text
+    from winml.modelkit.support.inputs import InputsRequest, make_inputs
 
     request = InputsRequest(
         model=chosen_model(model, sample),
@@ -202,7 +207,7 @@ def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json
         int_ranges=words.int_ranges(int_ranges),
         seed=given["seed"],
     )
-    _show(make_inputs(request), as_json)
+    console.show_result(inputs_text, make_inputs(request), as_json=as_json)
 
 
 @command.group("knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP)
@@ -216,9 +221,10 @@ def knowledge() -> None:
 @knowledge_option
 @json_option
 def listing(family: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import model_knowledge
+    from winml.modelkit.findings.model_knowledge import list_knowledge
+    from winml.modelkit.render.support import knowledge_list_text
 
-    _show(model_knowledge.listing(knowledge, family=family, status=status), as_json)
+    console.show_result(knowledge_list_text, list_knowledge(knowledge, family=family, status=status), as_json=as_json)
 
 
 @knowledge.command("show", help="Show a finding.", context_settings=HELP)
@@ -226,9 +232,10 @@ def listing(family: str | None, status: str | None, knowledge: str | None, as_js
 @knowledge_option
 @json_option
 def show(finding: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import model_knowledge
+    from winml.modelkit.findings.model_knowledge import show_finding
+    from winml.modelkit.render.support import finding_text
 
-    _show(model_knowledge.show(knowledge, finding), as_json)
+    console.show_result(finding_text, show_finding(knowledge, finding), as_json=as_json)
 
 
 @knowledge.command(
@@ -241,15 +248,17 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def add(file: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import model_knowledge
+    from winml.modelkit.findings.model_knowledge import add_finding
+    from winml.modelkit.render.support import addition_text
 
-    _show(model_knowledge.add(knowledge, file), as_json)
+    console.show_result(addition_text, add_finding(knowledge, file), as_json=as_json)
 
 
 @knowledge.command("check", help="Read everything strictly; exit 5 when a name leads nowhere.", context_settings=HELP)
 @knowledge_option
 @json_option
 def check(knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import model_knowledge
+    from winml.modelkit.findings.model_knowledge import check_knowledge
+    from winml.modelkit.render.support import knowledge_check_text
 
-    _show(model_knowledge.check(knowledge), as_json)
+    console.show_result(knowledge_check_text, check_knowledge(knowledge), as_json=as_json)

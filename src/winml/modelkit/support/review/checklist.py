@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelFinding
+from winml.modelkit.support.probe_result import ProbeResult
 from winml.modelkit.support.review import derive, effect, ladder, scope, times, whole
-from winml.modelkit.support.review.contribution import index_row
+from winml.modelkit.support.review.contribution import claim_probe, describe_model, index_row
 from winml.modelkit.support.review.dossier import Dossier, Item, changes, reject
-from winml.modelkit.support.review.evidence import UNFIT, same
+from winml.modelkit.support.review.evidence import same
 from winml.modelkit.support.review.plan import SAMPLES, SPECS_FILE, Step, inspect_step, output_file
+from winml.modelkit.support.review.results import (
+    CompareEvidence,
+    InspectEvidence,
+    MetricEvidence,
+    ParityEvidence,
+    PerfEvidence,
+    find,
+)
 
 Check = Callable[[Dossier], Iterator[Item]]
 
 
-def checked(dossier: Dossier) -> list[Item]:
-    """Every item; a check that cannot be made because evidence is missing or damaged is an item itself."""
+def run_checks(dossier: Dossier) -> list[Item]:
+    """Every item; a check that cannot be made because evidence is missing or does not fit is an item itself."""
     found: list[Item] = []
     for name, check in CHECKS.items():
         try:
             found += list(check(dossier))
         except ModelkitError as error:
             found.append(reject(name, error.message))
-        except UNFIT as error:
-            found.append(reject(name, f"the evidence does not fit: {type(error).__name__}: {error}"))
         if any(item.severity == "reject" for item in found) and name in ("files", "evidence"):
             return found  # what follows reads these files
     return found
@@ -45,65 +52,73 @@ def _numbers(dossier: Dossier) -> Iterator[Item]:
         for number, value in made.items():
             if number in said and not math.isclose(value, said[number], rel_tol=1e-9, abs_tol=1e-12):
                 yield reject("numbers", f"{name}: {number} is claimed as {said[number]:g}, evidence gives {value:g}")
+
+
+def _samples(dossier: Dossier) -> Iterator[Item]:
+    """Summaries are what their samples give, which are as many as asked for and were taken on the target."""
     for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose == "perf" and result and result.get("ok"):
-            yield from _summaries(step, result)
-            if not parse_target(step.target).allows(result["target"]):
-                yield reject("numbers", f"{step.id}: it ran on {result['target']}, not on {step.target}")
+        result = find(dossier.results, step.id, PerfEvidence)
+        if result is None:
+            continue
+        made_of_samples = derive.summarize_perf(result)
+        for name, said in (("latency_ms", result.latency_ms), ("cpu_ms", result.cpu_ms)):
+            if any(not same(value, said.get(key)) for key, value in made_of_samples[name].items()):
+                yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
+        rounds, protocol = result.measurement.rounds, result.measurement.protocol
+        lengths = {len(taken.wall_ns) for taken in rounds}
+        if len(rounds) != protocol.sessions or lengths != {protocol.iterations}:
+            yield reject("numbers", f"{step.id}: the samples are not as many as its protocol says")
+        if not parse_target(step.target).allows(result.target):
+            yield reject("numbers", f"{step.id}: it ran on {result.target}, not on {step.target}")
 
 
 def _times(dossier: Dossier) -> Iterator[Item]:
     """Comparisons are of the artifacts here, on the target, and say what their rounds give."""
     for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose != "compare" or not result or not result.get("ok"):
-            continue
-        inspected = [dossier.results.get(inspect_step(name, step.part)) or {} for name in ("default", "recipe")]
-        base, candidate = (found.get("fingerprint") for found in inspected)
-        yield from (
-            reject("times", f"{step.id}: {what}") for what in times.wrong(result, step.target, (base, candidate))
-        )
+        result = find(dossier.results, step.id, CompareEvidence)
+        if result is not None:
+            inspected = (_inspected(dossier, name, step) for name in ("default", "recipe"))
+            base, candidate = (None if found is None else found.fingerprint for found in inspected)
+            for what in times.problems(result, step.target, (base, candidate)):
+                yield reject("times", f"{step.id}: {what}")
 
 
-def _kept(dossier: Dossier) -> Iterator[Item]:
+def _inspected(dossier: Dossier, name: str, step: Step) -> InspectEvidence | None:
+    """What was found in the default's or the recipe's artifact of the part that a command is about."""
+    return find(dossier.results, inspect_step(name, step.part), InspectEvidence)
+
+
+def _outputs(dossier: Dossier) -> Iterator[Item]:
     """Every output was compared on every input, and what was kept of them lies here."""
     for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose != "parity" or not result or not result.get("ok"):
+        result = find(dossier.results, step.id, ParityEvidence)
+        if result is None:
             continue
-        file, kept = output_file(step.part), result["outputs"]
-        if kept["file"] != file or kept["digest"] != dossier.contribution.files.get(file):
+        file, kept = output_file(step.part), result.outputs
+        if kept.file != file or kept.digest != dossier.contribution.files.get(file):
             yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
-        facts = (dossier.results.get(inspect_step("recipe", step.part)) or {})["facts"]
-        compared, there = [row["output"] for row in result["distance"]], [value["name"] for value in facts["outputs"]]
+        artifact = _inspected(dossier, "recipe", step)
+        there = [] if artifact is None else [value.name for value in artifact.facts.outputs]
+        compared = [row.output for row in result.distance]
         if sorted(compared) != sorted(there):
             yield reject("outputs", f"{step.id}: {compared} were compared, the artifact has {there}")
-        if any(row["runs"] != SAMPLES for row in result["distance"]):
+        if any(row.runs != SAMPLES for row in result.distance):
             yield reject("outputs", f"{step.id}: outputs were not compared on {SAMPLES} inputs")
 
 
 def _scores(dossier: Dossier) -> Iterator[Item]:
     """The task metric is the mean of the scores that stand beside it."""
-    result = dossier.results.get("metric")
-    if not result or not result.get("ok") or result["metric"] is None:
+    result = find(dossier.results, "metric", MetricEvidence)
+    said = None if result is None else result.deciding
+    if result is None or said is None or said.value is None or said.kind not in ("share", "mean"):
         return
-    said = result["metrics"][result["metric"]]
-    series = [[float(v) for v in values] for values in result["samples"]["candidate"]["series"].values()]
-    made = [sum(values) / len(values) for values in series if len(values) == said["n"]]
-    if said["kind"] in ("share", "mean") and not any(math.isclose(value, said["value"]) for value in made):
-        yield reject("numbers", f"metric: {result['metric']} {said['value']} is not what its scores give")
-
-
-def _summaries(step: Step, result: Mapping[str, Any]) -> Iterator[Item]:
-    made = derive.latency(result)
-    for name, values in made.items():
-        if any(not same(values[key], result[name].get(key)) for key in values):
-            yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
-    protocol = result["measurement"]["protocol"]
-    lengths = {len(r["wall_ns"]) for r in result["measurement"]["rounds"]}
-    if len(result["measurement"]["rounds"]) != protocol["sessions"] or lengths != {protocol["iterations"]}:
-        yield reject("numbers", f"{step.id}: the samples are not as many as its protocol says")
+    means = []
+    for series in result.samples.candidate.series.values():
+        # Records of what was found have no mean.
+        if series and len(series) == said.n and all(v in ("0", "1") or type(v) in (int, float) for v in series):
+            means.append(math.fsum(map(float, series)) / len(series))
+    if not any(math.isclose(value, said.value) for value in means):
+        yield reject("numbers", f"metric: {result.metric} {said.value} is not what its scores give")
 
 
 def _thresholds(dossier: Dossier) -> Iterator[Item]:
@@ -117,13 +132,13 @@ def _thresholds(dossier: Dossier) -> Iterator[Item]:
 
 def _precision(dossier: Dossier) -> Iterator[Item]:
     """The number types of the artifact are what its precision says."""
+    said = dossier.contribution.precision
     for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose != "inspect" or step.rung != "L0" or not result or not result.get("ok"):
+        result = find(dossier.results, step.id, InspectEvidence)
+        if result is None or step.rung != "L0":
             continue
-        if not derive.has_precision(result["facts"], dossier.contribution.precision):
-            kind, types = result["facts"]["quantized"]["kind"], ", ".join(result["facts"]["float_types"])
-            said = dossier.contribution.precision
+        if not derive.has_precision(result.facts, said):
+            kind, types = result.facts.quantized.kind, ", ".join(result.facts.float_types)
             yield reject("precision", f"{step.id}: called {said}, but it is {types} and quantized: {kind}")
 
 
@@ -139,7 +154,7 @@ def _ladder(dossier: Dossier) -> Iterator[Item]:
             yield changes("ladder", f"{claimed.rung}: the reason is not the one of its evidence")
     if stated.reached != ladder.reached(made):
         yield reject("ladder", f"{stated.reached} is claimed as reached, evidence gives {ladder.reached(made)}")
-    if {k: list(v) for k, v in stated.levels.items()} != ladder.levels(dossier.judged):
+    if stated.levels != ladder.levels(dossier.judged):
         yield reject("ladder", "the artifact levels are not those of the evidence")
     for rung in made:
         if rung.rung <= stated.tiers.goal and rung.verdict != "PASS":
@@ -153,7 +168,7 @@ def _ladder(dossier: Dossier) -> Iterator[Item]:
 def _tiers(dossier: Dossier) -> Iterator[Item]:
     """Effort and outcome are what is there; where nothing was built, they say what it would take."""
     tiers, recipe = dossier.contribution.tiers, dossier.recipe
-    for path in scope.outside(dossier.code, tiers.effort):  # type: ignore[arg-type]  # a choice of the efforts
+    for path in scope.outside(dossier.code, tiers.effort):
         yield reject("scope", f"effort {tiers.effort} does not change `{path}`")
     if dossier.contribution.reached is None:
         return
@@ -161,8 +176,8 @@ def _tiers(dossier: Dossier) -> Iterator[Item]:
     if template is not None and template not in recipes.recipes():
         yield reject("tiers", f"there is no recipe `{template}` that could be its template")
     wrong = scope.wrong_tiers(
-        tiers.effort,  # type: ignore[arg-type]
-        tiers.outcome,  # type: ignore[arg-type]
+        tiers.effort,
+        tiers.outcome,
         code=tuple(path for path in dossier.code if path.endswith(".py")),
         template=template,
         recipe=recipe is not None,
@@ -184,13 +199,14 @@ def _recipe(dossier: Dossier) -> Iterator[Item]:
         yield reject("recipe", "it is for another family, or for other parts")
     yield from _specs_file(dossier, recipe)
     yield from _proofs(dossier, recipe)
-    configs = {
-        name: [_config(dossier, s) for s in dossier.plan if s.purpose == "config" and s.id.startswith(f"config-{name}")]
-        for name in ("default", "recipe")
-    }
-    if recipe.changes_nothing or not effect.differs(configs["default"], configs["recipe"]):
+    configs = [step.id for step in dossier.plan if step.purpose == "config"]
+    default, changed = (
+        [dossier.results.get(name) for name in configs if name.startswith(f"config-{which}")]
+        for which in ("default", "recipe")
+    )
+    if recipe.changes_nothing or not effect.differs(default, changed):
         yield reject("recipe", "it is the default: a recipe that changes nothing is no contribution")
-    found = effect.measured(dossier.subject, dossier.exits, dossier.results)
+    found = effect.find_effect(dossier.subject, dossier.exits, dossier.results)
     if dossier.exits.get("build-recipe") == 0 and found is None:
         yield reject("recipe", "its difference from the default has no measured effect")
     if found != stated.effect:
@@ -212,13 +228,6 @@ _PARTS = ("export", "build", "inputs")
 """What of a recipe decides what commands do."""
 
 
-def _config(dossier: Dossier, step: Step) -> Mapping[str, Any]:
-    """The config of a command; what could not be made differs from everything by its error."""
-    result = dossier.results[step.id] or {}
-    config = result.get("config")
-    return config if isinstance(config, dict) else {"error": step.id}
-
-
 def _specs_file(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
     path = dossier.folder / SPECS_FILE
     there = files.read(path, lambda value: value) if path.is_file() else {}
@@ -228,18 +237,13 @@ def _specs_file(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
 
 def _probe(dossier: Dossier) -> Iterator[Item]:
     """What is said of the probe is what it said, and it leads to what was done."""
-    stated, result = dossier.contribution, dossier.results.get("probe")
-    if not result or not result.get("ok"):
+    stated, result = dossier.contribution, find(dossier.results, "probe", ProbeResult)
+    if result is None:
         yield reject("probe", "there is no probe")
         return
-    applies = tuple(o["name"] for o in result["obstacles"] if o["applies"])
-    told = (result["answer"], result["sentence"], applies, result["covered"])
-    if told != (stated.probe.answer, stated.probe.sentence, stated.probe.obstacles, stated.probe.covered):
+    if stated.probe != claim_probe(result):
         yield reject("probe", "the probe said something else")
-    about = result["model"]
-    named = (about["digest"], about["family"], about["task"], tuple(about["parts"]), about["exported"])
-    model = stated.model
-    if named != (model.digest, model.family, model.task, model.parts, model.exported):
+    if replace(stated.model, reference=result.model.reference) != describe_model(result.model):
         yield reject("probe", "the probe is about another model")
 
 
@@ -273,7 +277,7 @@ def _claims(dossier: Dossier, finding: ModelFinding) -> Iterator[Item]:
 def _row(dossier: Dossier) -> Iterator[Item]:
     """The line for the list of models says what the contribution says."""
     stated = dossier.contribution
-    label = stated.model.family or stated.index_row.split("|")[1].strip()
+    label = stated.model.family or "".join(stated.index_row.split("|")[1:2]).strip()
     if stated.index_row != index_row(label, stated.recipe, stated.targets, stated.precision, stated.reached):
         yield reject("row", "the line for the list of models says something else than the contribution")
 
@@ -285,8 +289,9 @@ CHECKS: dict[str, Check] = {
     "artifacts": whole.artifacts,
     "environment": whole.environment,
     "numbers": _numbers,
+    "samples": _samples,
     "times": _times,
-    "outputs": _kept,
+    "outputs": _outputs,
     "scores": _scores,
     "thresholds": _thresholds,
     "precision": _precision,

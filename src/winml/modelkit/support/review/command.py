@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.support import Goal, SupportResult, Verdict
+from winml.modelkit.core.values import Names
 from winml.modelkit.findings.kb_command import knowledge_folder
-from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import digest
-from winml.modelkit.support.commands import Commands, environment
+from winml.modelkit.support.commands import Commands, CommandStarted, environment
 from winml.modelkit.support.model import SupportModel, read_model
-from winml.modelkit.support.place import FOLDER, Place, find_place
+from winml.modelkit.support.place import FOLDER, Place, SandboxUse, find_place
 from winml.modelkit.support.review import checklist, repository, scope
-from winml.modelkit.support.review.contribution import REPORT
+from winml.modelkit.support.review.contribution import REPORT, Tiers
 from winml.modelkit.support.review.dossier import Dossier, Item, NotAContribution, changes, reject
-from winml.modelkit.support.review.evidence import UNFIT, CommandRun
+from winml.modelkit.support.review.evidence import CommandRun
+from winml.modelkit.support.review.outputs_question import OutputsAnswer, OutputsQuestion
 from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file, written
 from winml.modelkit.support.review.rerun import contradictions
+from winml.modelkit.support.review.results import (
+    CompareEvidence,
+    MetricEvidence,
+    ParityEvidence,
+    PerfEvidence,
+    Result,
+    find,
+    read_result,
+)
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.sandbox import ENDED
 
-SCHEMA = "winml/support/1"
 CLOCKS_APART = timedelta(days=1)
 """How far clocks of two machines may differ."""
 READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
@@ -38,8 +50,6 @@ READ_BY_PEOPLE: dict[str, tuple[str, ...]] = {
     EXPORT: ("seconds", "parity", "files"),
 }
 """Files of a build that a reviewer reads, with the keys that differ from run to run."""
-Json = dict[str, Any]
-OnEvent = Callable[[Json], None]
 
 
 @dataclass(frozen=True)
@@ -59,113 +69,176 @@ class ReviewRequest:
     """Whether commands are run again without a sandbox."""
 
 
-def review(request: ReviewRequest, on_event: OnEvent) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class ReviewedContribution:
+    """What was reviewed, in short."""
+
+    model: str
+    digest: str
+    tiers: Tiers
+    reached: Goal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopeAnswer:
+    """What the repository says that a contribution changes."""
+
+    asked: bool
+    """False: git could not be asked, which is not the same as that nothing changed."""
+    reason: str | None
+    repository: str | None
+    base: str | None
+    head: str | None
+    files: Names | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepAgain:
+    """A command that was run again."""
+
+    step: str
+    exit_code: int | None
+    seconds: float
+    contradictions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewFound(SupportResult):
+    """What every review says."""
+
+    action: Literal["review"] = "review"
+    folder: str
+    items: tuple[Item, ...]
+    """What speaks against the contribution."""
+    rerun: tuple[StepAgain, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoContribution(ReviewFound):
+    """What is said of a folder that holds no contribution."""
+
+    verdict: Literal["REJECT"] = "REJECT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewReading(ReviewFound):
+    """What reading a contribution gives, with nothing run again."""
+
+    contribution: ReviewedContribution
+    scope: ScopeAnswer
+    sandbox: SandboxUse | None
+    """Null where nothing was run again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewResult(ReviewReading):
+    verdict: Verdict
+
+
+def review(request: ReviewRequest, on_event: OnEvent) -> ReviewResult:
     """Approve a contribution, or say what speaks against it."""
-    folder = Path(request.folder)
     try:
-        dossier = Dossier(folder)
+        dossier = Dossier(Path(request.folder))
     except NotAContribution as error:
-        raise RequestError(f"not a contribution: {error}", details=_rejected(request.folder, str(error))) from error
+        nothing = NoContribution(folder=request.folder, items=(reject("contribution", str(error)),), rerun=())
+        raise RequestError(f"not a contribution: {error}", result=nothing) from error
     items = read_against_itself(dossier, request)
     changed, outside = _scope(dossier, request, items)
     items += outside
-    again: list[Json] = []
-    found: Json = {"scope": changed, "sandbox": None}
+    stated = dossier.contribution
+    reading = ReviewReading(
+        folder=request.folder,
+        items=tuple(items),
+        rerun=(),
+        contribution=ReviewedContribution(
+            model=stated.model.reference, digest=stated.model.digest, tiers=stated.tiers, reached=stated.reached
+        ),
+        scope=changed,
+        sandbox=None,
+    )
     model = None if any(item.severity == "reject" for item in items) else _model(dossier, request)
     if isinstance(model, Item):
         items.append(model)
     elif model is not None:
-        known = {**_result(request.folder, dossier, items, again), **found}
-        place = find_place(request.timeout_s, unsandboxed=request.unsandboxed, known=known)
-        found["sandbox"] = place.to_json()
+        place = find_place(request.timeout_s, unsandboxed=request.unsandboxed, known=reading)
         again, against = _rerun(dossier, model, place, on_event)
         items += against
-    result = {**_result(request.folder, dossier, items, again), **found}
+        reading = replace(reading, sandbox=place.sandbox_use, rerun=tuple(again))
+    verdict: Verdict = "APPROVE"
+    if items:
+        verdict = "REJECT" if any(item.severity == "reject" for item in items) else "REQUEST_CHANGES"
+    result = ReviewResult(**{**vars(reading), "items": tuple(items), "verdict": verdict})
     if items:
         first = next((i for i in items if i.severity == "reject"), items[0])
-        raise CheckFailed(f"{result['verdict']}: {first.check}: {first.reason}", details=result)
+        raise CheckFailed(f"{verdict}: {first.check}: {first.reason}", result=result)
     return result
 
 
 def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
     """Everything that can be said without running anything."""
-    items = [*checklist.checked(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    items = [*checklist.run_checks(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
     if not any(item.severity == "reject" for item in items):  # it starts a process
         for step in (s for s in dossier.plan if s.id in dossier.records):
             items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
     return items
 
 
-def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple[dict[str, Any], list[Item]]:
+def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple[ScopeAnswer, list[Item]]:
     """What the repository says it changes, and what of it the effort does not allow."""
     if any(item.check == "files" for item in items):
-        return repository.not_asked("the files are not those of the contribution, and come first"), []
+        return _not_asked("the files are not those of the contribution, and come first"), []
     folder = dossier.folder.resolve()
     try:
         change = repository.change(folder, request.repo, request.base)
     except repository.NotAsked as error:
-        return repository.not_asked(str(error)), []
+        return _not_asked(str(error)), []
     root = change.repository.resolve()
     own = folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else None
     effort = dossier.contribution.tiers.effort
-    wrong = scope.wrong_change(change.files, effort, own=own, code=dossier.code_digests)  # type: ignore[arg-type]
-    items = [reject("scope", reason) for reason in wrong]
+    wrong = scope.wrong_change(change.files, effort, own=own, code=dossier.code_digests)
+    found = [reject("scope", reason) for reason in wrong]
     missing = sorted(set(dossier.code) - set(change.files))
-    items += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
-    return change.to_json(), items
+    found += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
+    answer = ScopeAnswer(
+        asked=True,
+        reason=None,
+        repository=str(change.repository),
+        base=change.base,
+        head=change.head,
+        files=tuple(sorted(change.files)),
+    )
+    return answer, found
 
 
-def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> list[str]:
+def _not_asked(reason: str) -> ScopeAnswer:
+    return ScopeAnswer(asked=False, reason=reason, repository=None, base=None, head=None, files=None)
+
+
+def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> tuple[str, ...]:
     """What the outputs that were kept say against the claimed distances; `again` is the folder of another run."""
-    result = dossier.results[step.id]
-    if step.purpose != "parity" or not result or not result.get("ok"):
-        return []
-    args = {
-        "file": str((dossier.folder / output_file(step.part)).absolute()),
-        "again": again and str(again / output_file(step.part)),
-        "arrays": result["outputs"]["arrays"],
-        "distance": result["distance"],
-    }
+    result = find(dossier.results, step.id, ParityEvidence)
+    if result is None:
+        return ()
+    file = output_file(step.part)
+    asked = OutputsQuestion(
+        file=(dossier.folder / file).absolute(),
+        again=None if again is None else again / file,
+        arrays=result.outputs.arrays,
+        distance=result.distance,
+    )
     try:
         with Worker() as worker:
-            found = worker.call("review.outputs", args, what="reading the outputs that were kept")
+            what = "reading the outputs that were kept"
+            return worker.ask(OutputsAnswer, "review.outputs", asked, what=what).problems
     except ModelkitError as error:
-        return [error.message]
-    return list(found["problems"])
-
-
-def _result(folder: str, dossier: Dossier, items: list[Item], again: list[dict[str, Any]]) -> dict[str, Any]:
-    verdict = "APPROVE"
-    if items:
-        verdict = "REJECT" if any(item.severity == "reject" for item in items) else "REQUEST_CHANGES"
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "review",
-        "folder": folder,
-        "verdict": verdict,
-        "items": [item.to_json() for item in items],
-        "rerun": again,
-        "contribution": {
-            "model": dossier.contribution.model.reference,
-            "digest": dossier.contribution.model.digest,
-            "tiers": vars(dossier.contribution.tiers),
-            "reached": dossier.contribution.reached,
-        },
-    }
-
-
-def _rejected(folder: str, reason: str) -> dict[str, Any]:
-    """What is said of a folder that holds no contribution."""
-    item = reject("contribution", reason)
-    return {"action": "review", "folder": folder, "verdict": "REJECT", "items": [item.to_json()], "rerun": []}
+        return (error.message,)
 
 
 def _report(dossier: Dossier) -> Iterator[Item]:
     path = dossier.folder / REPORT
     if not path.is_file():
         yield reject("report", f"`{REPORT}` is missing")
-    elif path.read_bytes() != contribution_markdown(dossier.contribution.to_json()).encode():
+    elif path.read_bytes() != contribution_markdown(dossier.contribution).encode():
         yield changes("report", f"`{REPORT}` does not say what the contribution says")
 
 
@@ -201,17 +274,19 @@ def _model(dossier: Dossier, request: ReviewRequest) -> SupportModel | Item:
     return model
 
 
-def _rerun(dossier: Dossier, model: SupportModel, place: Place, on_event: OnEvent) -> tuple[list[Json], list[Item]]:
+def _rerun(
+    dossier: Dossier, model: SupportModel, place: Place, on_event: OnEvent
+) -> tuple[list[StepAgain], list[Item]]:
     """Every command once more, in an empty folder with an empty cache: what it came to, and what speaks against it."""
-    again: list[Json] = []
-    items: list[Item] = []
+    again: list[StepAgain] = []
     with tempfile.TemporaryDirectory(prefix="winml-review-", ignore_cleanup_errors=True) as name:
         run = place.commands(model, Path(name), targets=dossier.contribution.targets)
         folder = Path(name) / FOLDER
         _given(dossier, folder)
         for step in (s for s in dossier.plan if s.id in dossier.records):
-            on_event({"event": "command", "what": f"{step.id} again"})
-            items += _again(dossier, step, run, folder, again)
+            on_event(CommandStarted(f"{step.id} again"))
+            again.append(_run_again(dossier, step, run, folder))
+    items = [reject("rerun", f"{row.step}: {reason}") for row in again for reason in row.contradictions]
     return again, items
 
 
@@ -225,38 +300,38 @@ def _given(dossier: Dossier, folder: Path) -> None:
             shutil.copyfile(source, folder / path)
 
 
-def _again(dossier: Dossier, step: Step, run: Commands, folder: Path, again: list[dict[str, Any]]) -> Iterator[Item]:
-    record = dossier.records[step.id]
-    done = run(step.words)
-    ended = [line for line in done.stderr.splitlines()[-1:] if line.startswith(ENDED)]
-    found = [*ended, f"it ends with exit {done.exit_code}, not {record.exit_code}"]
-    if done.exit_code == record.exit_code:
+def _run_again(dossier: Dossier, step: Step, run: Commands, folder: Path) -> StepAgain:
+    then, done = dossier.records[step.id].exit_code, run(step.words)
+    if done.exit_code == then:
         found = _differences(dossier, step, done, folder)
-    again.append({"step": step.id, "exit_code": done.exit_code, "seconds": done.seconds, "contradictions": found})
-    yield from (reject("rerun", f"{step.id}: {reason}") for reason in found)
+    else:
+        ended = [line for line in done.stderr.splitlines()[-1:] if line.startswith(ENDED)]
+        found = [*ended, f"it ends with exit {done.exit_code}, not {then}"]
+    return StepAgain(step=step.id, exit_code=done.exit_code, seconds=done.seconds, contradictions=tuple(found))
 
 
 def _differences(dossier: Dossier, step: Step, done: CommandRun, folder: Path) -> list[str]:
     """What is so now and was not so then; evidence without what it needs differs too."""
     try:
-        same = _same_machine(dossier, done)
+        now = None if done.result is None else read_result(step.purpose, done.result)
         return [
-            *contradictions(step, dossier.results[step.id], done.result, same_machine=same),
+            *contradictions(dossier.results[step.id], now, same_machine=_same_machine(dossier, now)),
             *_other_inputs(dossier, step, folder),
             *_other_files(dossier, step, folder),
             *_outputs(dossier, step, folder),
         ]
     except ModelkitError as error:
         return [error.message]
-    except UNFIT as error:
-        return [f"the evidence does not fit: {type(error).__name__}: {error}"]
 
 
-def _same_machine(dossier: Dossier, done: CommandRun) -> bool:
+def _same_machine(dossier: Dossier, now: Result | None) -> bool:
     """Whether times may be compared: the same machine, as results describe it."""
-    told = ((done.result or {}).get("environment") or {}).get("machine")
-    claimed = [(r or {}).get("environment") for r in dossier.results.values()]
-    return told is not None and all(c["machine"] == told for c in claimed if c)
+    machines = [r.environment.machine for r in (now, *dossier.results.values()) if isinstance(r, _MEASURED)]
+    return isinstance(now, _MEASURED) and all(machine == machines[0] for machine in machines)
+
+
+_MEASURED = (PerfEvidence, CompareEvidence, ParityEvidence, MetricEvidence)
+"""Results that say where they were made."""
 
 
 def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
@@ -282,5 +357,4 @@ def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
 
 
 def _without(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    value: dict[str, Any] = files.read(path, lambda found: found)
-    return {name: found for name, found in value.items() if name not in keys}
+    return {name: value for name, value in read_object(path).items() if name not in keys}

@@ -12,37 +12,22 @@ contribution/
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Literal
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.plain_text import markdown
-from winml.modelkit.core.sections import (
-    choice,
-    each,
-    flag,
-    key,
-    mapping,
-    names,
-    number,
-    optional,
-    section,
-    text,
-    words,
-)
-from winml.modelkit.core.support import ARTIFACT_LEVELS, EFFORTS, GOALS, OUTCOMES
+from winml.modelkit.core.support import ArtifactLevel, Effort, Goal, Outcome
+from winml.modelkit.core.values import AtLeast, AtMost, Digest, Names, NotEmpty, Pattern, Text, Unique
+from winml.modelkit.support.probe_result import Answer, ProbedModel, ProbeResult
 from winml.modelkit.support.review.effect import Effect
-from winml.modelkit.support.review.evidence import moment
+from winml.modelkit.support.review.evidence import Moment, require_moment
 from winml.modelkit.support.review.ladder import Rung
+from winml.modelkit.support.review.plan import MetricData
 
-SCHEMA = "winml/contribution/1"
 FILE = "contribution.json"
 REPORT = "contribution.md"
-ANSWERS = ("nothing", "recipe", "code", "blocked")
-TRIGGERS = (
+Trigger = Literal[
     "cli-surprise",
     "doc-drift",
     "silent-failure",
@@ -51,155 +36,114 @@ TRIGGERS = (
     "effort-misjudged",
     "mined-change",
     "catalog-only",
-)
+]
 """What in the work asks for a methodology finding."""
 
-
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-def _numbers(value: Any, where: str) -> dict[str, dict[str, float]]:
-    return {
-        step: {name: number(-1e18, 1e18)(v, f"{where}.{step}.{name}") for name, v in mapping(of, where).items()}
-        for step, of in mapping(value, where).items()
-    }
+# These become names of files or words of a command.
+PartName = Annotated[str, Pattern(r"[a-z0-9]+([_-][a-z0-9]+)*", "a plain name")]
+StepName = Annotated[str, Pattern(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", "the name of a command")]
+TargetWord = Annotated[str, Pattern(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?", "a target, as `qnn/npu`,")]
 
 
-def _levels(value: Any, where: str) -> dict[str, tuple[str, ...]]:
-    found = {part: names(of, f"{where}.{part}") for part, of in mapping(value, where).items()}
-    for part, of in found.items():
-        for level in of:
-            choice(*ARTIFACT_LEVELS)(level, f"{where}.{part}")
-    return found
-
-
-def _written_as(pattern: str, what: str) -> Callable[[Any, str], tuple[str, ...]]:
-    """Names of one form: they become names of files, or words of a command."""
-
-    def check(value: Any, where: str) -> tuple[str, ...]:
-        found = names(value, where)
-        for name in found:
-            if not re.fullmatch(pattern, name, re.ASCII):
-                raise RequestError(f"`{where}` must be {what} but got {name!r}")
-        return found
-
-    return check
-
-
-_parts = _written_as(r"[a-z0-9]+([_-][a-z0-9]+)*", "plain names")
-_steps = _written_as(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", "names of commands")
-_target_words = _written_as(r"\w+(/\w+)?", "targets, as `qnn/npu`,")
-
-
-def _targets(value: Any, where: str) -> tuple[str, ...]:
-    found = _target_words(value, where)
-    if not found:
-        raise RequestError(f"`{where}` must name at least one target")
-    return found
-
-
-def _data_file(value: Any, where: str) -> str:
-    word = text(value, where)
-    if not re.fullmatch(r"data/[^/\\]+", word) or word.endswith(("/.", "/..")):
-        raise RequestError(f"`{where}` must be a file in `data` but got {value!r}")
-    return word
-
-
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, kw_only=True)
+class ContributedModel:
     """What is supported."""
 
-    reference: str = key(text)
+    reference: Text
     """As it was named; a reviewer may name another place with the same content."""
-    exported: bool = key(flag)
-    digest: str = key(text)
-    family: str | None = key(optional(text), None)
-    task: str | None = key(optional(text), None)
-    parts: tuple[str, ...] = key(_parts, ())
+    exported: bool
+    digest: Digest
+    family: Text | None
+    task: Text | None
+    parts: Annotated[tuple[PartName, ...], Unique()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tiers:
     """Effort, goal and outcome."""
 
-    effort: str = key(choice(*EFFORTS))
-    goal: str = key(choice(*GOALS))
-    outcome: str = key(choice(*OUTCOMES))
+    effort: Effort
+    goal: Goal
+    outcome: Outcome
 
 
-@dataclass(frozen=True)
-class Probed:
+@dataclass(frozen=True, kw_only=True)
+class ProbeClaim:
     """What happens without any help."""
 
-    answer: str = key(choice(*ANSWERS))
-    sentence: str = key(text)
-    obstacles: tuple[str, ...] = key(names, ())
-    covered: bool | None = key(optional(flag), None)
+    answer: Answer
+    sentence: Text
+    obstacles: Names
+    covered: bool | None
     """Whether the exporter knows the model; null for a model that is not exported."""
 
 
-@dataclass(frozen=True)
-class MetricClaim:
-    """The data of the task metric."""
-
-    file: str = key(_data_file)
-    task: str | None = key(optional(text), None)
-    min_metric: float | None = key(optional(number(-1, 1)), None)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Methodology:
     """What the work taught about the work."""
 
-    statement: str = key(text)
-    triggers: tuple[str, ...] = key(each(choice(*TRIGGERS)), ())
-    findings: tuple[str, ...] = key(names, ())
+    statement: Text
+    triggers: tuple[Trigger, ...]
+    findings: Names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Contribution:
     """Everything a reviewer is asked to believe."""
 
-    schema: str = key(_schema)
-    winml: str = key(text)
-    created: str = key(moment)
-    model: Model = key(section(Model))
-    tiers: Tiers = key(section(Tiers))
-    reached: str | None = key(optional(choice(*GOALS)))
-    targets: tuple[str, ...] = key(_targets)
-    precision: str = key(text)
-    cosine: float = key(number(0, 1))
+    schema: Literal["winml/contribution/1"] = "winml/contribution/1"
+    winml: Text
+    created: Moment
+    model: ContributedModel
+    tiers: Tiers
+    reached: Goal | None
+    targets: Annotated[tuple[TargetWord, ...], NotEmpty(), Unique()]
+    precision: Text
+    cosine: Annotated[float, AtLeast(0), AtMost(1)]
     """Least cosine with the reference that the precision asks for."""
-    probe: Probed = key(section(Probed))
-    effect: Effect | None = key(optional(section(Effect)))
-    ladder: tuple[Rung, ...] = key(each(section(Rung)))
-    levels: dict[str, tuple[str, ...]] = key(_levels)
-    numbers: dict[str, dict[str, float]] = key(_numbers)
+    probe: ProbeClaim
+    effect: Effect | None
+    ladder: tuple[Rung, ...]
+    levels: Mapping[str, Annotated[tuple[ArtifactLevel, ...], Unique()]]
+    numbers: Mapping[str, Mapping[str, Annotated[float, AtLeast(-1e18), AtMost(1e18)]]]
     """By command."""
-    steps: tuple[str, ...] = key(_steps)
+    steps: Annotated[tuple[StepName, ...], Unique()]
     """The commands that were run, in their order."""
-    recipe: str | None = key(optional(text))
+    recipe: Text | None
     """Name of the recipe in recipe.json."""
-    index_row: str = key(text)
+    index_row: Text
     """The line for the list of models."""
-    findings: tuple[str, ...] = key(names)
-    methodology: Methodology = key(section(Methodology))
-    metric: MetricClaim | None = key(optional(section(MetricClaim)))
-    environment: dict[str, str] = key(words)
-    files: dict[str, str] = key(words)
+    findings: Names
+    methodology: Methodology
+    metric: MetricData | None
+    environment: Mapping[str, str]
+    files: Mapping[str, Digest]
     """Digest of every other file, by path."""
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
+    def __post_init__(self) -> None:
+        require_moment(self.created, "created")
 
 
-def contribution_from_json(value: Any) -> Contribution:
-    """The contribution in a JSON value; an error names the first key that does not fit."""
-    return sections.read(Contribution, value, "")
+def describe_model(probed: ProbedModel) -> ContributedModel:
+    """The model that a probe was about."""
+    return ContributedModel(
+        reference=probed.reference,
+        exported=probed.exported,
+        digest=probed.digest,
+        family=probed.family,
+        task=probed.task,
+        parts=probed.parts,
+    )
+
+
+def claim_probe(result: ProbeResult) -> ProbeClaim:
+    """What a contribution says of its probe."""
+    return ProbeClaim(
+        answer=result.answer,
+        sentence=result.sentence,
+        obstacles=result.obstacles_that_apply,
+        covered=result.covered,
+    )
 
 
 def index_row(label: str, recipe: str | None, targets: tuple[str, ...], precision: str, reached: str | None) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from winml.modelkit.core.errors import DataError, ModelkitError
-from winml.modelkit.core.recipe import Recipe, recipe_from_json
+from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.models import ModelFinding, finding_from_json
+from winml.modelkit.knowledge.models import ModelFinding
 from winml.modelkit.support.review import derive, ladder
-from winml.modelkit.support.review.contribution import FILE, Contribution, contribution_from_json
+from winml.modelkit.support.review.contribution import FILE, Contribution
 from winml.modelkit.support.review.embedded import repositories_inside
-from winml.modelkit.support.review.evidence import Record, record_from_json, record_path, result_path
-from winml.modelkit.support.review.judging import judged
-from winml.modelkit.support.review.plan import RECIPE_FILE, Metric, Step, Subject, plan
+from winml.modelkit.support.review.evidence import Record, record_path, result_path
+from winml.modelkit.support.review.judging import judge_steps
+from winml.modelkit.support.review.plan import RECIPE_FILE, Step, Subject, plan
+from winml.modelkit.support.review.results import Result, read_result
 
 Severity = Literal["reject", "changes"]
 
@@ -28,9 +29,6 @@ class Item:
     check: str
     severity: Severity
     reason: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"check": self.check, "severity": self.severity, "reason": self.reason}
 
 
 def reject(check: str, reason: str) -> Item:
@@ -75,26 +73,25 @@ class Dossier:
         if file.stat().st_size > LARGEST_BYTES:
             raise NotAContribution(f"`{FILE}` is larger than any that `winml support produce` writes")
         try:
-            self.contribution: Contribution = files.read(folder / FILE, contribution_from_json)
+            self.contribution: Contribution = files.load(folder / FILE, Contribution)
         except ModelkitError as error:
             raise NotAContribution(error.message) from error
 
     @cached_property
     def recipe(self) -> Recipe | None:
         path = self.folder / RECIPE_FILE
-        return files.read(path, recipe_from_json) if path.is_file() else None
+        return files.load(path, Recipe) if path.is_file() else None
 
     @cached_property
     def subject(self) -> Subject:
         stated = self.contribution
-        metric = stated.metric
         return Subject(
             exported=stated.model.exported,
             parts=stated.model.parts,
             recipe=self.recipe,
             targets=stated.targets,
-            goal=stated.tiers.goal,  # type: ignore[arg-type]  # a choice of the goals
-            metric=None if metric is None else Metric(metric.file, metric.task, metric.min_metric),
+            goal=stated.tiers.goal,
+            metric=stated.metric,
         )
 
     @cached_property
@@ -104,24 +101,21 @@ class Dossier:
     @cached_property
     def records(self) -> dict[str, Record]:
         """The records of the commands that were run; one that is unreadable raises."""
-        return {name: files.read(self.folder / record_path(name), record_from_json) for name in self.contribution.steps}
+        return {name: files.load(self.folder / record_path(name), Record) for name in self.contribution.steps}
 
     @cached_property
-    def results(self) -> dict[str, dict[str, Any] | None]:
-        return {name: self._result(name, record) for name, record in self.records.items()}
+    def results(self) -> dict[str, Result | None]:
+        """What the commands of the plan said; what has another form than they give it raises."""
+        return {step.id: self._read_result(step) for step in self.plan if step.id in self.records}
 
-    def _result(self, name: str, record: Record) -> dict[str, Any] | None:
-        if record.result is None:
+    def _read_result(self, step: Step) -> Result | None:
+        if self.records[step.id].result is None:
             return None
-        found = files.read(self.folder / result_path(name), lambda value: value)
-        if not isinstance(found, dict):
-            raise DataError(f"`{result_path(name)}` is not a JSON object")
-        return found
+        return files.read(self.folder / result_path(step.id), lambda value: read_result(step.purpose, value))
 
     @cached_property
     def numbers(self) -> dict[str, derive.Numbers]:
-        by_id = {step.id: step for step in self.plan}
-        found = {name: derive.numbers(by_id[name].purpose, result) for name, result in self.results.items()}
+        found = {name: derive.numbers(result) for name, result in self.results.items()}
         return {name: values for name, values in found.items() if values}
 
     @property
@@ -131,11 +125,11 @@ class Dossier:
     @cached_property
     def judged(self) -> list[ladder.Judged]:
         steps = [step for step in self.plan if step.id in self.records]
-        return judged(self.subject, steps, self.results, self.exits, self.contribution.precision)
+        return judge_steps(steps, self.results, self.exits, self.contribution.precision)
 
     @cached_property
     def findings(self) -> list[ModelFinding]:
-        return [files.read(path, finding_from_json) for path in files.json_files(self.folder / "findings")]
+        return [files.load(path, ModelFinding) for path in files.json_files(self.folder / "findings")]
 
     @property
     def code(self) -> tuple[str, ...]:

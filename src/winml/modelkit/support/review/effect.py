@@ -4,64 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core.sections import choice, key, number, optional, text
+from winml.modelkit.core.values import AtLeast, AtMost, Text
 from winml.modelkit.store import digest
 from winml.modelkit.support.review import derive, times
 from winml.modelkit.support.review.plan import Step, Subject, compare_step, input_step, inspect_step
+from winml.modelkit.support.review.results import ConfigEvidence, Result, Results
 
 LEAST_GAIN_PCT = 5.0
 """A file that shrinks by less is no reason for a recipe."""
 
 Exits = Mapping[str, int | None]
-Results = Mapping[str, dict[str, Any] | None]
 
 
 @dataclass(frozen=True)
 class Effect:
     """One measured difference between the default and the recipe."""
 
-    kind: str = key(choice("builds", "size", "latency"))
+    kind: Literal["builds", "size", "latency"]
     """The default does not build, or the recipe's artifacts are smaller, or they take less time."""
-    because: str = key(text)
-    gain_pct: float | None = key(optional(number(-1e9, 100)), None)
+    because: Text
+    gain_pct: Annotated[float, AtLeast(-1e9), AtMost(100)] | None
 
 
-def differs(default: Sequence[Mapping[str, Any]], recipe: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether configs differ in anything but where the model lies."""
-    return _identity(default) != _identity(recipe)
+def differs(default: Sequence[Result | None], recipe: Sequence[Result | None]) -> bool:
+    """Whether configs differ in anything but where the model lies; what could not be made differs from all that was."""
+
+    def identity(results: Sequence[Result | None], name: str) -> str:
+        found: list[Any] = [r.settings if isinstance(r, ConfigEvidence) else {"error": name} for r in results]
+        return digest.of_json(found)
+
+    return identity(default, "default") != identity(recipe, "recipe")
 
 
-def _identity(configs: Sequence[Mapping[str, Any]]) -> str:
-    return digest.of_json([{k: v for k, v in config.items() if k != "model"} for config in configs])
-
-
-def measured(subject: Subject, exits: Exits, results: Results) -> Effect | None:
+def find_effect(subject: Subject, exits: Exits, results: Results) -> Effect | None:
     """The effect that evidence shows; None when it shows none. Time is asked only where nothing else shows one."""
     if exits.get("build-recipe") != 0:
         return None
     if exits.get("build-default") != 0:
         code = exits.get("build-default")
-        return Effect("builds", f"the default build ends with {'no answer' if code is None else f'exit {code}'}")
+        return Effect("builds", f"the default build ends with {'no answer' if code is None else f'exit {code}'}", None)
     return _size(subject, results) or _latency(subject, results)
 
 
-def wanted(step: Step, subject: Subject, exits: Exits, results: Results) -> bool:
+def needs_compare(step: Step, subject: Subject, exits: Exits, results: Results) -> bool:
     """Whether a comparison has to be made: both build, inputs could be made, and nothing else shows an effect."""
     built = exits.get("build-default") == exits.get("build-recipe") == 0
     return built and exits.get(input_step(step.part)) == 0 and _size(subject, results) is None
 
 
-def silence(subject: Subject, results: Results) -> str:
+def explain_none(subject: Subject, results: Results) -> str:
     """Why there is no effect, in the words of what was measured."""
-    told = [times.told(part, results.get(compare_step(part))) for part in subject.part_names]
-    return "; ".join([f"the artifacts are not {LEAST_GAIN_PCT:g} % smaller", *told])
+    compared = [times.describe(part, results.get(compare_step(part))) for part in subject.part_names]
+    return "; ".join([f"the artifacts are not {LEAST_GAIN_PCT:g} % smaller", *compared])
 
 
 def _size(subject: Subject, results: Results) -> Effect | None:
     before, after = (_bytes(subject, name, results) for name in ("default", "recipe"))
-    if before is None or after is None:
+    if not before or after is None:
         return None
     gain = 100.0 * (before - after) / before
     if gain < LEAST_GAIN_PCT:
@@ -71,7 +72,7 @@ def _size(subject: Subject, results: Results) -> Effect | None:
 
 def _bytes(subject: Subject, name: str, results: Results) -> float | None:
     ids = [inspect_step(name, part) for part in subject.part_names]
-    found = [derive.numbers("inspect", results.get(step)).get("bytes") for step in ids]
+    found = [derive.numbers(results.get(step)).get("bytes") for step in ids]
     return None if None in found else float(sum(b for b in found if b is not None))
 
 
@@ -82,6 +83,6 @@ def _latency(subject: Subject, results: Results) -> Effect | None:
     faster = [part for part, pace in paces.items() if pace == "faster"]
     if not faster or any(pace in ("slower", "unknown") for pace in paces.values()):
         return None
-    gains = [derive.numbers("compare", of_parts[part])["gain_pct"] for part in faster]
+    gains = [derive.numbers(of_parts[part])["gain_pct"] for part in faster]
     others = "" if len(faster) == len(paces) else "; no other part takes more"
     return Effect("latency", f"time of {', '.join(faster)} on {subject.targets[0]}{others}", min(gains))

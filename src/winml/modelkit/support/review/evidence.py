@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError, WorkerTimeout
-from winml.modelkit.core.sections import choice, flag, key, number, optional, text, whole
-from winml.modelkit.core.support import RUNG_VERDICTS, RungVerdict
+from winml.modelkit.core.support import RungVerdict
+from winml.modelkit.core.values import AtLeast, AtMost, Digest, NotEmpty, Pattern, Text
 
-SCHEMA = "winml/evidence/1"
 FOLDER = "evidence"
 MODEL = "{model}"
 """Stands for the model in the words of a command; where it lies differs from machine to machine."""
 
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 """A moment in UTC, to the second."""
+_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+Moment = Annotated[str, Pattern(_MOMENT, "a moment, as 2026-11-16T04:12:00Z,")]
 
 _EXITS: dict[int, RungVerdict] = {0: "PASS", 1: "FAIL", 2: "CLI-BLOCKED", 3: "HOST-BLOCKED", 5: "FAIL", 6: "FAIL"}
 
@@ -51,16 +51,6 @@ def verdict_of(exit_code: int | None, error_code: str | None) -> RungVerdict:
     return _EXITS.get(exit_code, "CLI-BLOCKED")
 
 
-def error_of(result: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The error of a result; empty when it has none."""
-    found = (result or {}).get("error")
-    return found if isinstance(found, dict) else {}
-
-
-UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, RecursionError)
-"""What reading evidence raises that has another form than our commands give it."""
-
-
 def same(first: Any, second: Any) -> bool:
     """Whether two JSON values are equal but for the last digits of their numbers."""
     if isinstance(first, dict) and isinstance(second, dict):
@@ -72,61 +62,39 @@ def same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-def _word_list(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not value or not all(isinstance(v, str) for v in value):
-        raise RequestError(f"`{where}` must be the words of a command but got {value!r}")
-    return tuple(value)
-
-
-def moment(value: Any, where: str) -> str:
-    """A moment in UTC, to the second."""
-    word = text(value, where)
+def require_moment(text: str, where: str) -> None:
+    """Refuse what looks like a moment and is none, as the 30th of February."""
     try:
-        found = datetime.strptime(word, MOMENT).replace(tzinfo=UTC)
+        datetime.strptime(text, MOMENT).replace(tzinfo=UTC)
     except ValueError:
-        found = None
-    if found is None or found.strftime(MOMENT) != word:
-        raise RequestError(f"`{where}` must be a moment, as 2026-11-16T04:12:00Z, but got {value!r}")
-    return word
+        raise RequestError(f"`{where}` must be a moment, as 2026-11-16T04:12:00Z, but got {text!r}") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """One command of a contribution, as `evidence/ID.json` holds it."""
 
-    schema: str = key(_schema)
-    id: str = key(text)
-    purpose: str = key(text)
-    words: tuple[str, ...] = key(_word_list)
-    exit_code: int | None = key(optional(whole(0, 255)))
-    timed_out: bool = key(flag)
-    verdict: str = key(choice(*RUNG_VERDICTS))
-    started: str = key(moment)
-    seconds: float = key(number(0, 1e7))
-    model: str = key(text)
-    """Digest of the model."""
-    environment: dict[str, str] = key(sections.words)
-    reads: dict[str, str] = key(sections.words)
+    schema: Literal["winml/evidence/1"] = "winml/evidence/1"
+    id: Text
+    purpose: Text
+    words: Annotated[tuple[str, ...], NotEmpty()]
+    exit_code: Annotated[int, AtLeast(0), AtMost(255)] | None
+    timed_out: bool
+    verdict: RungVerdict
+    started: Moment
+    seconds: Annotated[float, AtLeast(0), AtMost(1e7)]
+    model: Digest
+    environment: Mapping[str, str]
+    reads: Mapping[str, Digest]
     """Digests of the files of the contribution that it was given."""
-    writes: dict[str, str] = key(sections.words)
-    result: str | None = key(optional(text))
+    writes: Mapping[str, Digest]
+    result: Digest | None
     """Digest of `evidence/ID.result.json`; null when it wrote no JSON."""
-    log: str = key(text)
+    log: Digest
     """Digest of `evidence/ID.log`."""
 
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
-
-
-def record_from_json(value: Any) -> Record:
-    return sections.read(Record, value, "")
+    def __post_init__(self) -> None:
+        require_moment(self.started, "started")
 
 
 def record_path(name: str) -> str:

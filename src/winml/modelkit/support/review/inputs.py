@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from winml.modelkit.building.export import samples
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_object
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read
 from winml.modelkit.graph.describe import describe
+from winml.modelkit.graph.description import ValueFacts
 from winml.modelkit.graph.inputs import Arrays, Dim, InputRequest, synthetic
 from winml.modelkit.store import atomic
+from winml.modelkit.support.inputs_order import InputsOrder, MadeInputs, TensorMade
 
 
 @dataclass(frozen=True)
@@ -28,35 +29,30 @@ class _Spec:
     shape: tuple[Dim, ...]
 
 
-def write(args: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Write the inputs of `args["model"]` to `args["output"]`.
-
-    With `samples`, rows of that many samples as `winml eval --data` takes them; null writes one set as `winml perf
-    --input-data` takes it. A model that was exported gets the inputs of its export, by the config in `args["config"]`.
-    """
-    facts = to_json(describe({"path": args["model"], "dims": {}}, context).facts)
-    specs = [_Spec(i["name"], i["dtype"], tuple(i["shape"])) for i in facts["inputs"]]
-    section = _section(args["config"])
-    count = args["samples"] or 1
-    made = [_made(specs, section, args, args["seed"] + index) for index in range(count)]
-    arrays = made[0] if args["samples"] is None else {s.name: np.stack([m[s.name] for m in made]) for s in specs}
-    with atomic.writing(Path(args["output"])) as stream:
+def write(args: dict[str, Any], context: Any) -> MadeInputs:
+    """Write the inputs of an `InputsOrder`; a model that was exported gets the inputs of its export, by the config."""
+    order = read(InputsOrder, args)
+    facts = describe({"path": str(order.model), "dims": {}}, context).facts
+    specs = [_make_spec(value) for value in facts.inputs]
+    export = None if order.config is None else read_object(order.config).get("export")
+    section = None if export is None else read(ExportSection, export, "export")
+    made = [_make(specs, section, order, order.seed + index) for index in range(order.samples or 1)]
+    arrays = made[0] if order.samples is None else {s.name: np.stack([m[s.name] for m in made]) for s in specs}
+    with atomic.writing(order.output) as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for options
-    return {"inputs": {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}}
+    return MadeInputs(inputs={name: TensorMade(dtype=str(a.dtype), shape=a.shape) for name, a in arrays.items()})
 
 
-def _section(config: str | None) -> ExportSection | None:
-    if config is None:
-        return None
-    value = read_object(Path(config)).get("export")
-    return None if value is None else sections.read(ExportSection, value, "export")
+def _make_spec(value: ValueFacts) -> _Spec:
+    if value.shape is None:
+        raise RequestError(f"input `{value.name}` says neither how many dimensions it has nor their sizes")
+    return _Spec(value.name, value.dtype, value.shape)
 
 
-def _made(specs: Sequence[_Spec], section: ExportSection | None, args: Mapping[str, Any], seed: int) -> Arrays:
+def _make(specs: Sequence[_Spec], section: ExportSection | None, order: InputsOrder, seed: int) -> Arrays:
     if section is None:
-        ranges = {name: (low, high) for name, (low, high) in args["int_ranges"].items()}
-        return synthetic(specs, InputRequest(dims=args["dims"], int_ranges=ranges, seed=seed))
-    found = samples.made(section, _sizes(specs, section) | args["dims"], seed=seed)
+        return synthetic(specs, InputRequest(dims=dict(order.dims), int_ranges=dict(order.int_ranges), seed=seed))
+    found = samples.made(section, _sizes(specs, section) | dict(order.dims), seed=seed)
     return {spec.name: found[spec.name] for spec in specs}
 
 

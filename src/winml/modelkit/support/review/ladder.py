@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.sections import choice, key, names, text
-from winml.modelkit.core.support import GOALS, RUNG_VERDICTS, ArtifactLevel, Goal, RungVerdict
+from winml.modelkit.core.support import GOALS, ArtifactLevel, Goal, RungVerdict
+from winml.modelkit.core.values import Names, Text
 from winml.modelkit.support.review.plan import Step
 
 _WORST: tuple[RungVerdict, ...] = ("FAIL", "TIMEOUT", "HOST-BLOCKED", "CLI-BLOCKED", "DEFERRED", "PASS")
@@ -30,15 +28,11 @@ class Judged:
 class Rung:
     """A row of the ladder table."""
 
-    rung: str = key(choice(*GOALS))
-    verdict: str = key(choice(*RUNG_VERDICTS))
-    reason: str = key(text)
-    steps: tuple[str, ...] = key(names, ())
+    rung: Goal
+    verdict: RungVerdict
+    reason: Text
+    steps: Names
     """The evidence it rests on."""
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
 
 
 def ladder(judged: Sequence[Judged], goal: Goal) -> tuple[Rung, ...]:
@@ -48,11 +42,11 @@ def ladder(judged: Sequence[Judged], goal: Goal) -> tuple[Rung, ...]:
         stopped = next((r.rung for r in rungs if r.verdict == "FAIL"), None)
         mine = [j for j in judged if j.step.rung == name]
         if stopped is not None:
-            rungs.append(Rung(name, "DEFERRED", f"stopped by the FAIL of {stopped}"))
+            rungs.append(Rung(name, "DEFERRED", f"stopped by the FAIL of {stopped}", ()))
         elif GOALS.index(name) > GOALS.index(goal):
-            rungs.append(Rung(name, "DEFERRED", f"above the committed goal {goal}"))
+            rungs.append(Rung(name, "DEFERRED", f"above the committed goal {goal}", ()))
         elif not mine:
-            rungs.append(Rung(name, "DEFERRED", _nothing(name)))
+            rungs.append(Rung(name, "DEFERRED", _nothing(name), ()))
         else:
             rungs.append(_rung(name, mine))
     return tuple(rungs)
@@ -107,10 +101,10 @@ def wrong(rungs: Sequence[Rung], goal: Goal) -> list[str]:
     return found
 
 
-def levels(judged: Iterable[Judged]) -> dict[str, list[ArtifactLevel]]:
+def levels(judged: Iterable[Judged]) -> dict[str, tuple[ArtifactLevel, ...]]:
     """What is known of every part's artifact; A5 when it runs on two targets or more."""
     passed = [j for j in judged if j.verdict == "PASS"]
-    found: dict[str, list[ArtifactLevel]] = {}
+    found: dict[str, tuple[ArtifactLevel, ...]] = {}
     for part in dict.fromkeys(j.step.part for j in passed if j.step.purpose == "inspect" and j.step.rung == "L0"):
         runs = {j.step.target for j in passed if j.step.part == part and j.step.purpose == "perf"}
         purposes = {j.step.purpose for j in passed if j.step.part == part}
@@ -121,5 +115,5 @@ def levels(judged: Iterable[Judged]) -> dict[str, list[ArtifactLevel]]:
             "A4": "metric" in purposes,
             "A5": len(runs) > 1,
         }
-        found[part] = [level for level, known in have.items() if known]
+        found[part] = tuple(level for level, known in have.items() if known)
     return found

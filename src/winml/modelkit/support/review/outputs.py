@@ -2,82 +2,85 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.evaluation import kept_outputs
 from winml.modelkit.evaluation.distances import Distances
 from winml.modelkit.evaluation.kept_outputs import SIDES, Array, name_of
 from winml.modelkit.session.distance import distance_of
-from winml.modelkit.support.review.evidence import UNFIT, same
+from winml.modelkit.support.review.evidence import same
+from winml.modelkit.support.review.outputs_question import OutputsAnswer, OutputsQuestion
 from winml.modelkit.support.review.rerun import COSINE_MARGIN, DIFFERENCE_MARGIN
+from winml.modelkit.support.review.results import KeptArray, OutputDistance
 
 Arrays = Mapping[str, Array]
-Json = Mapping[str, Any]
 
 
-def check(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """What contradicts the rows in `args["distance"]`; `again` is the file of another run, or null."""
+def check(args: dict[str, Any], context: object) -> OutputsAnswer:
+    """Hold the outputs of an `OutputsQuestion` against its claims; a file that holds none is a problem."""
+    asked = read(OutputsQuestion, args)
     try:
-        return {"problems": _problems(args)}
-    except UNFIT as error:
-        return {"problems": [f"the evidence does not fit: {type(error).__name__}: {error}"]}
+        return OutputsAnswer(problems=tuple(_problems(asked)))
+    except DataError as error:
+        return OutputsAnswer(problems=(error.message,))
 
 
-def _problems(args: Json) -> list[str]:
-    arrays = kept_outputs.read(Path(args["file"]))
-    problems = [*_described(arrays, args["arrays"]), *_named(args["arrays"], args["distance"])]
+def _problems(asked: OutputsQuestion) -> list[str]:
+    arrays = kept_outputs.read(asked.file)
+    problems = [*_check_description(arrays, asked.arrays), *_check_names(asked.arrays, asked.distance)]
     if not problems:
-        for place, row in enumerate(args["distance"]):
-            problems += _row(arrays, args["arrays"], place, row)
-    if not problems and args["again"] is not None:
-        problems += _moved(arrays, kept_outputs.read(Path(args["again"])))
+        for place, row in enumerate(asked.distance):
+            problems += _check_row(arrays, asked.arrays, place, row)
+    if not problems and asked.again is not None:
+        problems += _check_again(arrays, kept_outputs.read(asked.again))
     return problems
 
 
-def _described(arrays: Arrays, facts: Mapping[str, Json]) -> Iterator[str]:
+def _check_description(arrays: Arrays, facts: Mapping[str, KeptArray]) -> Iterator[str]:
     """The file holds what its description says, and small outputs whole."""
     if set(arrays) != set(facts):
         yield "the file holds other outputs than its description names"
         return
-    for name, told in facts.items():
-        whole = kept_outputs.is_whole(told["dtype"], tuple(told["shape"]))
-        count = int(np.prod(told["shape"], dtype=np.int64))
-        expected = tuple(told["shape"]) if whole else (min(kept_outputs.CHOSEN, count),)
-        if (str(arrays[name].dtype), arrays[name].shape, told["whole"]) != (told["dtype"], expected, whole):
+    for name, described in facts.items():
+        dtype = arrays[name].dtype
+        whole = kept_outputs.is_whole(dtype, described.shape)
+        kept = described.shape if whole else (min(kept_outputs.CHOSEN, math.prod(described.shape)),)
+        # Outputs have no fields.
+        if dtype.names or (str(dtype), arrays[name].shape, described.whole) != (described.dtype, kept, whole):
             yield f"{name} is not kept as it should be"
-        elif whole and kept_outputs.digest_of(arrays[name]) != told["digest"]:
+        elif whole and kept_outputs.digest_of(arrays[name]) != described.digest:
             yield f"{name} has another digest than its description says"
 
 
-def _named(facts: Mapping[str, Json], rows: list[Json]) -> Iterator[str]:
+def _check_names(facts: Mapping[str, KeptArray], rows: tuple[OutputDistance, ...]) -> Iterator[str]:
     """Every run of every output is there from both models."""
-    expected = {name_of(s, o, r) for s in SIDES for o, row in enumerate(rows) for r in range(row["runs"])}
+    expected = {name_of(s, o, r) for s in SIDES for o, row in enumerate(rows) for r in range(row.runs)}
     if set(facts) != expected:
         yield "not every run of every output is kept from both models"
 
 
-def _row(arrays: Arrays, facts: Mapping[str, Json], place: int, row: Json) -> Iterator[str]:
+def _check_row(arrays: Arrays, facts: Mapping[str, KeptArray], place: int, row: OutputDistance) -> Iterator[str]:
     """Distances of whole outputs are made again; no chosen value of a large one may be further apart than claimed."""
-    made, whole = Distances(row["output"]), True
-    for run in range(row["runs"]):
+    again, whole = Distances(row.output), True
+    for run in range(row.runs):
         candidate, reference = (arrays[name_of(side, place, run)] for side in SIDES)
-        whole = whole and all(facts[name_of(side, place, run)]["whole"] for side in SIDES)
-        made.add(reference, candidate)
-    found = made.summary()
+        whole = whole and all(facts[name_of(side, place, run)].whole for side in SIDES)
+        again.add(reference, candidate)
+    found = read(OutputDistance, again.summary())
     if whole:
-        if any(not same(found[key], row[key]) for key in found):
-            yield f"`{row['output']}`: its kept values give other distances than are claimed"
+        if not same(to_json(found), to_json(row)):
+            yield f"`{row.output}`: its kept values give other distances than are claimed"
         return
-    limit = (row["max_abs"] or {}).get("max", 0.0)
-    if found["equal"] < row["equal"] or (found["max_abs"] or {}).get("max", 0.0) > limit * (1 + 1e-9):
-        yield f"`{row['output']}`: its chosen values are further apart than is claimed"
+    limit, apart = (0.0 if one.max_abs is None else one.max_abs.max for one in (row, found))
+    if found.equal < row.equal or apart > limit * (1 + 1e-9):
+        yield f"`{row.output}`: its chosen values are further apart than is claimed"
 
 
-def _moved(claimed: Arrays, again: Arrays) -> Iterator[str]:
+def _check_again(claimed: Arrays, again: Arrays) -> Iterator[str]:
     """Each model's own outputs are those of another run, as near as two processors come."""
     if set(claimed) != set(again):
         yield "another run keeps other outputs"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import GOALS, Goal
+from winml.modelkit.core.values import AtLeast, AtMost, Pattern, Text
 from winml.modelkit.support.review.evidence import MODEL, below
+from winml.modelkit.support.review.results import Purpose
 
 WHOLE = "model"
 """The part of a model that is not taken apart."""
@@ -22,14 +25,14 @@ _WRITING = ("-o", "--save-outputs")
 SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
 
 
-@dataclass(frozen=True)
-class Metric:
+@dataclass(frozen=True, kw_only=True)
+class MetricData:
     """Labelled data that a model is judged by."""
 
-    file: str
+    file: Annotated[str, Pattern(r"data/(?!\.{1,2}$)[^/\\]+", "a file in `data`")]
     """Path in the contribution."""
-    task: str | None
-    min_metric: float | None
+    task: Text | None
+    min_metric: Annotated[float, AtLeast(-1), AtMost(1)] | None
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Subject:
     recipe: Recipe | None
     targets: tuple[str, ...]
     goal: Goal
-    metric: Metric | None = None
+    metric: MetricData | None = None
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -55,7 +58,7 @@ class Step:
     """One command."""
 
     id: str
-    purpose: str
+    purpose: Purpose
     rung: Goal | None
     """None: a gate before the ladder."""
     part: str

@@ -10,14 +10,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.store import digest
 from winml.modelkit.support.review.git_copy import GitFolder, NotAsked, copy_repository, decode_name, find_repository
 from winml.modelkit.worker.programs import find_program
 
-__all__ = ["BASES", "Change", "NotAsked", "change", "not_asked"]
+__all__ = ["BASES", "Change", "NotAsked", "change"]
 
 BASES = ("origin/main", "main")
 """What a change is held against when nobody names anything else."""
@@ -62,21 +61,6 @@ class Change:
     head: str
     files: dict[str, str | None]
     """Digests at the head by path; None for a file that is gone."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "asked": True,
-            "reason": None,
-            "repository": str(self.repository),
-            "base": self.base,
-            "head": self.head,
-            "files": sorted(self.files),
-        }
-
-
-def not_asked(reason: str) -> dict[str, Any]:
-    """The answer where git could not be asked, which is not the same as that nothing changed."""
-    return {"asked": False, "reason": reason, "repository": None, "base": None, "head": None, "files": None}
 
 
 def change(folder: Path, repo: str | None, base: str | None) -> Change:

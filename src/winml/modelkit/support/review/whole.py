@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import PureWindowsPath
-from typing import Any
+from typing import TypeVar
 
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
+from winml.modelkit.core.values import read
 from winml.modelkit.knowledge import files
 from winml.modelkit.store import digest
 from winml.modelkit.support.review import effect
@@ -15,7 +17,6 @@ from winml.modelkit.support.review.dossier import Dossier, Item, reject
 from winml.modelkit.support.review.evidence import (
     Record,
     below,
-    error_of,
     log_head,
     log_path,
     log_tail,
@@ -23,23 +24,39 @@ from winml.modelkit.support.review.evidence import (
     result_path,
     verdict_of,
 )
-from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, Step, places
+from winml.modelkit.support.review.plan import BUILT, DEFAULT, RECIPE_FILE, SPECS_FILE, Step, places
+from winml.modelkit.support.review.results import (
+    BuildEvidence,
+    CompareEvidence,
+    Content,
+    Failure,
+    InspectEvidence,
+    MetricEvidence,
+    ParityEvidence,
+    PartsEvidence,
+    PerfEvidence,
+    error_of,
+    find,
+    rounds_of,
+)
 
+T = TypeVar("T")
 LARGEST_BYTES = 256 * 2**20
 """No command of a contribution writes more JSON than this."""
-SCHEMAS: dict[str, tuple[str, ...]] = {
-    "probe": ("winml/support/1",),
-    "config": ("winml/config/1",),
-    "build": ("winml/build/1", "winml/build-parts/1"),
-    "inspect": ("winml/inspect/1",),
-    "inputs": ("winml/support/1",),
-    "perf": ("winml/perf/1",),
-    "compare": ("winml/compare/1",),
-    "export": ("winml/export/1",),
-    "parity": ("winml/eval/1",),
-    "metric": ("winml/eval/1",),
-}
-"""What the result of a command says it is, by purpose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestClaim:
+    """What a build manifest says that can be held against the files."""
+
+    artifact: Content
+    source: Content
+    objects: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigClaim:
+    precision: str
 
 
 def every_file(dossier: Dossier) -> Iterator[Item]:
@@ -93,21 +110,20 @@ def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
         "its result is another file": record.result != files_.get(result_path(step.id)),
         "its log is another file": record.log != files_.get(log_path(step.id)),
         "it says both an exit code and a timeout": record.timed_out != (record.exit_code is None),
+        "its words are none that a program takes": any("\0" in word for word in step.words),
     }
     yield from (reject("evidence", f"{step.id}: {what}") for what, so in wrong.items() if so)
     result = dossier.results[step.id]
-    if record.exit_code == 0 and (result or {}).get("schema") not in SCHEMAS[step.purpose]:
-        yield reject("evidence", f"{step.id}: its result is that of another command")
-    if sum(ns for taken in _rounds(result or {}) for ns in taken["wall_ns"]) > 1e9 * record.seconds:
+    error, went_well = error_of(result), result is not None and not isinstance(result, Failure)
+    if sum(ns for taken in rounds_of(result) for ns in taken.wall_ns) > 1e9 * record.seconds:
         yield reject("evidence", f"{step.id}: its samples took longer than the command")
-    if record.exit_code == 0 and (result is None or result.get("ok") is not True):
+    if record.exit_code == 0 and not went_well:
         yield reject("evidence", f"{step.id}: exit 0, and its result does not say ok")
-    if record.exit_code not in (0, None) and (result or {}).get("ok") is True:
+    if record.exit_code not in (0, None) and went_well:
         yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says ok")
-    said = error_of(result).get("exit")
-    if said is not None and said != record.exit_code:
-        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says exit {said}")
-    expected = verdict_of(record.exit_code, error_of(result).get("code"))
+    if error.exit is not None and error.exit != record.exit_code:
+        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says exit {error.exit}")
+    expected = verdict_of(record.exit_code, error.code)
     if record.verdict != expected:
         yield reject("evidence", f"{step.id}: verdict {record.verdict}, but its exit code means {expected}")
     yield from _log(dossier, step, record)
@@ -117,6 +133,8 @@ def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
 
 
 def _log(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
+    if log_path(step.id) not in dossier.contribution.files:
+        return  # an item already
     log = (dossier.folder / log_path(step.id)).read_text(encoding="utf-8", errors="replace")
     if not log.startswith(log_head(step.words, dossier.contribution.model.digest)):
         yield reject("evidence", f"{step.id}: its log is empty, or of another command or model")
@@ -153,20 +171,12 @@ def _stray(dossier: Dossier) -> Iterator[Item]:
 
 def _copied(dossier: Dossier) -> Iterator[Item]:
     """Samples that two rounds share were measured once."""
-    seen: dict[str, str] = {}
+    seen: dict[tuple[int, ...], str] = {}
     for name, result in dossier.results.items():
-        for taken in _rounds(result or {}):
-            mark = digest.of_json(taken["wall_ns"])
-            if mark in seen:
-                yield reject("evidence", f"`{name}` has samples of `{seen[mark]}` once more")
-            seen[mark] = name
-
-
-def _rounds(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every round of a measurement or of a comparison."""
-    candidates = result.get("candidates") or ()
-    for measured in (result, *candidates, *((c.get("confirmation") or {}) for c in candidates)):
-        yield from (measured.get("measurement") or {}).get("rounds") or ()
+        for taken in rounds_of(result):
+            if taken.wall_ns in seen:
+                yield reject("evidence", f"`{name}` has samples of `{seen[taken.wall_ns]}` once more")
+            seen[taken.wall_ns] = name
 
 
 def complete(dossier: Dossier) -> Iterator[Item]:
@@ -182,7 +192,7 @@ def complete(dossier: Dossier) -> Iterator[Item]:
 
 def _asked(dossier: Dossier, step: Step, failed: str | None) -> bool:
     if step.purpose == "compare":
-        return effect.wanted(step, dossier.subject, dossier.exits, dossier.results)
+        return effect.needs_compare(step, dossier.subject, dossier.exits, dossier.results)
     if step.id.startswith("inspect-default"):
         return dossier.exits.get("build-default") == 0
     if step.rung is None or step.id == "build-recipe":
@@ -192,52 +202,50 @@ def _asked(dossier: Dossier, step: Step, failed: str | None) -> bool:
 
 def artifacts(dossier: Dossier) -> Iterator[Item]:
     """What a build says it wrote is what lies in the contribution."""
-    stated = dossier.contribution.files
-    for name, root in (("build-default", "artifacts/default"), ("build-recipe", "artifacts/recipe")):
+    for name, root in (("build-default", DEFAULT), ("build-recipe", BUILT)):
         result = dossier.results.get(name)
-        if not result or not result.get("ok"):
-            continue
-        for built in result.get("parts") or [result]:
-            folder = f"{root}/{built['part']}" if "part" in built else root
-            if stated.get(f"{folder}/model.onnx") is None:
-                yield reject("artifacts", f"`{folder}/model.onnx` is missing")
-                continue
-            yield from _artifact(dossier, name, folder, built)
-    yield from _inspected(dossier)
-
-
-def _json(dossier: Dossier, path: str) -> Any:
-    return files.read(dossier.folder / path, lambda value: value)
-
-
-def _inspected(dossier: Dossier) -> Iterator[Item]:
-    """What was inspected are the files that lie here."""
+        if isinstance(result, BuildEvidence):
+            yield from _artifact(dossier, name, root, result.artifact)
+        if isinstance(result, PartsEvidence):
+            for built in result.parts:
+                yield from _artifact(dossier, name, f"{root}/{built.part}", built.artifact)
     for step in dossier.plan:
-        result = dossier.results.get(step.id)
-        if step.purpose != "inspect" or not result or not result.get("ok"):
-            continue
-        folder = dossier.folder / step.words[step.words.index("-m") + 1]
-        # A path of the machine that made it, which may be of another system than this one.
-        sizes = [(PureWindowsPath(file["path"]).name, file["bytes"]) for file in result["files"]]
-        if any(not (folder / name).is_file() or (folder / name).stat().st_size != size for name, size in sizes):
-            yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
+        inspected = find(dossier.results, step.id, InspectEvidence)
+        if inspected is not None:
+            yield from _inspected(dossier, step, inspected)
 
 
-def _artifact(dossier: Dossier, name: str, folder: str, built: Mapping[str, Any]) -> Iterator[Item]:
-    manifest = _json(dossier, f"{folder}/{MANIFEST}")
-    if manifest["artifact"]["digest"] != built["artifact"]["digest"]:
+def _artifact(dossier: Dossier, name: str, folder: str, built: Content) -> Iterator[Item]:
+    stated = dossier.contribution
+    if f"{folder}/{MODEL}" not in stated.files:
+        yield reject("artifacts", f"`{folder}/{MODEL}` is missing")
+        return
+    manifest = _load(dossier, f"{folder}/{MANIFEST}", ManifestClaim)
+    if manifest.artifact != built:
         yield reject("artifacts", f"{name}: the manifest of `{folder}` is of another artifact")
-    for file, expected in manifest["objects"].items():
-        if dossier.contribution.files.get(f"{folder}/{file}") != expected:
+    for file, expected in manifest.objects.items():
+        if stated.files.get(f"{folder}/{file}") != expected:
             yield reject("artifacts", f"{name}: `{folder}/{file}` is not what was built")
-    source = manifest["source"]["digest"]
-    if source != dossier.contribution.model.digest:
+    if manifest.source.digest != stated.model.digest:
         yield reject("artifacts", f"{name}: `{folder}` was built from another model")
-    config = _json(dossier, f"{folder}/{CONFIG}")
-    if name == "build-recipe" and config["precision"] != dossier.contribution.precision:
-        yield reject(
-            "artifacts", f"{name}: built as {config['precision']}, claimed as {dossier.contribution.precision}"
-        )
+    precision = _load(dossier, f"{folder}/{CONFIG}", ConfigClaim).precision
+    if name == "build-recipe" and precision != stated.precision:
+        yield reject("artifacts", f"{name}: built as {precision}, claimed as {stated.precision}")
+
+
+def _load(dossier: Dossier, path: str, form: type[T]) -> T:
+    return files.read(dossier.folder / path, lambda value: read(form, value, strict=False))
+
+
+def _inspected(dossier: Dossier, step: Step, result: InspectEvidence) -> Iterator[Item]:
+    """What was inspected are the files that lie here."""
+    folder = step.words[step.words.index("-m") + 1]
+    for file in result.files:
+        # A path of the machine that made it, which may be of another system than this one.
+        path = f"{folder}/{PureWindowsPath(file.path).name}"
+        if path not in dossier.contribution.files or (dossier.folder / path).stat().st_size != file.bytes:
+            yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
+            return
 
 
 def environment(dossier: Dossier) -> Iterator[Item]:
@@ -247,12 +255,12 @@ def environment(dossier: Dossier) -> Iterator[Item]:
         yield reject("environment", "the contribution names another version of winml than its environment")
     machines = []
     for name, result in dossier.results.items():
-        told = (result or {}).get("environment")
-        if not isinstance(told, dict) or not (result or {}).get("ok"):
+        if not isinstance(result, PerfEvidence | CompareEvidence | ParityEvidence | MetricEvidence):
             continue
-        machines.append(told["machine"])
-        found = {"winml": told["winml"], "python": told["python"], "numpy": told["numpy"]}
-        if any(stated.get(key) != value for key, value in found.items()):
+        found = result.environment
+        machines.append(found.machine)
+        versions = {"winml": found.winml, "python": found.python, "numpy": found.numpy}
+        if any(stated.get(key) != value for key, value in versions.items()):
             yield reject("environment", f"{name}: measured in another environment than the contribution says")
     if any(machine != machines[0] for machine in machines):
         yield reject("environment", "results were made on different machines")

@@ -1,0 +1,91 @@
+"""What `winml support probe` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.support import RungVerdict, SupportResult
+from winml.modelkit.core.values import Names, key
+
+Answer = Literal["nothing", "recipe", "code", "blocked"]
+"""What a model needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedModel:
+    """The model by content, and what it says of itself."""
+
+    reference: str
+    exported: bool
+    digest: str
+    family: str | None
+    architecture: str | None
+    task: str | None
+    parts: Names
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A command of the probe, in short."""
+
+    what: str
+    verdict: RungVerdict
+    message: str | None
+    """Why not; null when it went well."""
+    target: str | None
+    simulated: bool
+    nodes: Mapping[str, int]
+    """Where nodes ran, by execution provider."""
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A known obstacle."""
+
+    name: str
+    applies: bool | None
+    """Null when nobody could tell."""
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSkeleton:
+    """Input specs to fill in for a model whose inputs nobody has written down."""
+
+    class_name: str | None = key("class")
+    """Null when the class could not be asked."""
+    inputs: Mapping[str, Mapping[str, Any]]
+    to_fill: Names
+    others: Names
+    """Inputs that it can do without."""
+    reason: str | None
+    """Why the class could not be asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult(SupportResult):
+    action: Literal["probe"] = "probe"
+    model: ProbedModel
+    covered: bool | None
+    """Whether the exporter knows the class and its task; null for a model that is not exported."""
+    build: Attempt
+    runs: tuple[Attempt, ...]
+    helps: tuple[Attempt, ...]
+    """Known changes that were tried because the default does not build."""
+    obstacles: tuple[Obstacle, ...]
+    knowledge: Names
+    """Findings about the family."""
+    recipes: Names
+    """Recipes for the family that ship."""
+    recipe: Recipe | None
+    """The one that the first working help comes to."""
+    skeleton: InputSkeleton | None
+    answer: Answer
+    sentence: str
+
+    @property
+    def obstacles_that_apply(self) -> tuple[str, ...]:
+        return tuple(obstacle.name for obstacle in self.obstacles if obstacle.applies)

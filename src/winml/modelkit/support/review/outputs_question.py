@@ -1,0 +1,27 @@
+"""What is asked of the worker that reads kept outputs, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from winml.modelkit.support.review.results import KeptArray, OutputDistance
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputsQuestion:
+    """Files of outputs, and what is claimed of them."""
+
+    file: Path
+    again: Path | None
+    """The file of another run."""
+    arrays: Mapping[str, KeptArray]
+    distance: tuple[OutputDistance, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputsAnswer:
+    """What contradicts the claims."""
+
+    problems: tuple[str, ...]

@@ -1,0 +1,449 @@
+"""Results of commands as evidence holds them: the fields that a producer and a reviewer rely on, and no others.
+
+What is here has to be there and has to fit; results of other versions may hold more. Limits keep arithmetic on what
+others wrote from failing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.measurement import Measurement, Round
+from winml.modelkit.core.values import AtLeast, AtMost, NotEmpty, key, read
+from winml.modelkit.core.verdict import Clock, Verdict
+from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.support.probe_result import ProbeResult
+
+Purpose = Literal["probe", "config", "build", "inspect", "inputs", "perf", "compare", "export", "parity", "metric"]
+"""What a command of a contribution is for."""
+Count = Annotated[int, AtLeast(0), AtMost(2**53)]
+"""As many as a number with a fraction can count."""
+Nanoseconds = Annotated[int, AtLeast(0), AtMost(2**53)]
+Number = Annotated[float, AtLeast(-1e300), AtMost(1e300)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandError:
+    """Why a command failed, as far as it said so."""
+
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+    exit: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Success:
+    """Whether a command went well."""
+
+    ok: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The result of a command that did not go well."""
+
+    error: CommandError | None = None
+
+
+NO_ERROR = CommandError()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigEvidence:
+    schema: Literal["winml/config/1"]
+    config: Mapping[str, Any]
+    """Compared as it is."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything but where the model lies."""
+        return {name: value for name, value in self.config.items() if name != "model"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltPart:
+    part: str
+    artifact: Content
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildEvidence:
+    schema: Literal["winml/build/1"]
+    artifact: Content
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsEvidence:
+    """A model whose parts were built apart."""
+
+    schema: Literal["winml/build-parts/1"]
+    parts: Annotated[tuple[BuiltPart, ...], NotEmpty()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorFacts:
+    name: str
+    shape: tuple[int | str | None, ...] | None
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantization:
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphFacts:
+    nodes: Count
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    quantized: Quantization
+    float_types: Mapping[str, int]
+
+    @property
+    def signature(self) -> list[list[tuple[str, int | None]]]:
+        """Names and ranks: a recipe may fix sizes and change number types, not what goes in and out."""
+        return [[(value.name, value.rank) for value in side] for side in (self.inputs, self.outputs)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectedFile:
+    path: str
+    bytes: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectEvidence:
+    schema: Literal["winml/inspect/1"]
+    facts: GraphFacts
+    files: tuple[InspectedFile, ...]
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputsEvidence:
+    schema: Literal["winml/support/1"]
+    action: Literal["inputs"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringEnvironment:
+    """Where something was measured."""
+
+    machine: Mapping[str, Any]
+    """Compared as it is."""
+    winml: str | None = None
+    python: str | None = None
+    numpy: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """The round of one arm."""
+
+    arm: int
+    round: int
+    process: int
+    order: int
+    wall_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
+    cpu_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
+    load_before: float | None
+    load_after: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerfProtocol:
+    sessions: int
+    iterations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerfMeasurement:
+    rounds: Annotated[tuple[Samples, ...], NotEmpty()]
+    protocol: PerfProtocol
+
+    @property
+    def measurement(self) -> Measurement:
+        return Measurement((), tuple(Round(**vars(taken)) for taken in self.rounds), {}, {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    nodes: Mapping[str, Count]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerfEvidence:
+    schema: Literal["winml/perf/1"]
+    target: str
+    simulated: bool
+    inputs: Any
+    """Compared as they are."""
+    latency_ms: Mapping[str, Any]
+    """Held against what the samples give."""
+    cpu_ms: Mapping[str, Any]
+    placement: Placement
+    measurement: PerfMeasurement
+    environment: MeasuringEnvironment
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedProtocol:
+    name: Literal["paired-sequential/1"]
+    settings: CompareProtocol = key(inline=True)
+    mode: str
+    metric: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedArm:
+    target: str
+    simulated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedMeasurement:
+    arms: tuple[ComparedArm, ...]
+    rounds: tuple[Samples, ...]
+    protocol: ComparedProtocol
+
+    @property
+    def measurement(self) -> Measurement:
+        rounds = tuple(Round(**vars(taken)) for taken in self.rounds)
+        return Measurement((), rounds, {"mode": self.protocol.mode}, {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmation:
+    """A second measurement on fresh rounds."""
+
+    first: Verdict
+    verdict: Verdict
+    measurement: ComparedMeasurement | None
+    calibration: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    disturbed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedBase:
+    target: str
+    simulated: bool
+    fingerprint: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedCandidate(ComparedBase):
+    verdict: Verdict
+    measurement: ComparedMeasurement | None
+    confirmation: Confirmation | None
+    conditions: Conditions | None
+    calibration: str | None
+    tests: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareEvidence:
+    schema: Literal["winml/compare/1"]
+    base: ComparedBase
+    candidates: tuple[ComparedCandidate]
+    calibrations: Mapping[str, Any]
+    environment: MeasuringEnvironment
+
+    @property
+    def candidate(self) -> ComparedCandidate:
+        return self.candidates[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportParity:
+    status: str
+    difference: Number | None = None
+    """Of an export that was compared, relative to the largest number of an output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportMetadata:
+    parity: ExportParity
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportedPart:
+    metadata: ExportMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportEvidence:
+    schema: Literal["winml/export/1"]
+    parts: Annotated[tuple[ExportedPart, ...], NotEmpty()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSpread:
+    min: Number
+    median: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class MostSpread:
+    max: Number
+    median: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputDistance:
+    """How far an output is from the reference's."""
+
+    output: str
+    runs: Annotated[int, AtLeast(1), AtMost(10_000)]
+    equal: int
+    incomparable: int
+    cosine: LeastSpread | None
+    max_abs: MostSpread | None
+    sqnr_db: LeastSpread | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptArray:
+    """What is said of an output of one run that was kept."""
+
+    dtype: str
+    shape: tuple[Annotated[int, AtLeast(0), AtMost(2**31)], ...]
+    whole: bool
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptOutputs:
+    file: str
+    digest: str
+    arrays: Mapping[str, KeptArray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityEvidence:
+    schema: Literal["winml/eval/1"]
+    distance: Annotated[tuple[OutputDistance, ...], NotEmpty()]
+    outputs: KeptOutputs
+    data: Content
+    environment: MeasuringEnvironment
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricInterval:
+    low: Number
+    high: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricValue:
+    kind: str
+    value: Number | None
+    interval: MetricInterval | None
+    n: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    series: Mapping[str, str | tuple[Any, ...]]
+    """Ones and zeros as text, numbers, or records of what was found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleScores:
+    candidate: Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricEvidence:
+    schema: Literal["winml/eval/1"]
+    metric: str | None
+    metrics: Mapping[str, MetricValue]
+    samples: SampleScores
+    data: Content
+    environment: MeasuringEnvironment
+
+    def __post_init__(self) -> None:
+        if self.metric is not None and self.metric not in self.metrics:
+            raise DataError(f"`metrics.{self.metric}` is missing")
+
+    @property
+    def deciding(self) -> MetricValue | None:
+        """The metric of the task; None where it has none."""
+        return None if self.metric is None else self.metrics[self.metric]
+
+
+Evidence = (
+    ProbeResult
+    | ConfigEvidence
+    | BuildEvidence
+    | PartsEvidence
+    | InspectEvidence
+    | InputsEvidence
+    | PerfEvidence
+    | CompareEvidence
+    | ExportEvidence
+    | ParityEvidence
+    | MetricEvidence
+)
+Result = Evidence | Failure
+Results = Mapping[str, Result | None]
+"""By command; None for one that gave no JSON object."""
+E = TypeVar("E", bound=Evidence)
+
+_FORMS: dict[Purpose, Any] = {
+    "probe": ProbeResult,
+    "config": ConfigEvidence,
+    "build": BuildEvidence | PartsEvidence,
+    "inspect": InspectEvidence,
+    "inputs": InputsEvidence,
+    "perf": PerfEvidence,
+    "compare": CompareEvidence,
+    "export": ExportEvidence,
+    "parity": ParityEvidence,
+    "metric": MetricEvidence,
+}
+
+
+def read_result(purpose: Purpose, value: Any) -> Result:
+    """The result of a command in what it wrote; an error names the first field that does not fit."""
+    found: Result = read(
+        _FORMS[purpose] if read(Success, value, strict=False).ok is True else Failure, value, strict=False
+    )
+    return found
+
+
+def error_of(result: Result | None) -> CommandError:
+    """The error of a result; one without words where it has none."""
+    return result.error or NO_ERROR if isinstance(result, Failure) else NO_ERROR
+
+
+def find(results: Results, step: str, form: type[E]) -> E | None:
+    """The result of a command that went well; None when it did not, or was not run."""
+    found = results.get(step)
+    return found if isinstance(found, form) else None
+
+
+def rounds_of(result: Result | None) -> Iterator[Samples]:
+    """Every round of a measurement or of a comparison."""
+    if isinstance(result, PerfEvidence):
+        yield from result.measurement.rounds
+    if isinstance(result, CompareEvidence):
+        for taken in (result.candidate, result.candidate.confirmation):
+            if taken is not None and taken.measurement is not None:
+                yield from taken.measurement.rounds
