@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from winml.modelkit.building.export.describe import FolderInspection
+from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.recipe import BuildPart, ExportPart, Recipe
 from winml.modelkit.core.support import GOALS, RungVerdict
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.graph.description import GraphFacts, MACs, ModelDescription, ModelFile, Quantization
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.support import obstacles as probe
 from winml.modelkit.support.probe_result import Attempt
@@ -29,14 +33,10 @@ from winml.modelkit.support.review.results import (
     Conditions,
     Content,
     Failure,
-    GraphFacts,
-    InspectedFile,
-    InspectEvidence,
     KeptOutputs,
     MeasuringEnvironment,
     OutputDistance,
     ParityEvidence,
-    Quantization,
     Result,
     Samples,
 )
@@ -173,13 +173,36 @@ def test_an_effort_bounds_the_files_that_change(effort: Any, path: str, allowed:
 
 
 def _sizes(**by_step: int) -> dict[str, Result | None]:
-    facts = GraphFacts(nodes=1, inputs=(), outputs=(), quantized=Quantization(kind="none"), float_types={})
+    facts = GraphFacts(
+        nodes=1,
+        ops={},
+        opsets={},
+        ir_version=10,
+        producer_name="",
+        producer_version="",
+        inputs=(),
+        outputs=(),
+        dynamic_axes={},
+        conv_share=None,
+        parameters=0,
+        initializer_bytes=0,
+        file_bytes=None,
+        macs=MACs(None, 0, {}),
+        quantized=Quantization("none", {}),
+        float_types={},
+        compiled_for=(),
+        contrib_ops=(),
+        external_data=False,
+    )
     return {
-        name.replace("_", "-"): InspectEvidence(
-            schema="winml/inspect/1",
-            facts=facts,
-            files=(InspectedFile(path="m.onnx", bytes=size),),
-            fingerprint="sha256:0",
+        name.replace("_", "-"): Inspection(
+            model="m.onnx",
+            description=ModelDescription(
+                facts=facts,
+                files=(ModelFile(path="m.onnx", bytes=size),),
+                fingerprint="sha256:0",
+                fingerprint_reason=None,
+            ),
         )
         for name, size in by_step.items()
     }
@@ -275,18 +298,22 @@ def test_a_gain_that_does_not_show_again_contradicts_the_claim() -> None:
     assert "not 90.0 %" in told(0.1, 0.9)[0]
 
 
-FOLDER = probe.DescribedFolder(
+FOLDER = FolderInspection(
+    model="m",
+    model_type=None,
     architecture=None,
-    task="text-classification",
-    inputs=(),
-    parts=(),
+    remote_code=(),
+    parameters=None,
+    weight_types={},
     weight_bytes=9,
     files=("model.safetensors",),
-    reason=None,
+    proven=False,
+    task="text-classification",
+    inputs=(),
 )
 
 
-def _seen(verdict: RungVerdict, described: probe.DescribedFolder = FOLDER, **values: Any) -> probe.Seen:
+def _seen(verdict: RungVerdict, described: FolderInspection = FOLDER, **values: Any) -> probe.Seen:
     build = Attempt("build default", verdict, None if verdict == "PASS" else "why", None, False, {})
     return probe.Seen(described, build, **values)
 
@@ -311,7 +338,7 @@ def test_an_obstacle_nobody_could_look_at_is_unknown() -> None:
 
 
 def test_the_end_token_is_tried_for_texts_that_have_one() -> None:
-    described = replace(FOLDER, inputs=(probe.DescribedInput(name="input_ids", shape=("batch", "sequence")),))
+    described = replace(FOLDER, inputs=(InputSection(name="input_ids", shape=("batch", "sequence")),))
     names = [found.name for found in probe.helps(described, {"eos_token_id": 2})]
     assert names == ["end-token", "fixed-shapes", "legacy-exporter"]
     assert [found.name for found in probe.helps(FOLDER, {})] == ["fixed-shapes", "legacy-exporter"]

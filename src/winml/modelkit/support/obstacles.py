@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from winml.modelkit.building.export.describe import FolderInspection
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.recipe import ExportPart
 from winml.modelkit.support.probe_result import Answer, Attempt, Obstacle
 
@@ -24,63 +26,20 @@ class Help:
     export: ExportPart
 
 
-@dataclass(frozen=True, kw_only=True)
-class DescribedInput:
-    name: str
-    shape: tuple[int | str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedPart:
-    part: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedFolder:
-    """What `winml inspect` says of a Hugging Face model."""
-
-    architecture: str | None
-    task: str | None
-    inputs: tuple[DescribedInput, ...] | None
-    """Null: the exporter cannot tell what the model takes."""
-    parts: tuple[DescribedPart, ...]
-    weight_bytes: int | None
-    files: tuple[str, ...]
-    reason: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedGraph:
-    dynamic_axes: Mapping[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedFile:
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedONNX:
-    """What `winml inspect` says of an ONNX model."""
-
-    facts: DescribedGraph
-    files: tuple[DescribedFile, ...]
-
-
 @dataclass(frozen=True)
 class Seen:
     """What was found out about a model without any help."""
 
-    described: DescribedFolder | DescribedONNX
+    described: FolderInspection | Inspection
     build: Attempt
     runs: Sequence[Attempt] = ()
     helped: Help | None = None
     """The first known help that made it build."""
 
     @property
-    def folder(self) -> DescribedFolder | None:
+    def folder(self) -> FolderInspection | None:
         """What is said of a model that is exported; None for one that is not."""
-        return self.described if isinstance(self.described, DescribedFolder) else None
+        return self.described if isinstance(self.described, FolderInspection) else None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -140,7 +99,10 @@ def _value_ranges(seen: Seen) -> Obstacle:
 
 def _external_data(seen: Seen) -> Obstacle:
     described = seen.described
-    size = described.weight_bytes if isinstance(described, DescribedFolder) else sum(f.bytes for f in described.files)
+    if isinstance(described, FolderInspection):
+        size = described.weight_bytes
+    else:
+        size = sum(file.bytes for file in described.description.files)
     if size is None:
         return Obstacle("external-data", None, "its weights tell no size")
     return Obstacle("external-data", size > LARGE, f"{size} bytes of weights")
@@ -170,10 +132,10 @@ def _dynamic_axes(seen: Seen) -> Obstacle:
         return Obstacle("dynamic-axes", True, seen.helped.because)
     if seen.inputs_unknown:
         return Obstacle("dynamic-axes", None, "the exporter does not know its inputs")
-    if isinstance(seen.described, DescribedFolder):
+    if isinstance(seen.described, FolderInspection):
         axes = sorted({axis for spec in seen.described.inputs or () for axis in spec.shape if isinstance(axis, str)})
     else:
-        axes = sorted(seen.described.facts.dynamic_axes)
+        axes = sorted(seen.described.description.facts.dynamic_axes)
     npu = [t.target for t in seen.runs if (t.target or "").endswith("/npu")]
     if axes and npu:
         return Obstacle("dynamic-axes", True, f"{', '.join(axes)} are fixed for {npu[0]}")
@@ -205,7 +167,7 @@ def _of_runs(seen: Seen) -> tuple[Answer, str]:
     return "blocked", f"blocked because it builds and runs nowhere here: {why}"
 
 
-def helps(described: DescribedFolder, config: Mapping[str, Any]) -> list[Help]:
+def helps(described: FolderInspection, config: Mapping[str, Any]) -> list[Help]:
     """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
     texts = any(spec.name == "input_ids" for spec in described.inputs or ())
     sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}

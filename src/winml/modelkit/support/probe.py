@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from winml.modelkit.building import exported
+from winml.modelkit.building.export.describe import FolderInspection
 from winml.modelkit.building.export.forward import TO_FILL
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.events import OnEvent
@@ -20,7 +22,7 @@ from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.support import obstacles as judging
 from winml.modelkit.support.commands import Commands, CommandStarted, make_error
 from winml.modelkit.support.model import SupportModel, read_model
-from winml.modelkit.support.obstacles import DescribedFolder, DescribedONNX, Help, Seen
+from winml.modelkit.support.obstacles import Help, Seen
 from winml.modelkit.support.probe_result import Attempt, InputSkeleton, ProbedModel, ProbeResult
 from winml.modelkit.support.review.evidence import MODEL, CommandRun, verdict_of
 from winml.modelkit.support.review.plan import SPECS_FILE
@@ -126,25 +128,25 @@ class _Prober:
             seen = Seen(described, build)
             return replace(seen, runs=list(self._runs("default", seen.parts)))
         helped = None
-        if isinstance(described, DescribedFolder) and described.task is not None:
+        if isinstance(described, FolderInspection) and described.task is not None:
             helped = self._find_help(described) if build.verdict in ("FAIL", "CLI-BLOCKED") else None
         return Seen(described, build, (), helped)
 
-    def _describe(self) -> DescribedFolder | DescribedONNX:
+    def _describe(self) -> FolderInspection | Inspection:
         run = self._tell_and_run("inspect", ("inspect", "-m", MODEL, "--json"))
         if run.result is None or run.result.get("ok") is not True:
             failure = read(Failure, run.result or {}, strict=False)
             raise make_error(error_of(failure), "the model cannot be inspected")
         if self._model.exported:
-            return read(DescribedFolder, run.result, strict=False)
-        return read(DescribedONNX, run.result, strict=False)
+            return read(FolderInspection, run.result)
+        return read(Inspection, run.result)
 
     def _build(self, name: str, words: tuple[str, ...]) -> Attempt:
         target = self._request.targets[0]
         words = ("build", "-m", MODEL, "--target", target, *words, "-o", name, "--json")
         return _attempt(f"build {name}", self._tell_and_run(f"build {name}", words))
 
-    def _find_help(self, described: DescribedFolder) -> Help | None:
+    def _find_help(self, described: FolderInspection) -> Help | None:
         for number, found in enumerate(judging.helps(described, self._model.config)):
             specs = f"{number}-{SPECS_FILE}"
             (self._folder / specs).write_bytes(files.text(found.export.input_specs))

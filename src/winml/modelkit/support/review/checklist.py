@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.ep.targets import parse_target
@@ -19,7 +20,6 @@ from winml.modelkit.support.review.evidence import same
 from winml.modelkit.support.review.plan import SAMPLES, SPECS_FILE, Step, inspect_step, output_file
 from winml.modelkit.support.review.results import (
     CompareEvidence,
-    InspectEvidence,
     MetricEvidence,
     ParityEvidence,
     PerfEvidence,
@@ -78,14 +78,14 @@ def _times(dossier: Dossier) -> Iterator[Item]:
         result = find(dossier.results, step.id, CompareEvidence)
         if result is not None:
             inspected = (_inspected(dossier, name, step) for name in ("default", "recipe"))
-            base, candidate = (None if found is None else found.fingerprint for found in inspected)
+            base, candidate = (None if found is None else found.description.fingerprint for found in inspected)
             for what in times.problems(result, step.target, (base, candidate)):
                 yield reject("times", f"{step.id}: {what}")
 
 
-def _inspected(dossier: Dossier, name: str, step: Step) -> InspectEvidence | None:
+def _inspected(dossier: Dossier, name: str, step: Step) -> Inspection | None:
     """What was found in the default's or the recipe's artifact of the part that a command is about."""
-    return find(dossier.results, inspect_step(name, step.part), InspectEvidence)
+    return find(dossier.results, inspect_step(name, step.part), Inspection)
 
 
 def _outputs(dossier: Dossier) -> Iterator[Item]:
@@ -98,7 +98,7 @@ def _outputs(dossier: Dossier) -> Iterator[Item]:
         if kept.file != file or kept.digest != dossier.contribution.files.get(file):
             yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
         artifact = _inspected(dossier, "recipe", step)
-        there = [] if artifact is None else [value.name for value in artifact.facts.outputs]
+        there = [] if artifact is None else [value.name for value in artifact.description.facts.outputs]
         compared = [row.output for row in result.distance]
         if sorted(compared) != sorted(there):
             yield reject("outputs", f"{step.id}: {compared} were compared, the artifact has {there}")
@@ -134,11 +134,12 @@ def _precision(dossier: Dossier) -> Iterator[Item]:
     """The number types of the artifact are what its precision says."""
     said = dossier.contribution.precision
     for step in dossier.plan:
-        result = find(dossier.results, step.id, InspectEvidence)
+        result = find(dossier.results, step.id, Inspection)
         if result is None or step.rung != "L0":
             continue
-        if not derive.has_precision(result.facts, said):
-            kind, types = result.facts.quantized.kind, ", ".join(result.facts.float_types)
+        if not derive.has_precision(result.description.facts, said):
+            facts = result.description.facts
+            kind, types = facts.quantized.kind, ", ".join(facts.float_types)
             yield reject("precision", f"{step.id}: called {said}, but it is {types} and quantized: {kind}")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.building.export.result import ExportResult, ParityPassed
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.ep.precision import PRECISIONS, fits
+from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.measuring import summary
 from winml.modelkit.support.review import times
 from winml.modelkit.support.review.results import (
     CompareEvidence,
-    ExportEvidence,
-    GraphFacts,
-    InspectEvidence,
     MetricEvidence,
     OutputDistance,
     ParityEvidence,
@@ -37,10 +37,10 @@ def numbers(result: Result | None) -> Numbers:
             return _perf(result)
         case ParityEvidence():
             return _parity(result)
-        case InspectEvidence():
-            size = sum(file.bytes for file in result.files)
-            return {"bytes": float(size), "nodes": float(result.facts.nodes)}
-        case ExportEvidence():
+        case Inspection():
+            size = sum(file.bytes for file in result.description.files)
+            return {"bytes": float(size), "nodes": float(result.description.facts.nodes)}
+        case ExportResult():
             return _export(result)
         case MetricEvidence():
             return _metric(result)
@@ -74,11 +74,11 @@ def _cosine(row: OutputDistance) -> float:
     return float(row.cosine.min)
 
 
-def _export(result: ExportEvidence) -> Numbers:
+def _export(result: ExportResult) -> Numbers:
     """The largest difference from PyTorch over all parts, where all of them were compared."""
     compared = [part.metadata.parity for part in result.parts]
-    apart = [parity.difference for parity in compared if parity.status == "passed" and parity.difference is not None]
-    return {"difference": max(apart)} if len(apart) == len(compared) else {}
+    apart = [parity.difference for parity in compared if isinstance(parity, ParityPassed)]
+    return {"difference": max(apart)} if apart and len(apart) == len(compared) else {}
 
 
 def _metric(result: MetricEvidence) -> Numbers:

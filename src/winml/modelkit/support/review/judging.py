@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from winml.modelkit.building.export.result import ExportResult
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.support import RungVerdict
+from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.support.review import derive
 from winml.modelkit.support.review.evidence import verdict_of
 from winml.modelkit.support.review.ladder import Judged
 from winml.modelkit.support.review.plan import Step
 from winml.modelkit.support.review.results import (
-    ExportEvidence,
     Failure,
-    InspectEvidence,
     MetricEvidence,
     ParityEvidence,
     PerfEvidence,
@@ -37,13 +38,13 @@ def _judge(step: Step, results: Results, exit_code: int | None, precision: str) 
         return verdict, error.message or "it gave no result"
     numbers = derive.numbers(result)
     match result:
-        case InspectEvidence():
+        case Inspection():
             return _judge_structure(step, result, results)
         case ParityEvidence():
             return _judge_parity(numbers, precision)
-        case ExportEvidence() if "difference" not in numbers:
+        case ExportResult() if "difference" not in numbers:
             return "FAIL", "the export was not compared with PyTorch"
-        case ExportEvidence():
+        case ExportResult():
             return "PASS", f"the export differs from PyTorch by {numbers['difference']:.2g} of its largest number"
         case MetricEvidence() if not numbers:
             return "CLI-BLOCKED", "the task has no metric"
@@ -55,15 +56,23 @@ def _judge(step: Step, results: Results, exit_code: int | None, precision: str) 
     return "PASS", "done"
 
 
-def _judge_structure(step: Step, result: InspectEvidence, results: Results) -> tuple[RungVerdict, str]:
+def _judge_structure(step: Step, result: Inspection, results: Results) -> tuple[RungVerdict, str]:
     """Inputs and outputs are those of the default build; where that failed, those that the model was built with."""
-    facts = result.facts
-    default = find(results, step.id.replace("inspect-recipe", "inspect-default"), InspectEvidence)
-    if default is not None and default.facts.signature != facts.signature:
+    facts = result.description.facts
+    default = find(results, step.id.replace("inspect-recipe", "inspect-default"), Inspection)
+    if default is not None and _signature(default.description.facts) != _signature(facts):
         return "FAIL", f"{step.part} has other inputs or outputs than the default build"
     if not facts.inputs or not facts.outputs:
         return "FAIL", f"{step.part} has no inputs or no outputs"
     return "PASS", f"{step.part} has {facts.nodes} nodes, {len(facts.inputs)} inputs, {len(facts.outputs)} outputs"
+
+
+def _signature(facts: GraphFacts) -> list[list[tuple[str, int | None]]]:
+    """Names and ranks: a recipe may fix sizes and change number types, not what goes in and out."""
+    return [
+        [(value.name, None if value.shape is None else len(value.shape)) for value in side]
+        for side in (facts.inputs, facts.outputs)
+    ]
 
 
 def _judge_parity(numbers: derive.Numbers, precision: str) -> tuple[RungVerdict, str]:

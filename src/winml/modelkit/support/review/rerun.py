@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from winml.modelkit.building.export.result import ExportResult
+from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.support.probe_result import ProbeResult
 from winml.modelkit.support.review import derive, times
 from winml.modelkit.support.review.results import (
     CompareEvidence,
     ConfigEvidence,
-    ExportEvidence,
-    InspectEvidence,
     MetricEvidence,
     ParityEvidence,
     PerfEvidence,
@@ -37,7 +37,7 @@ def contradictions(claimed: Result | None, again: Result | None, *, same_machine
             if first != second:
                 keys = sorted(k for k in {*first, *second} if first.get(k) != second.get(k))
                 yield f"the config differs in {', '.join(keys)}"
-        case InspectEvidence(), InspectEvidence():
+        case Inspection(), Inspection():
             yield from _inspect(claimed, again)
         case PerfEvidence(), PerfEvidence():
             yield from _perf(claimed, again, same_machine)
@@ -45,7 +45,7 @@ def contradictions(claimed: Result | None, again: Result | None, *, same_machine
             yield from _compare(claimed, again, same_machine)
         case ParityEvidence(), ParityEvidence():
             yield from _parity(claimed, again)
-        case ExportEvidence(), ExportEvidence():
+        case ExportResult(), ExportResult():
             yield from _export(claimed, again)
         case MetricEvidence(), MetricEvidence():
             yield from _metric(claimed, again)
@@ -64,8 +64,9 @@ def _probe(claimed: ProbeResult, again: ProbeResult) -> Iterator[str]:
         yield "the model has another digest"
 
 
-def _inspect(claimed: InspectEvidence, again: InspectEvidence) -> Iterator[str]:
-    if claimed.fingerprint is None or claimed.fingerprint != again.fingerprint:
+def _inspect(claimed: Inspection, again: Inspection) -> Iterator[str]:
+    first = claimed.description.fingerprint
+    if first is None or first != again.description.fingerprint:
         yield "the artifact has another fingerprint"
     sizes = [derive.numbers(result)["bytes"] for result in (claimed, again)]
     if sizes[0] != sizes[1]:
@@ -119,7 +120,7 @@ def _parity(claimed: ParityEvidence, again: ParityEvidence) -> Iterator[str]:
         yield "outputs were compared on other inputs"
 
 
-def _export(claimed: ExportEvidence, again: ExportEvidence) -> Iterator[str]:
+def _export(claimed: ExportResult, again: ExportResult) -> Iterator[str]:
     status = [[part.metadata.parity.status for part in result.parts] for result in (claimed, again)]
     if status[0] != status[1]:
         yield f"the comparison with PyTorch {', '.join(status[1])}, not {', '.join(status[0])}"

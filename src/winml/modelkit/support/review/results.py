@@ -1,7 +1,7 @@
-"""Results of commands as evidence holds them: the fields that a producer and a reviewer rely on, and no others.
+"""Results of commands as evidence holds them: what a producer and a reviewer rely on has to be there and has to fit.
 
-What is here has to be there and has to fit; results of other versions may hold more. Limits keep arithmetic on what
-others wrote from failing.
+Results of other versions may hold more. What numbers are made of is read by classes of its own, with limits that keep
+arithmetic on what others wrote from failing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
+from winml.modelkit.building.export.result import ExportResult
+from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.building.result import BuildPartsResult, BuildResult
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.measurement import Measurement, Round
 from winml.modelkit.core.values import AtLeast, AtMost, NotEmpty, key, read
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.support.inputs import InputsResult
 from winml.modelkit.support.probe_result import ProbeResult
 
 Purpose = Literal["probe", "config", "build", "inspect", "inputs", "perf", "compare", "export", "parity", "metric"]
@@ -67,75 +71,6 @@ class ConfigEvidence:
 @dataclass(frozen=True, kw_only=True)
 class Content:
     digest: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuiltPart:
-    part: str
-    artifact: Content
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildEvidence:
-    schema: Literal["winml/build/1"]
-    artifact: Content
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartsEvidence:
-    """A model whose parts were built apart."""
-
-    schema: Literal["winml/build-parts/1"]
-    parts: Annotated[tuple[BuiltPart, ...], NotEmpty()]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TensorFacts:
-    name: str
-    shape: tuple[int | str | None, ...] | None
-
-    @property
-    def rank(self) -> int | None:
-        return None if self.shape is None else len(self.shape)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantization:
-    kind: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphFacts:
-    nodes: Count
-    inputs: tuple[TensorFacts, ...]
-    outputs: tuple[TensorFacts, ...]
-    quantized: Quantization
-    float_types: Mapping[str, int]
-
-    @property
-    def signature(self) -> list[list[tuple[str, int | None]]]:
-        """Names and ranks: a recipe may fix sizes and change number types, not what goes in and out."""
-        return [[(value.name, value.rank) for value in side] for side in (self.inputs, self.outputs)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectedFile:
-    path: str
-    bytes: Count
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectEvidence:
-    schema: Literal["winml/inspect/1"]
-    facts: GraphFacts
-    files: tuple[InspectedFile, ...]
-    fingerprint: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputsEvidence:
-    schema: Literal["winml/support/1"]
-    action: Literal["inputs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,29 +206,6 @@ class CompareEvidence:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportParity:
-    status: str
-    difference: Number | None = None
-    """Of an export that was compared, relative to the largest number of an output."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportMetadata:
-    parity: ExportParity
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportedPart:
-    metadata: ExportMetadata
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportEvidence:
-    schema: Literal["winml/export/1"]
-    parts: Annotated[tuple[ExportedPart, ...], NotEmpty()]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LeastSpread:
     min: Number
     median: Number
@@ -391,13 +303,13 @@ class MetricEvidence:
 Evidence = (
     ProbeResult
     | ConfigEvidence
-    | BuildEvidence
-    | PartsEvidence
-    | InspectEvidence
-    | InputsEvidence
+    | BuildResult
+    | BuildPartsResult
+    | Inspection
+    | InputsResult
     | PerfEvidence
     | CompareEvidence
-    | ExportEvidence
+    | ExportResult
     | ParityEvidence
     | MetricEvidence
 )
@@ -409,12 +321,12 @@ E = TypeVar("E", bound=Evidence)
 _FORMS: dict[Purpose, Any] = {
     "probe": ProbeResult,
     "config": ConfigEvidence,
-    "build": BuildEvidence | PartsEvidence,
-    "inspect": InspectEvidence,
-    "inputs": InputsEvidence,
+    "build": BuildResult | BuildPartsResult,
+    "inspect": Inspection,
+    "inputs": InputsResult,
     "perf": PerfEvidence,
     "compare": CompareEvidence,
-    "export": ExportEvidence,
+    "export": ExportResult,
     "parity": ParityEvidence,
     "metric": MetricEvidence,
 }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PureWindowsPath
 from typing import TypeVar
 
+from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.building.result import BuildPartsResult, BuildResult
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.values import read
 from winml.modelkit.knowledge import files
@@ -26,14 +28,11 @@ from winml.modelkit.support.review.evidence import (
 )
 from winml.modelkit.support.review.plan import BUILT, DEFAULT, RECIPE_FILE, SPECS_FILE, Step, places
 from winml.modelkit.support.review.results import (
-    BuildEvidence,
     CompareEvidence,
     Content,
     Failure,
-    InspectEvidence,
     MetricEvidence,
     ParityEvidence,
-    PartsEvidence,
     PerfEvidence,
     error_of,
     find,
@@ -47,7 +46,10 @@ LARGEST_BYTES = 256 * 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestClaim:
-    """What a build manifest says that can be held against the files."""
+    """What a build manifest says that can be held against the files, as it is written.
+
+    A `BuildManifest` makes its digests anew when it is read.
+    """
 
     artifact: Content
     source: Content
@@ -56,6 +58,8 @@ class ManifestClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigClaim:
+    """What a build config says that can be held against the contribution."""
+
     precision: str
 
 
@@ -204,24 +208,24 @@ def artifacts(dossier: Dossier) -> Iterator[Item]:
     """What a build says it wrote is what lies in the contribution."""
     for name, root in (("build-default", DEFAULT), ("build-recipe", BUILT)):
         result = dossier.results.get(name)
-        if isinstance(result, BuildEvidence):
-            yield from _artifact(dossier, name, root, result.artifact)
-        if isinstance(result, PartsEvidence):
+        if isinstance(result, BuildResult):
+            yield from _artifact(dossier, name, root, result.artifact.digest)
+        if isinstance(result, BuildPartsResult):
             for built in result.parts:
-                yield from _artifact(dossier, name, f"{root}/{built.part}", built.artifact)
+                yield from _artifact(dossier, name, f"{root}/{built.part}", built.result.artifact.digest)
     for step in dossier.plan:
-        inspected = find(dossier.results, step.id, InspectEvidence)
+        inspected = find(dossier.results, step.id, Inspection)
         if inspected is not None:
             yield from _inspected(dossier, step, inspected)
 
 
-def _artifact(dossier: Dossier, name: str, folder: str, built: Content) -> Iterator[Item]:
+def _artifact(dossier: Dossier, name: str, folder: str, built: str) -> Iterator[Item]:
     stated = dossier.contribution
     if f"{folder}/{MODEL}" not in stated.files:
         yield reject("artifacts", f"`{folder}/{MODEL}` is missing")
         return
     manifest = _load(dossier, f"{folder}/{MANIFEST}", ManifestClaim)
-    if manifest.artifact != built:
+    if manifest.artifact.digest != built:
         yield reject("artifacts", f"{name}: the manifest of `{folder}` is of another artifact")
     for file, expected in manifest.objects.items():
         if stated.files.get(f"{folder}/{file}") != expected:
@@ -237,10 +241,10 @@ def _load(dossier: Dossier, path: str, form: type[T]) -> T:
     return files.read(dossier.folder / path, lambda value: read(form, value, strict=False))
 
 
-def _inspected(dossier: Dossier, step: Step, result: InspectEvidence) -> Iterator[Item]:
+def _inspected(dossier: Dossier, step: Step, result: Inspection) -> Iterator[Item]:
     """What was inspected are the files that lie here."""
     folder = step.words[step.words.index("-m") + 1]
-    for file in result.files:
+    for file in result.description.files:
         # A path of the machine that made it, which may be of another system than this one.
         path = f"{folder}/{PureWindowsPath(file.path).name}"
         if path not in dossier.contribution.files or (dossier.folder / path).stat().st_size != file.bytes:
