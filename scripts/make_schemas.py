@@ -125,6 +125,11 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "sys": Document("Result of `winml sys`", ("ep.sys_command:SysResult",), command=True),
     "analyze": Document("Result of `winml analyze`", ("building.analysis.result:AnalyzeResult",), command=True),
+    "compile": Document(
+        "Result of `winml compile`",
+        ("building.compile.result:CompileResult", "building.compile.result:CompilerList"),
+        command=True,
+    ),
     "optimize": Document(
         "Result of `winml optimize`",
         ("building.optimize.result:OptimizeResult", "building.optimize.result:PassTable"),

@@ -80,7 +80,7 @@ class _Silent:
     def __init__(self) -> None:
         self.stop = threading.Event()
 
-    def event(self, name: str, **values: Any) -> None:
+    def tell(self, event: object) -> None:
         pass
 
 
@@ -97,8 +97,7 @@ def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates
     assert section is not None
     section, _ = weight_range.resolve(replace(section, calibration=DataSection(str(data))), lambda: saturates)
     args = {"model": str(model), "output": str(output), "section": sections.plain(section)}
-    notes: list[str] = stage.run(args, _Silent())["notes"]  # type: ignore[arg-type]
-    return notes
+    return list(stage.run(args, _Silent()).outcome.notes)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class _Silent:
     def __init__(self) -> None:
         self.stop = threading.Event()
 
-    def event(self, name: str, **values: Any) -> None:
+    def tell(self, event: object) -> None:
         pass
 
 

@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from winml.modelkit.building.compile.base import CompileJob, Compiler, Tools
+from winml.modelkit.building.compile.result import CompileCost
 from winml.modelkit.building.compile.table import ALIASES, COMPILERS, find
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import ModelkitError, RequestError
@@ -26,9 +27,8 @@ def compiler(request: pytest.FixtureRequest) -> Compiler:
     return found
 
 
-def _job(compiler: Compiler, model: Path, output: Path, sdk: Path, **section: object) -> dict[str, object]:
-    job = CompileJob(model, output, NPU, CompileSection(compiler.name, **section), tools=Tools(sdk))  # type: ignore[arg-type]
-    return job.to_json()
+def _job(compiler: Compiler, model: Path, output: Path, sdk: Path, **section: object) -> CompileJob:
+    return CompileJob(model, output, NPU, CompileSection(compiler.name, **section), tools=Tools(sdk))  # type: ignore[arg-type]
 
 
 def test_its_name_is_its_key_and_every_alias_leads_to_one() -> None:
@@ -51,9 +51,10 @@ def test_it_writes_a_compiled_model_that_names_only_files_beside_it(
     compiler: Compiler, zoo: Path, tmp_path: Path, sdk: Path, embed: bool
 ) -> None:
     with Worker() as worker:
-        answer = worker.call("compile.model", _job(compiler, zoo / "conv.onnx", tmp_path / "m.onnx", sdk, embed=embed))
-    assert answer["seconds"] > 0
-    assert answer["peak_bytes"] > 0
+        job = _job(compiler, zoo / "conv.onnx", tmp_path / "m.onnx", sdk, embed=embed)
+        cost = worker.ask(CompileCost, "compile.model", job)
+    assert cost.seconds > 0
+    assert (cost.peak_bytes or 0) > 0
     found = context_facts(tmp_path / "m.onnx")
     assert (found.nodes, found.missing) == (1, ())
     assert {p.name for p in tmp_path.iterdir()} == {"m.onnx", *found.binaries}
@@ -70,5 +71,5 @@ def test_what_it_cannot_compile_is_our_error_and_leaves_no_model(compiler: Compi
     broken.write_bytes(b"not a model")
     (tmp_path / "out").mkdir()
     with Worker() as worker, pytest.raises(ModelkitError):
-        worker.call("compile.model", _job(compiler, broken, tmp_path / "out" / "m.onnx", sdk))
+        worker.ask(CompileCost, "compile.model", _job(compiler, broken, tmp_path / "out" / "m.onnx", sdk))
     assert list((tmp_path / "out").glob("*.onnx")) == []

@@ -26,7 +26,7 @@ def test_a_converted_model_computes_the_same(name: str, target: int, workspace: 
     converted = workspace.write(opset.convert(version.model, target))
     assert opset.opset(converted.model) == target
     reference = verify.reference(version.path, seed=0, dims={})
-    assert verify.compare(reference, converted.path, tolerance=verify.ROUNDING)["status"] == "passed"
+    assert verify.compare(reference, converted.path, tolerance=verify.ROUNDING).status == "passed"
 
 
 def test_down_by_as_much_as_nothing_changed(workspace: Workspace) -> None:

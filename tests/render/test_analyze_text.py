@@ -12,7 +12,6 @@ from winml.modelkit.building.analysis.result import (
     ModelFacts,
     NodePlacement,
     OpAnswer,
-    QuantizationFacts,
     StatusCounts,
     TargetAnswer,
 )
@@ -20,6 +19,7 @@ from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph.description import Quantization
 from winml.modelkit.render.analyze import analyze_text, next_command
 
 COUNTS = StatusCounts(supported=1, partial=0, unsupported=1, unknown=0)
@@ -57,7 +57,7 @@ FACTS = ModelFacts(
     ops={"Relu": 1},
     opsets={"ai.onnx": 21},
     conv_share=None,
-    quantized=QuantizationFacts(kind="none", evidence={}),
+    quantized=Quantization("none", {}),
     dynamic_axes={},
     contrib_ops=(),
     compiled_for=(),

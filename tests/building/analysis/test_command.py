@@ -9,7 +9,6 @@ from winml.modelkit.building.analysis.result import (
     AnalyzeResult,
     Asked,
     ModelFacts,
-    QuantizationFacts,
     StatusCounts,
     TargetAnswer,
 )
@@ -18,6 +17,7 @@ from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import CheckFailed, RequestError, UnavailableError, WorkerCrashed
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph.description import Quantization
 
 CRASH = ErrorObject(code="worker-crashed", message="it crashed with SIGSEGV", hint=None, exit=1)
 FACTS = ModelFacts(
@@ -25,7 +25,7 @@ FACTS = ModelFacts(
     ops={"Relu": 1},
     opsets={"ai.onnx": 21},
     conv_share=0.0,
-    quantized=QuantizationFacts(kind="none", evidence={}),
+    quantized=Quantization("none", {}),
     dynamic_axes={},
     contrib_ops=(),
     compiled_for=(),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+import compile_values
 import winml.modelkit
 from winml.modelkit.building.compile.command import (
     CompileRequest,
@@ -17,6 +17,8 @@ from winml.modelkit.building.compile.command import (
     raise_for,
     read_config,
 )
+from winml.modelkit.building.compile.result import CompiledModel, FailedModel
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, PartlyDone, RequestError, RunFailedError
 
 
@@ -73,10 +75,11 @@ def test_a_config_without_a_compile_section_is_refused(tmp_path: Path, text: str
         read_config(str(path))
 
 
-def _row(name: str, error: ModelkitError | None = None) -> dict[str, Any]:
-    if error is None:
-        return {"model": name, "status": "compiled", "error": None}
-    return {"model": name, "status": "failed", "error": error.to_json(), "log": ["last line"]}
+DONE = compile_values.compiled_model("a")
+
+
+def _failed(name: str, error: ModelkitError) -> FailedModel:
+    return FailedModel(model=name, error=ErrorObject.of(error), log=("last line",), validation=None, proof=None)
 
 
 FILE, RUN = ModelFileError("no model", hint="do this"), RunFailedError("no luck")
@@ -85,20 +88,26 @@ FILE, RUN = ModelFileError("no model", hint="do this"), RunFailedError("no luck"
 @pytest.mark.parametrize(
     ("rows", "kind", "message"),
     [
-        ([_row("a", FILE)], ModelFileError, "^no model$"),
-        ([_row("a"), _row("b", RUN)], PartlyDone, "1 of 2 models were not compiled: b: no luck"),
-        ([_row("a", FILE), _row("b", FILE)], ModelFileError, "none of 2 models was compiled: a: no model; b: no model"),
-        ([_row("a", FILE), _row("b", RUN)], RunFailedError, "none of 2"),
+        ([_failed("a", FILE)], ModelFileError, "^no model$"),
+        ([DONE, _failed("b", RUN)], PartlyDone, "1 of 2 models were not compiled: b: no luck"),
+        (
+            [_failed("a", FILE), _failed("b", FILE)],
+            ModelFileError,
+            "none of 2 models was compiled: a: no model; b",
+        ),
+        ([_failed("a", FILE), _failed("b", RUN)], RunFailedError, "none of 2"),
     ],
 )
 def test_the_exit_code_says_how_much_was_done(
-    rows: list[dict[str, Any]], kind: type[ModelkitError], message: str
+    rows: list[CompiledModel | FailedModel], kind: type[ModelkitError], message: str
 ) -> None:
+    result = compile_values.result(*rows)
     with pytest.raises(kind, match=message) as caught:
-        raise_for({"models": rows})
+        raise_for(result)
     assert type(caught.value) is kind
-    assert caught.value.details["models"] == rows
-    raise_for({"models": [_row("a")]})
+    assert caught.value.result == result
+    assert caught.value.details["log"] == ["last line"]
+    raise_for(compile_values.result(DONE))
 
 
 def test_the_api_is_there_without_importing_it_first() -> None:
@@ -133,10 +142,10 @@ def test_the_api_compiles_several_models_and_reports_those_that_fail(
 @pytest.mark.qnn
 def test_compilers_are_listed_with_the_reason_of_those_that_are_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QNN_SDK_ROOT", raising=False)
-    listed = {row["compiler"]: row for row in list_compilers(CompileRequest(target="qnn/npu"))["compilers"]}
-    assert listed["ort"]["available"]
-    assert listed["ort"]["default"]
-    assert listed["ort_jit"]["available"]
-    assert listed["qairt"]["reason"] == "QNN_SDK_ROOT is not set"
-    absent = list_compilers(CompileRequest(ep="vitisai"))["compilers"]
-    assert all(not row["available"] and row["reason"] for row in absent)
+    listed = {row.compiler: row for row in list_compilers(CompileRequest(target="qnn/npu")).compilers}
+    assert listed["ort"].available
+    assert listed["ort"].default
+    assert listed["ort_jit"].available
+    assert listed["qairt"].reason == "QNN_SDK_ROOT is not set"
+    absent = list_compilers(CompileRequest(ep="vitisai")).compilers
+    assert all(not row.available and row.reason for row in absent)

@@ -11,6 +11,7 @@ import pytest
 
 from winml.modelkit.building.compile.base import CompileJob, Tools
 from winml.modelkit.building.compile.qairt import GENERATOR, QAIRTCompiler, htp_config
+from winml.modelkit.building.compile.result import CompileCost
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
@@ -25,7 +26,7 @@ QNN = catalog.BY_NAME["qnn"]
 def _compile(model: Path, output: Path, sdk: Path, **section: object) -> None:
     job = CompileJob(model, output, NPU, CompileSection("qairt", **section), tools=Tools(sdk))  # type: ignore[arg-type]
     with Worker() as worker:
-        worker.call("compile.model", job.to_json(), timeout_s=60)
+        worker.ask(CompileCost, "compile.model", job, timeout_s=60)
 
 
 @pytest.mark.qnn

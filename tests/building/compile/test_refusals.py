@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from winml.modelkit.building.compile.refusals import ep_refusal, model_refusal, sharing_refusal
+from winml.modelkit.building.compile.result import SourceFacts
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.target import Device
 from winml.modelkit.ep import catalog
 
 QNN = catalog.BY_NAME["qnn"]
-FINE: dict[str, Any] = {"compiled_for": [], "symbolic": {}, "precision": "fp32"}
+FINE = SourceFacts(
+    digest="sha256:" + "0" * 64, states={}, compiled_for=(), symbolic={}, precision="fp32", inputs=(), outputs=()
+)
 
 
 @pytest.mark.parametrize(
     ("change", "device", "message"),
     [
         ({}, "npu", None),
-        ({"compiled_for": ["QNNExecutionProvider"]}, "npu", "compiled already, for QNNExecutionProvider"),
-        ({"symbolic": {"batch": ["x[0]"]}}, "npu", r"without fixed sizes: batch \(x\[0\]\)"),
-        ({"symbolic": {"batch": ["x[0]"]}}, "gpu", None),
+        ({"compiled_for": ("QNNExecutionProvider",)}, "npu", "compiled already, for QNNExecutionProvider"),
+        ({"symbolic": {"batch": ("x[0]",)}}, "npu", r"without fixed sizes: batch \(x\[0\]\)"),
+        ({"symbolic": {"batch": ("x[0]",)}}, "gpu", None),
         ({"precision": "bf16"}, "npu", "in bf16"),
         ({"precision": "fp64"}, "npu", "in fp64"),
         ({"precision": "w8a16"}, "npu", None),
     ],
 )
 def test_models(change: dict[str, Any], device: Device, message: str | None) -> None:
-    found = model_refusal("m.onnx", {**FINE, **change}, QNN, device)
+    found = model_refusal("m.onnx", replace(FINE, **change), QNN, device)
     if message is None:
         assert found is None
         return

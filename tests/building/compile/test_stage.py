@@ -12,6 +12,7 @@ import pytest
 
 import model_zoo
 from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
+from winml.modelkit.building.events import CompileStep
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import WorkerCrashed
 from winml.modelkit.core.target import Target
@@ -79,7 +80,7 @@ def test_a_process_that_dies_costs_one_model_and_the_others_start_over(
     # Sharing ends with the last model that is left, and never with one that came before a failure.
     assert _Killed.log == calls
     binary = f"{left[0].path.stem}_ctx_qnn.bin"
-    assert {b["file"] for m in left for b in outcome.made[m].report["binaries"]} == {binary}
+    assert {b.file for m in left for b in outcome.made[m].report.compiled.facts.binaries} == {binary}
     assert set(outcome.files) == {*(m.output for m in left), binary}
 
 
@@ -110,25 +111,28 @@ def test_a_stored_result_is_validated_when_that_is_asked_for_first_later(cache: 
     _run(cache, models[2:], validate=False)
     made = _run(cache, models[2:]).made[models[2]]
     assert made.cached
-    assert made.report["validation"]["status"] == "passed"
+    assert made.report.validation is not None
+    assert made.report.validation.status == "passed"
     assert _run(cache, models[2:]).made[models[2]].report == made.report
 
 
 def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cache, models: list[Model]) -> None:
     outcome = _run(cache, models[:2])
     for model in models[:2]:
-        shared = outcome.made[model].report["validation"]
-        assert shared["status"] == "not-validated"
-        assert "does not load here" in shared["reason"]
-        assert str(cache.root) not in shared["reason"]
-        assert outcome.alone[model].report["validation"]["status"] == "passed"
+        shared, alone = outcome.made[model].report.validation, outcome.alone[model].report.validation
+        assert shared is not None
+        assert alone is not None
+        assert shared.status == "not-validated"
+        assert "does not load here" in str(shared.reason)
+        assert str(cache.root) not in str(shared.reason)
+        assert alone.status == "passed"
 
 
 def test_a_source_that_changes_meanwhile_is_not_stored(cache: Cache, tmp_path: Path) -> None:
     model = Model(model_zoo.saved(model_zoo.conv_net(channels=8), tmp_path / "m.onnx"), "m_ctx.onnx")
 
-    def touch(event: dict[str, Any]) -> None:
-        if event["event"] == "compiling":
+    def touch(event: CompileStep) -> None:
+        if event.action == "compiling":
             model_zoo.saved(model_zoo.conv_net(channels=24), model.path)
 
     settings = Settings(NPU, CompileSection(), {"onnxruntime": "1", "qnn": "1"}, validate=False)

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from winml.modelkit.building.compile.command import compile_settings, sdk_tools
 from winml.modelkit.building.compile.parity import NO_VALIDATE
+from winml.modelkit.building.compile.result import CompileReport
 from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
-from winml.modelkit.building.events import StageStarted, StageStep
+from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import COMPILE
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.core.config import CompileSection
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation
@@ -38,9 +39,8 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
     pipeline.tell(StageStarted(COMPILE.name))
     with pipeline.work_folder() as folder:
         model = Model(pipeline.materialize(folder), COMPILE.file)
-        outcome = CompileStage(
-            settings, cache=cache, on_event=lambda event: pipeline.tell(StageStep(event["event"]))
-        ).run([model])
+        stage = CompileStage(settings, cache=cache, on_event=lambda event: pipeline.tell(event.step))
+        outcome = stage.run([model])
         error = outcome.errors.get(model)
         if error is not None:
             # A build has another way out than `winml compile`.
@@ -54,7 +54,11 @@ def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
 def unloadable(runs: Sequence[StageRun]) -> str | None:
     """Why the compiled form does not open on this machine; None where it does, and where nothing was compiled."""
     compiled = next((run for run in runs if run.step.stage is COMPILE), None)
-    return None if compiled is None else build_proof.unloadable(compiled.report["validation"])
+    return (
+        None
+        if compiled is None
+        else build_proof.unloadable(read(CompileReport, compiled.report, strict=False).validation)
+    )
 
 
 def _stage_run(pipeline: Pipeline, settings: Settings, outcome: Outcome, model: Model, seconds: float) -> StageRun:
@@ -66,7 +70,7 @@ def _stage_run(pipeline: Pipeline, settings: Settings, outcome: Outcome, model: 
         step=step,
         key=step.key(pipeline.artifact.digest),
         artifact=Artifact(Path(model.output).name, dict(outcome.files)),
-        report=dict(made.report),
+        report=to_json(made.report),
         explanation=Explanation(made.cached, (), reason),
         seconds=seconds,
     )

@@ -126,6 +126,28 @@ StageEvent = ExportStep | PassStarted | OptimizedOutputs | Calibrating | Leaving
 """What the workers of export, optimize and quantize tell."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ValidationStep(WorkerEvent):
+    """A process that runs a compiled model beside its source is at this; it may end there."""
+
+    event: Literal["step"] = "step"
+    at: Literal["source", "compiled", "running", "reference"] = key("step")
+
+
+@dataclass(frozen=True)
+class CompileStep(Event):
+    """What the compile stage does with a model."""
+
+    action: Literal["compiling", "validating", "proving"]
+    model: str
+    together: bool = False
+    """Whether it is to share a context with others."""
+
+    @property
+    def step(self) -> StageStep:
+        return StageStep(self.action)
+
+
 @dataclass(frozen=True)
 class ReadingModel(Event):
     """An analysis reads the model."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from winml.modelkit.building.events import (
     AskingTarget,
+    CompileStep,
     PassStarted,
     PrecisionGivenUp,
     ReadingModel,
@@ -21,9 +20,10 @@ from winml.modelkit.core.events import Event
 class CompileProgress(LineProgress):
     """Which model is being compiled or run."""
 
-    def show(self, event: dict[str, Any]) -> None:
-        together = " together with the others" if event.get("of", 1) > 1 else ""
-        self.write(f"{event['event']} {event['model']}{together}")
+    def show(self, event: Event) -> None:
+        if isinstance(event, CompileStep):
+            together = " together with the others" if event.together else ""
+            self.write(f"{event.action} {event.model}{together}")
 
 
 class StageProgress(LineProgress):

@@ -2,95 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.build import proof_text
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
+
+if TYPE_CHECKING:
+    from winml.modelkit.building.compile.result import (
+        Comparison,
+        CompiledModel,
+        CompileResult,
+        CompilerList,
+        FailedModel,
+        Sharing,
+        Validation,
+    )
+    from winml.modelkit.graph.description import ValueFacts
 
 
 def _number(value: float | None, pattern: str, otherwise: str) -> str:
     return otherwise if value is None else pattern.format(value)
 
 
-def _comparison(word: str, found: dict[str, Any]) -> str:
-    if found["passed"] is None:
-        return f"{word}: {found['reason'] or 'nothing to compare'}"
-    if found["max_abs"] == 0:
+def _comparison(word: str, found: Comparison) -> str:
+    if found.passed is None:
+        return f"{word}: {found.reason or 'nothing to compare'}"
+    if found.max_abs == 0:
         return f"{word}: equal"
     return (
-        f"{word}: max abs {_number(found['max_abs'], '{:.2g}', 'unknown')}, "
-        f"cosine {_number(found['cosine'], '{:.5f}', 'unknown')}, "
-        f"SQNR {_number(found['sqnr_db'], '{:.1f} dB', 'unknown')}"
+        f"{word}: max abs {_number(found.max_abs, '{:.2g}', 'unknown')}, "
+        f"cosine {_number(found.cosine, '{:.5f}', 'unknown')}, "
+        f"SQNR {_number(found.sqnr_db, '{:.1f} dB', 'unknown')}"
     )
 
 
-def _validation(validation: dict[str, Any]) -> str:
-    if validation["status"] != "passed":
-        return f"not validated: {validation['reason']}"
-    return _comparison("same target", validation["comparisons"]["source"])
+def _validation(validation: Validation) -> str:
+    found = validation.comparisons.source
+    if validation.status != "passed" or found is None:
+        return f"not validated: {validation.reason}"
+    return _comparison("same target", found)
 
 
-def _values(values: list[dict[str, Any]]) -> str:
-    shapes = ("?" if v["shape"] is None else str(v["shape"]) for v in values)
-    return ", ".join(f"{v['name']} {v['dtype']}{shape}" for v, shape in zip(values, shapes, strict=True))
+def _values(values: tuple[ValueFacts, ...]) -> str:
+    shapes = ("?" if v.shape is None else str(list(v.shape)) for v in values)
+    return ", ".join(f"{v.name} {v.dtype}{shape}" for v, shape in zip(values, shapes, strict=True))
 
 
-def _compiled(row: dict[str, Any]) -> list[tuple[str, str]]:
-    binaries = [f"{b['file']} ({size(b['bytes'])}, {b['digest'][:19]})" for b in row["binaries"]]
-    if row["embedded_bytes"]:
-        binaries.append(f"inside ({size(row['embedded_bytes'])})")
-    ops = ", ".join(f"{op} x{n}" for op, n in row["cpu_ops"].items())
-    memory = "" if row["peak_bytes"] is None else f", peak memory {size(row['peak_bytes'])}"
+def _compiled(row: CompiledModel) -> list[tuple[str, str]]:
+    facts, cost = row.compiled.facts, row.compiled.cost
+    binaries = [f"{b.file} ({size(b.bytes)}, {b.digest[:19]})" for b in facts.binaries]
+    if facts.embedded_bytes:
+        binaries.append(f"inside ({size(facts.embedded_bytes)})")
+    ops = ", ".join(f"{op} x{n}" for op, n in facts.cpu_ops.items())
+    memory = "" if cost.peak_bytes is None else f", peak memory {size(cost.peak_bytes)}"
     lines = [
         ("binary", ", ".join(binaries) or "none"),
-        ("nodes", f"{row['ep_context_nodes']} compiled, {row['cpu_nodes']} on the CPU{f': {ops}' if ops else ''}"),
-        ("took", "from the cache" if row["cached"] else f"{row['seconds']:.1f} s{memory}"),
-        ("inputs", _values(row["inputs"])),
-        ("outputs", _values(row["outputs"])),
-        ("parity", _validation(row["validation"])),
-        ("proof", proof_text(row["proof"])),
+        ("nodes", f"{facts.ep_context_nodes} compiled, {row.cpu_nodes} on the CPU{f': {ops}' if ops else ''}"),
+        ("took", "from the cache" if row.cached else f"{cost.seconds:.1f} s{memory}"),
+        ("inputs", _values(facts.inputs)),
+        ("outputs", _values(facts.outputs)),
+        ("parity", _validation(row.validation)),
+        ("proof", proof_text(row.proof)),
     ]
-    alone = row["alone"]
-    if alone is not None and alone["validation"] is not None:
-        lines.append(("alone", _validation(alone["validation"])))
-    lines += [
-        ("runs on", f"{ep.removesuffix('ExecutionProvider')} {text}") for ep, text in row["compatibility"].items()
-    ]
+    if row.alone is not None and row.alone.validation is not None:
+        lines.append(("alone", _validation(row.alone.validation)))
+    lines += [("runs on", f"{ep.removesuffix('ExecutionProvider')} {text}") for ep, text in facts.compatibility.items()]
     return lines
 
 
-def _model(row: dict[str, Any]) -> str:
-    if row["status"] == "failed":
-        return f"{row['model']} · failed\n{table([('why', row['error']['message'])], indent='  ')}"
-    return f"{row['model']} -> {row['output']}\n{table(_compiled(row), indent='  ')}"
+def _model(row: CompiledModel | FailedModel) -> str:
+    if row.status == "failed":
+        return f"{row.model} · failed\n{table([('why', row.error.message)], indent='  ')}"
+    return f"{row.model} -> {row.output}\n{table(_compiled(row), indent='  ')}"
 
 
-def _sharing(found: dict[str, Any]) -> str:
-    lines = [f"{b['file']}  {size(b['bytes'])}  used by {', '.join(b['models'])}" for b in found["binaries"]]
-    total = (
-        f"{size(found['bytes'])} together, {size(found['bytes_alone'])} compiled alone: "
-        f"{found['saved_pct']:.1f} % saved"
-    )
-    return "\n  ".join(["shared context" if found["shared"] else "no shared context", *lines, total])
+def _sharing(found: Sharing) -> str:
+    lines = [f"{b.file}  {size(b.bytes)}  used by {', '.join(b.models)}" for b in found.binaries]
+    total = f"{size(found.bytes)} together, {size(found.bytes_alone)} compiled alone: {found.saved_pct:.1f} % saved"
+    return "\n  ".join(["shared context" if found.shared else "no shared context", *lines, total])
 
 
-def compile_text(result: dict[str, Any]) -> str:
+def compile_text(result: CompileResult) -> str:
     """Every model with its files, then what sharing saves."""
-    simulated = " (simulated)" if result["simulated"] else ""
-    given = " ".join(f"{k}={v}" for k, v in result["provider_options"].items())
-    head = f"{result['target']}{simulated} · compiler {result['compiler']}" + (f" · {given}" if given else "")
-    blocks = [head, *map(_model, result["models"])]
-    if result["sharing"] is not None:
-        blocks.append(_sharing(result["sharing"]))
+    simulated = " (simulated)" if result.target.simulated else ""
+    given = " ".join(f"{k}={v}" for k, v in result.provider_options.items())
+    head = f"{result.target}{simulated} · compiler {result.compiler}" + (f" · {given}" if given else "")
+    blocks = [head, *map(_model, result.models)]
+    if result.sharing is not None:
+        blocks.append(_sharing(result.sharing))
     return "\n\n".join(blocks)
 
 
-def compilers_text(result: dict[str, Any]) -> str:
+def compilers_text(result: CompilerList) -> str:
     """One line per compiler: whether it can be used, and why not."""
     rows = [("compiler", "status", "uses", "")]
-    for row in result["compilers"]:
-        status = ("ready, default" if row["default"] else "ready") if row["available"] else "not here"
-        why = "; ".join(w for w in (row["reason"], row["hint"]) if w)
-        rows.append((row["compiler"], status, row["summary"], why))
+    for row in result.compilers:
+        status = ("ready, default" if row.default else "ready") if row.available else "not here"
+        why = "; ".join(w for w in (row.reason, row.hint) if w)
+        rows.append((row.compiler, status, row.summary, why))
     return table(rows)

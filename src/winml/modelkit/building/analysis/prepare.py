@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from winml.modelkit.building.analysis.result import HazardFound, ModelFacts, PreparedModel, QuantizationFacts
+from winml.modelkit.building.analysis.result import HazardFound, ModelFacts, PreparedModel
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.facts import facts
@@ -38,14 +38,13 @@ def prepare(args: dict[str, Any], context: object) -> PreparedModel:
         asked = files.save(model, Path.cwd() / COPY, overwrite=True)[0]
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
     seen = Model(known, nodes, tuple(quantized_nodes(model)))
-    evidence = {str(name): count for name, count in known.quantized.evidence.items()}
     return PreparedModel(
         facts=ModelFacts(
             nodes=known.nodes,
             ops=known.ops,
             opsets=known.opsets,
             conv_share=known.conv_share,
-            quantized=QuantizationFacts(kind=known.quantized.kind, evidence=evidence),
+            quantized=known.quantized,
             dynamic_axes=known.dynamic_axes,
             contrib_ops=known.contrib_ops,
             compiled_for=known.compiled_for,

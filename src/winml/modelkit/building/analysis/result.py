@@ -10,18 +10,12 @@ from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, key
+from winml.modelkit.graph.description import Quantization
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.knowledge.operators import TableSource
 
 OpStatus = Literal["supported", "partial", "unsupported", "unknown"]
 TargetStatus = Literal["supported", "partial", "unsupported", "unknown", "refused", "failed"]
-QuantizationKind = Literal["none", "qdq", "qoperator", "dynamic", "weight-only", "mixed"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuantizationFacts:
-    kind: QuantizationKind
-    evidence: Mapping[str, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +26,7 @@ class ModelFacts:
     ops: Mapping[str, int]
     opsets: Mapping[str, int]
     conv_share: float | None
-    quantized: QuantizationFacts
+    quantized: Quantization
     dynamic_axes: Mapping[str, tuple[str, ...]]
     contrib_ops: tuple[str, ...]
     compiled_for: tuple[str, ...]

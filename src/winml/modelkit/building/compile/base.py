@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.config import CompileSection, compile_section_from_json
+from winml.modelkit.building.compile.result import CompilerName, FileState
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep.catalog import EPInfo
 
 Share = Literal["alone", "share", "last"]
@@ -36,41 +35,17 @@ class CompileJob:
     distribution: str | None = None
     """Package to take the EP from where several bring it."""
     tools: Tools = field(default_factory=Tools)
-
-    def to_json(self) -> dict[str, Any]:
-        """The arguments of the worker operation."""
-        sdk_root = self.tools.sdk_root
-        return {
-            "model": str(self.model),
-            "output": str(self.output),
-            "target": {"ep": self.target.ep, "device": self.target.device, "simulated": self.target.simulated},
-            "section": sections.plain(self.section),
-            "share": self.share,
-            "distribution": self.distribution,
-            "sdk_root": None if sdk_root is None else str(sdk_root),
-        }
+    seed: int = 0
+    """Seed of the inputs that it is validated on."""
 
 
-def job_from_json(args: dict[str, Any]) -> CompileJob:
-    sdk_root = args.get("sdk_root")
-    return CompileJob(
-        model=Path(args["model"]),
-        output=Path(args["output"]),
-        target=Target(**args["target"]),
-        section=compile_section_from_json(args["section"], OWN_REQUEST),
-        share=args.get("share", "alone"),
-        distribution=args.get("distribution"),
-        tools=Tools(None if sdk_root is None else Path(sdk_root)),
-    )
-
-
-def file_state(path: Path) -> list[int] | None:
-    """What changes when a file is written to: its size and time; None when it is gone."""
+def file_state(path: Path) -> FileState | None:
+    """What changes when a file is written to; None when it is gone."""
     try:
         stat = path.stat()
     except FileNotFoundError:
         return None
-    return [stat.st_size, stat.st_mtime_ns]
+    return stat.st_size, stat.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -84,7 +59,7 @@ class Missing:
 class Compiler(Protocol):
     """One way to compile. Importing it loads no runtime; `compile` is called in a worker."""
 
-    name: str
+    name: CompilerName
     summary: str
     """What it uses, in a few words."""
     needs_ep: bool

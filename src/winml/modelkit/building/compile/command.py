@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,17 @@ from winml.modelkit.building.compile.base import Compiler, Tools
 from winml.modelkit.building.compile.delivery import check_free, deliver, output_names
 from winml.modelkit.building.compile.qairt import VARIABLE
 from winml.modelkit.building.compile.refusals import ep_refusal, sharing_refusal
-from winml.modelkit.building.compile.report import sharing
+from winml.modelkit.building.compile.report import compare_sizes
+from winml.modelkit.building.compile.result import (
+    CompiledAlone,
+    CompiledModel,
+    CompileResult,
+    CompilerList,
+    CompilerRow,
+    FailedModel,
+    Sharing,
+    Validation,
+)
 from winml.modelkit.building.compile.stage import CompileStage, Made, Model, Outcome, Settings
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.proof import prove as build_proof
@@ -22,22 +32,22 @@ from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.result import failed_build
 from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, check_compile
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
     EPUnavailableError,
-    ModelkitError,
     PartlyDone,
     RequestError,
     RunFailedError,
     UnavailableError,
-    from_json,
 )
+from winml.modelkit.core.events import OnEvent, TargetChosen, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import expanded
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep import probing as targets
-from winml.modelkit.ep.catalog import EPInfo
 from winml.modelkit.ep.discovery import Installed, Rejected, candidates, distribution_version, this_host
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.targets import TargetRequest, unavailable
@@ -48,7 +58,6 @@ from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
 
-SCHEMA = "winml/compile/1"
 DEFAULT_TIMEOUT_S = 1800.0
 MIN_SAVED_PCT = 5.0
 """Sharing that saves less is mentioned: it costs a process that holds all models."""
@@ -56,7 +65,6 @@ CONFIG_KEYS = (
     "schema", "model", "target", "precision", "export", "optimize", "quantize", "compile", "session", "eval",
 )  # fmt: skip
 """What a build config may hold; `target` and `compile` count here."""
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -231,8 +239,8 @@ def compile_settings(section: CompileSection, target: Target, installed: Install
     )
 
 
-def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) -> dict[str, Any]:
-    """Compile, deliver what succeeded, and return the JSON object of the contract; see `raise_for`."""
+def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> CompileResult:
+    """Compile and deliver what succeeded; see `raise_for`."""
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
@@ -248,7 +256,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = lambda _: None) 
     )
     settings = replace(settings, validate=request.validate and settings.validate)
     check_free(place.folder, place.names, overwrite=request.overwrite)
-    on_event({"event": "target", "target": target})
+    on_event(TargetChosen(target))
     models = [Model(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
     outcome = _run(settings, planned, cache, on_event, models)
@@ -278,145 +286,156 @@ def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -
     deliver(cache.objects, outcome.files, wrappers=wrappers, folder=folder, overwrite=overwrite)
 
 
-def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> dict[str, Any]:
+def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> CompiledModel | FailedModel:
     """What became of one model."""
     error = outcome.errors.get(model)
     if error is not None:
-        return {"model": word, "status": "failed", "error": error.to_json(), "log": error.details.get("log", []),
-                "validation": error.details.get("validation"), "proof": failed_build(error).proof}  # fmt: skip
+        return FailedModel(
+            model=word,
+            error=ErrorObject.of(error),
+            log=tuple(error.details.get("log", ())),
+            validation=read(Validation | None, error.details.get("validation")),  # type: ignore[arg-type]
+            proof=failed_build(error).proof,
+        )
     made = outcome.made[model]
-    report = dict(made.report)
+    compiled = made.report.compiled
     skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed here"
-    validation = report["validation"] or {"status": "not-validated", "reason": skipped, "comparisons": {}}
-    return {
-        "model": word,
-        "status": "compiled",
-        "error": None,
-        "output": model.output,
-        "cached": made.cached,
-        **report,
-        "cpu_ops": dict(sorted(report["cpu_ops"].items(), key=lambda item: (-item[1], item[0]))),
-        "cpu_nodes": sum(report["cpu_ops"].values()),
-        "validation": validation,
-        "proof": _proof(outcome, model, validation),
-        "alone": _alone(outcome.alone.get(model)),
-    }
+    validation = made.report.validation or Validation("not-validated", skipped)
+    cpu_ops = dict(sorted(compiled.facts.cpu_ops.items(), key=lambda item: (-item[1], item[0])))
+    return CompiledModel(
+        model=word,
+        output=model.output,
+        cached=made.cached,
+        compiled=replace(compiled, facts=replace(compiled.facts, cpu_ops=cpu_ops)),
+        cpu_nodes=sum(cpu_ops.values()),
+        validation=validation,
+        proof=_proof(outcome, model, validation),
+        alone=_alone(outcome.alone.get(model)),
+    )
 
 
-def _proof(outcome: Outcome, model: Model, validation: Mapping[str, Any]) -> Proof:
+def _proof(outcome: Outcome, model: Model, validation: Validation) -> Proof:
     """What is known of a model on its target; the reason of its validation where nothing is."""
     proof = outcome.proofs.get(model)
     if proof is None:
-        return build_proof.unproven(validation["reason"])
+        return build_proof.unproven(str(validation.reason))
     return compile_proof.of_shared(proof, validation) if model in outcome.alone else proof
 
 
-def _alone(made: Made | None) -> dict[str, Any] | None:
+def _alone(made: Made | None) -> CompiledAlone | None:
     """The same model compiled on its own, for one that shares a context."""
     if made is None:
         return None
-    kept = ("binaries", "seconds", "peak_bytes", "validation")
-    return {**{key: made.report[key] for key in kept}, "cached": made.cached}
+    compiled = made.report.compiled
+    return CompiledAlone(
+        binaries=compiled.facts.binaries,
+        seconds=compiled.cost.seconds,
+        peak_bytes=compiled.cost.peak_bytes,
+        validation=made.report.validation,
+        cached=made.cached,
+    )
 
 
-def _result(settings: Settings, place: _Place, rows: list[dict[str, Any]], outcome: Outcome) -> dict[str, Any]:
+def _result(
+    settings: Settings, place: _Place, rows: Sequence[CompiledModel | FailedModel], outcome: Outcome
+) -> CompileResult:
     section, target = settings.section, settings.target
     complete, added = options.complete(target, section.provider_options)
-    together = [outcome.made[model].report for model in outcome.alone]
-    shared = sharing(together, [made.report for made in outcome.alone.values()]) if together else None
+    sharing = None
+    if outcome.alone:
+        together = [outcome.made[model].report.compiled for model in outcome.alone]
+        sharing = compare_sizes(together, [made.report.compiled for made in outcome.alone.values()])
     chosen = simulator_options({"added_options": added}) if target.simulated else []
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "action": "compile",
-        **target.to_json(),
-        "compiler": section.compiler,
-        "embed": section.embed,
-        "provider_options": complete,
-        "added_options": added,
-        "libraries": dict(settings.libraries or {}),
-        "folder": str(place.folder),
-        "models": rows,
-        "sharing": shared,
-        "warnings": [*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, shared)],
-    }
+    warnings = (*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, sharing))
+    return CompileResult(
+        target=target,
+        compiler=table.find(section.compiler).name,
+        embed=section.embed,
+        provider_options=complete,
+        added_options=added,
+        libraries=settings.libraries or {},
+        folder=str(place.folder),
+        models=tuple(rows),
+        sharing=sharing,
+        warnings=warnings,
+    )
 
 
-def _row_warnings(rows: list[dict[str, Any]]) -> list[str]:
+def _row_warnings(rows: Sequence[CompiledModel | FailedModel]) -> list[str]:
     found = []
-    for row in (row for row in rows if row["status"] == "compiled"):
-        found += [f"{row['output']}: {warning}" for warning in row["warnings"]]
-        if row["cpu_nodes"]:
-            ops = ", ".join(f"{op} x{n}" for op, n in row["cpu_ops"].items())
-            found.append(f"{row['output']}: {row['cpu_nodes']} nodes stay on the CPU: {ops}")
-        found += [f"{row['output']}: {warning}" for warning in _proof_warnings(row)]
+    for row in rows:
+        if isinstance(row, FailedModel):
+            continue
+        warnings = [*row.compiled.warnings]
+        if row.cpu_nodes:
+            ops = ", ".join(f"{op} x{n}" for op, n in row.compiled.facts.cpu_ops.items())
+            warnings.append(f"{row.cpu_nodes} nodes stay on the CPU: {ops}")
+        if row.proof.limit is not None:
+            warnings += build_proof.warnings(row.proof)
+        # The reason is the same where the compiled form does not open.
+        compared = row.validation.status == "passed" or row.proof.compiled is not None
+        if row.proof.limit is None or not compared:
+            warnings.append(f"not validated: {row.validation.reason}")
+        found += [f"{row.output}: {warning}" for warning in warnings]
     return found
 
 
-def _proof_warnings(row: dict[str, Any]) -> list[str]:
-    proof, validation = row["proof"], row["validation"]
-    if proof.limit is None:
-        return [f"not validated: {validation['reason']}"]
-    # The reason is the same where the compiled form does not open.
-    compared = validation["status"] == "passed" or proof.compiled is not None
-    return [*build_proof.warnings(proof), *([] if compared else [f"not validated: {validation['reason']}"])]
-
-
-def _sharing_warnings(rows: list[dict[str, Any]], shared: dict[str, Any] | None) -> list[str]:
-    compiled = [row["output"] for row in rows if row["status"] == "compiled"]
+def _sharing_warnings(rows: Sequence[CompiledModel | FailedModel], sharing: Sharing | None) -> list[str]:
+    compiled = [row.output for row in rows if isinstance(row, CompiledModel)]
     if len(rows) > 1 and len(compiled) == 1:
         return [f"{compiled[0]}: compiled alone: no other model is left to share a context with"]
-    if shared is not None and not shared["shared"]:
+    if sharing is not None and not sharing.shared:
         return ["a shared context was asked for, and the models do not point to one binary"]
-    if shared is not None and shared["saved_pct"] < MIN_SAVED_PCT:
-        return [f"sharing saves {shared['saved_pct']:.1f} %: the models have hardly any weights in common"]
+    if sharing is not None and sharing.saved_pct < MIN_SAVED_PCT:
+        return [f"sharing saves {sharing.saved_pct:.1f} %: the models have hardly any weights in common"]
     return []
 
 
-def raise_for(result: dict[str, Any]) -> None:
+def raise_for(result: CompileResult) -> None:
     """Raise when a model failed: its own error when there is only one model, partly done, or done with nothing."""
-    failed = [row for row in result["models"] if row["status"] == "failed"]
+    failed = [row for row in result.models if isinstance(row, FailedModel)]
     if not failed:
         return
-    first = failed[0]["error"]
-    details = {**result, "log": failed[0]["log"]}
-    if len(result["models"]) == 1:
-        raise from_json(first, details)
-    names = "; ".join(f"{row['model']}: {row['error']['message']}" for row in failed)
-    if len(failed) < len(result["models"]):
-        message = f"{len(failed)} of {len(result['models'])} models were not compiled: {names}"
-        raise PartlyDone(message, hint=first["hint"], details=details)
-    # When all failed for the same kind of reason, that is the reason.
-    codes = {row["error"]["code"] for row in failed}
-    code = first["code"] if len(codes) == 1 else RunFailedError.code
-    raise from_json({**first, "code": code, "message": f"none of {len(failed)} models was compiled: {names}"}, details)
+    first = failed[0].error
+    names = "; ".join(f"{row.model}: {row.error.message}" for row in failed)
+    if len(result.models) == 1:
+        error = first.exception(result)
+    elif len(failed) < len(result.models):
+        message = f"{len(failed)} of {len(result.models)} models were not compiled: {names}"
+        error = PartlyDone(message, hint=first.hint, result=result)
+    else:
+        # When all failed for the same kind of reason, that is the reason.
+        codes = {row.error.code for row in failed}
+        code = first.code if len(codes) == 1 else RunFailedError.code
+        message = f"none of {len(failed)} models was compiled: {names}"
+        error = replace(first, code=code, message=message).exception(result)
+    error.details["log"] = list(failed[0].log)
+    raise error
 
 
-def list_compilers(request: CompileRequest) -> dict[str, Any]:
+def list_compilers(request: CompileRequest) -> CompilerList:
     """Which compilers can be used for the selected EP here, and why the others cannot."""
     asked, tools = _asked(request), sdk_tools(request.qnn_sdk_root)
     info = asked.ep if asked.ep is not None else catalog.BY_NAME[targets.resolve_request(asked).target.ep]
-    refused = ep_refusal(info)
     found = candidates(info, this_host())
-    absent = unavailable(info, found) if isinstance(found, Rejected) else None
-    rows = [_compiler_row(compiler, info, tools, refused or absent) for compiler in table.COMPILERS.values()]
-    return {"schema": SCHEMA, "ok": True, "action": "list", "ep": info.name, "compilers": rows}
-
-
-def _compiler_row(compiler: Compiler, info: EPInfo, tools: Tools, problem: ModelkitError | None) -> dict[str, Any]:
-    missing = compiler.missing(info, tools)
-    reason, hint = (missing.reason, missing.hint) if missing else (None, None)
-    if problem is not None and reason is None and (compiler.needs_ep or not info.can_compile):
-        reason, hint = problem.message, problem.hint
-    return {
-        "compiler": compiler.name,
-        "summary": compiler.summary,
-        "available": reason is None,
-        "reason": reason,
-        "hint": hint,
-        "shares": compiler.shares,
-        "default": compiler.name == CompileSection().compiler,
-    }
+    problem = ep_refusal(info) or (unavailable(info, found) if isinstance(found, Rejected) else None)
+    rows = []
+    for compiler in table.COMPILERS.values():
+        missing = compiler.missing(info, tools)
+        reason, hint = (missing.reason, missing.hint) if missing else (None, None)
+        if problem is not None and reason is None and (compiler.needs_ep or not info.can_compile):
+            reason, hint = problem.message, problem.hint
+        row = CompilerRow(
+            compiler=compiler.name,
+            summary=compiler.summary,
+            available=reason is None,
+            reason=reason,
+            hint=hint,
+            shares=compiler.shares,
+            default=compiler.name == CompileSection().compiler,
+        )
+        rows.append(row)
+    return CompilerList(ep=info.name, compilers=tuple(rows))
 
 
 def compile_multiple_onnx(
@@ -430,6 +449,8 @@ def compile_multiple_onnx(
 ) -> dict[str, Any]:
     """Compile models as `config` says: a build config with `target` and, unless the defaults do, `compile`.
 
+    The answer is the JSON object of `winml compile`.
+
     `trust` names options that `config` may hold though they name libraries or files (`ep.trust`).
 
     `output_path` is a folder, or for a single model a file that ends in .onnx. The result has an entry per model; a
@@ -439,14 +460,14 @@ def compile_multiple_onnx(
     words = tuple(os.fspath(path) for path in model_paths)
     output = os.fspath(output_path)
     is_file = len(words) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()
-    return compile_models(
-        CompileRequest(
-            models=words,
-            output=output if is_file else None,
-            output_dir=None if is_file else output,
-            config=config,
-            validate=validate,
-            overwrite=overwrite,
-            trust=trust,
-        )
+    request = CompileRequest(
+        models=words,
+        output=output if is_file else None,
+        output_dir=None if is_file else output,
+        config=config,
+        validate=validate,
+        overwrite=overwrite,
+        trust=trust,
     )
+    result: dict[str, Any] = to_json(compile_models(request))
+    return result

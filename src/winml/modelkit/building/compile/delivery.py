@@ -45,7 +45,7 @@ def check_unused(folder: Path, files: Collection[str], *, wrappers: Collection[s
         return
     with Worker() as worker:
         args = {"folder": str(folder), "binaries": replaced}
-        users: dict[str, list[str]] = worker.call("compile.users", args, what=f"reading `{folder}`")
+        users = worker.ask(dict[str, list[str]], "compile.users", args, what=f"reading `{folder}`")
     for binary, models in users.items():
         for model in models:
             if model not in wrappers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.result import CompilerName
 from winml.modelkit.building.compile.shared_context import share_entries
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep.catalog import EPInfo
@@ -11,7 +12,7 @@ from winml.modelkit.ep.catalog import EPInfo
 class ORTCompiler:
     """Compiles without opening a session; fails when the EP took nothing."""
 
-    name = "ort"
+    name: CompilerName = "ort"
     summary = "ONNX Runtime's ModelCompiler"
     needs_ep = True
     shares = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.result import CompilerName
 from winml.modelkit.building.compile.shared_context import share_entries
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep.catalog import EPInfo
@@ -11,7 +12,7 @@ from winml.modelkit.ep.catalog import EPInfo
 class ORTJitCompiler:
     """Opens the model with `ep.context_enable`: the graph is optimized first, so the EP may get larger parts."""
 
-    name = "ort_jit"
+    name: CompilerName = "ort_jit"
     summary = "an ONNX Runtime session with ep.context_enable"
     needs_ep = True
     shares = True

@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
+from winml.modelkit.building.compile.result import (
+    ComparedOutput,
+    Comparison,
+    Comparisons,
+    Limits,
+    Validation,
+    ValidationRun,
+)
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.statistics import sqnr_db
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What outputs must reach; the two say about the same for small errors, the second sees a wrong scale too."""
-
-    cosine: float
-    sqnr_db: float
-
-    def to_json(self) -> dict[str, float]:
-        return {"cosine": self.cosine, "sqnr_db": self.sqnr_db}
-
 
 SAME_EP = Limits(0.999, 30.0)
 """Against the source on the same EP, which compiles it the same way when it is opened.
 
-How near it is to the source on the CPU is for the proof to say (`app/build_proof.py`).
+How near it is to the source on the CPU is for the proof to say (`building/proof`).
 """
 
 
-def _noise_db(found: Mapping[str, Any]) -> float | None:
+def _noise_db(found: ComparedOutput) -> float | None:
     """The signal to noise ratio; None when there is no noise, or no number."""
-    return sqnr_db(found["relative"]) if found["relative"] else None
+    return sqnr_db(found.relative) if found.relative else None
 
 
-def _reaches(found: Mapping[str, Any], wanted: Limits) -> bool:
-    if found["equal"]:
+def _reaches(found: ComparedOutput, wanted: Limits) -> bool:
+    if found.equal:
         return True
-    if found["cosine"] is None or found["cosine"] < wanted.cosine:
+    if found.cosine is None or found.cosine < wanted.cosine:
         return False
     noise = _noise_db(found)
-    return not found["float"] or noise is None or noise >= wanted.sqnr_db
+    return not found.is_float or noise is None or noise >= wanted.sqnr_db
 
 
-def _worst(values: list[float]) -> float | None:
-    return min(values) if values else None
-
-
-def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
-    outputs = found["outputs"]
-    passed = None if found["reason"] or not outputs else all(_reaches(o, SAME_EP) for o in outputs.values())
-    differences = [o["max_abs"] for o in outputs.values() if o["max_abs"] is not None]
-    return {
-        "passed": passed,
-        "reason": found["reason"],
-        "max_abs": max(differences) if differences else None,
-        "cosine": _worst([o["cosine"] for o in outputs.values() if o["cosine"] is not None]),
-        "sqnr_db": _worst([n for o in outputs.values() if (n := _noise_db(o)) is not None]),
-        "limits": SAME_EP.to_json(),
-    }
+def _compare(run: ValidationRun) -> Comparison:
+    outputs = run.outputs.values()
+    return Comparison(
+        passed=None if run.reason or not outputs else all(_reaches(o, SAME_EP) for o in outputs),
+        reason=run.reason,
+        max_abs=max((o.max_abs for o in outputs if o.max_abs is not None), default=None),
+        cosine=min((o.cosine for o in outputs if o.cosine is not None), default=None),
+        sqnr_db=min((n for o in outputs if (n := _noise_db(o)) is not None), default=None),
+        limits=SAME_EP,
+    )
 
 
 NO_VALIDATE = "`--no-validate` delivers it all the same"
@@ -98,35 +87,30 @@ def excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
     return bool(steps) and (steps[-1] in ("source", "reference") or (steps[-1] == "compiled" and elsewhere))
 
 
-def not_validated(reason: str) -> dict[str, Any]:
-    return {"status": "not-validated", "reason": reason, "comparisons": {}}
-
-
-def judged(answer: Mapping[str, Any]) -> dict[str, Any]:
+def judge(run: ValidationRun) -> Validation:
     """What the worker measured, with the verdict: `passed`, `failed`, or `not-validated`, which is not a pass."""
-    if not answer["opened"]:
-        return not_validated(answer["reason"])
-    found = _comparison(answer["comparison"])
-    comparisons = {"source": found}
-    if found["passed"] is False:
-        reason = "its outputs differ from those of its source on the same target"
-        return {"status": "failed", "reason": reason, "comparisons": comparisons}
-    if found["passed"] is None:
-        reason = str(found["reason"] or "no output can be compared")
-        return {"status": "not-validated", "reason": reason, "comparisons": comparisons}
-    return {"status": "passed", "reason": None, "comparisons": comparisons}
+    if not run.opened:
+        return Validation("not-validated", run.reason)
+    found = _compare(run)
+    if found.passed is None:
+        return Validation("not-validated", found.reason or "no output can be compared", Comparisons(found))
+    if found.passed:
+        return Validation("passed", None, Comparisons(found))
+    return Validation("failed", "its outputs differ from those of its source on the same target", Comparisons(found))
 
 
-def checked(name: str, answer: Mapping[str, Any], *, on: str, elsewhere: str | None) -> dict[str, Any]:
+def check(name: str, run: ValidationRun, *, on: str, elsewhere: str | None) -> Validation:
     """The verdict on a compiled model; one that computes something else, or that its own device refuses, is an error.
 
     `on` names the device it was opened on, `elsewhere` says why that may not be the one that it is for.
     """
-    if not answer["opened"] and elsewhere is None:
-        raise RunFailedError(f"compiled `{name}` does not open on `{on}`: {answer['reason']}", hint=NO_VALIDATE)
-    if not answer["opened"]:
-        return not_validated(f"{elsewhere}: {answer['reason']}")
-    found = judged(answer)
-    if found["status"] == "failed":
-        raise CheckFailed(f"compiled `{name}`: {found['reason']}", hint=NO_VALIDATE, details={"validation": found})
+    if not run.opened and elsewhere is None:
+        raise RunFailedError(f"compiled `{name}` does not open on `{on}`: {run.reason}", hint=NO_VALIDATE)
+    if not run.opened:
+        return Validation("not-validated", f"{elsewhere}: {run.reason}")
+    found = judge(run)
+    if found.status == "failed":
+        raise CheckFailed(
+            f"compiled `{name}`: {found.reason}", hint=NO_VALIDATE, details={"validation": to_json(found)}
+        )
     return found

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.result import CompilerName
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.ep import options
@@ -144,7 +145,7 @@ def htp_config(given: dict[str, str], graph: str) -> dict[str, Any]:
 class QAIRTCompiler:
     """Converts to the SDK's DLC, generates a context binary from it and writes an ONNX file around that."""
 
-    name = "qairt"
+    name: CompilerName = "qairt"
     summary = "converter and context generator of the QAIRT SDK"
     needs_ep = False
     shares = False

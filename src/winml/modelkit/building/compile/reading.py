@@ -6,6 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.compile.base import file_state
+from winml.modelkit.building.compile.result import (
+    ContextBinary,
+    ContextFacts,
+    ContextFile,
+    ReadContext,
+    SourceFacts,
+)
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.graph import files
 from winml.modelkit.graph.context import context_facts
@@ -17,7 +24,7 @@ SOURCE_NAME = "model.onnx"
 """What a source is called in its digest: renaming a model file does not make it another model."""
 
 
-def source(args: dict[str, Any], context: object) -> dict[str, Any]:
+def source(args: dict[str, Any], context: object) -> SourceFacts:
     """What decides whether a model can be compiled, and its digest."""
     path = Path(args["model"])
     model = files.load(path, weights=False)
@@ -26,48 +33,51 @@ def source(args: dict[str, Any], context: object) -> dict[str, Any]:
     states = {str(file): file_state(file) for file in names.values()}
     inputs = {value.name for value in known.inputs}
     places = {
-        symbol: [p for p in found if p.rpartition("[")[0] in inputs] for symbol, found in known.dynamic_axes.items()
+        symbol: tuple(p for p in found if p.rpartition("[")[0] in inputs)
+        for symbol, found in known.dynamic_axes.items()
     }
-    return {
-        "digest": digest.of_files({name: digest.of_file(file) for name, file in names.items()}),
-        "states": states,
-        "compiled_for": list(known.compiled_for),
-        "symbolic": {symbol: found for symbol, found in places.items() if found},
-        "precision": precision_of(model),
-        "inputs": list(known.inputs),
-        "outputs": list(known.outputs),
-    }
+    return SourceFacts(
+        digest=digest.of_files({name: digest.of_file(file) for name, file in names.items()}),
+        states=states,
+        compiled_for=known.compiled_for,
+        symbolic={symbol: found for symbol, found in places.items() if found},
+        precision=precision_of(model),
+        inputs=known.inputs,
+        outputs=known.outputs,
+    )
 
 
-def compiled(args: dict[str, Any], context: object) -> dict[str, Any]:
+def compiled(args: dict[str, Any], context: object) -> ReadContext:
     """What a compiled model is made of, read from its files."""
     path = Path(args["model"])
     model = files.load(path, weights=False)
     known, found = facts(model), context_facts(path, model)
-    binaries = [
-        {
-            "file": name,
-            "bytes": (path.parent / name).stat().st_size,
-            "digest": digest.of_file(path.parent / name),
-            "nodes": n,
-        }
-        for name, n in found.binaries.items()
+    binaries = tuple(
+        ContextBinary(
+            file=name,
+            bytes=(path.parent / name).stat().st_size,
+            digest=digest.of_file(path.parent / name),
+            nodes=nodes,
+        )
+        for name, nodes in found.binaries.items()
         if name not in found.missing
-    ]
-    return {
-        "file": {"file": path.name, "bytes": path.stat().st_size, "digest": digest.of_file(path)},
-        "ep_context_nodes": found.nodes,
-        "binaries": binaries,
-        "missing": list(found.missing),
-        "embedded_bytes": found.embedded_bytes,
-        "cpu_ops": dict(found.other_ops),
-        "compatibility": dict(found.compatibility),
-        "inputs": list(known.inputs),
-        "outputs": list(known.outputs),
-    }
+    )
+    return ReadContext(
+        facts=ContextFacts(
+            file=ContextFile(file=path.name, bytes=path.stat().st_size, digest=digest.of_file(path)),
+            ep_context_nodes=found.nodes,
+            binaries=binaries,
+            embedded_bytes=found.embedded_bytes,
+            cpu_ops=found.other_ops,
+            compatibility=found.compatibility,
+            inputs=known.inputs,
+            outputs=known.outputs,
+        ),
+        missing=tuple(found.missing),
+    )
 
 
-def users(args: dict[str, Any], context: object) -> dict[str, Any]:
+def users(args: dict[str, Any], context: object) -> dict[str, list[str]]:
     """Which models of a folder name which of the given binaries; a file that is no model uses none."""
     found: dict[str, list[str]] = {}
     for path in sorted(Path(args["folder"]).glob("*.onnx")):

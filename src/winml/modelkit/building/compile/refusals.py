@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from winml.modelkit.building.compile.result import SourceFacts
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError
 from winml.modelkit.core.target import Device
@@ -39,23 +37,23 @@ def sharing_refusal(section: CompileSection, *, shares: bool) -> ModelkitError |
     return None
 
 
-def model_refusal(name: str, source: Mapping[str, Any], info: EPInfo, device: Device) -> ModelkitError | None:
+def model_refusal(name: str, source: SourceFacts, info: EPInfo, device: Device) -> ModelkitError | None:
     """What speaks against compiling a model whose file was read."""
-    if source["compiled_for"]:
+    if source.compiled_for:
         return ModelFileError(
-            f"`{name}` is compiled already, for {', '.join(source['compiled_for'])}",
+            f"`{name}` is compiled already, for {', '.join(source.compiled_for)}",
             hint="compile the model that it was made from",
         )
-    if device == "npu" and source["symbolic"]:
-        places = ", ".join(f"{symbol} ({' '.join(where)})" for symbol, where in source["symbolic"].items())
+    if device == "npu" and source.symbolic:
+        places = ", ".join(f"{symbol} ({' '.join(where)})" for symbol, where in source.symbolic.items())
         return ModelFileError(
             f"`{name}` has inputs without fixed sizes: {places}",
             hint="an NPU compiles for fixed shapes and would leave what depends on others to the CPU; "
             "`winml build --compile --dim NAME=N` fixes them",
         )
-    if source["precision"] in info.uncompilable:
+    if source.precision in info.uncompilable:
         return ModelFileError(
-            f"`{name}` is in {source['precision']}, which `{info.name}` cannot compile",
+            f"`{name}` is in {source.precision}, which `{info.name}` cannot compile",
             hint="convert its weights to fp16 or fp32, or quantize it",
         )
     return None

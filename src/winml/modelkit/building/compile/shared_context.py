@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
 from winml.modelkit.building.compile.base import CompileJob, Share
+from winml.modelkit.building.compile.result import CompileCost
 from winml.modelkit.worker.client import Worker
 
 _ENTRIES: dict[Share, dict[str, str]] = {
@@ -36,18 +36,18 @@ class SharedContext:
         self._timeout_s = timeout_s
         self._worker: Worker | None = None
 
-    def compile(self, job: CompileJob) -> dict[str, Any]:
+    def compile(self, job: CompileJob) -> CompileCost:
         """Compile the next model; its error, or the death of the process, is raised."""
         assert self._worker is not None
         self._left -= 1
         share: Share = "alone" if self._alone else "share" if self._left else "last"
-        answer: dict[str, Any] = self._worker.call(
+        return self._worker.ask(
+            CompileCost,
             "compile.model",
-            replace(job, share=share).to_json(),
+            replace(job, share=share),
             timeout_s=self._timeout_s,
             what=f"compiling `{job.model.name}`",
         )
-        return answer
 
     def __enter__(self) -> SharedContext:
         self._worker = self._start()

@@ -13,28 +13,37 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from winml.modelkit.building.compile import parity, table
 from winml.modelkit.building.compile.base import CompileJob, Tools, file_state
 from winml.modelkit.building.compile.refusals import model_refusal
-from winml.modelkit.building.compile.report import model_report
+from winml.modelkit.building.compile.report import describe_model
+from winml.modelkit.building.compile.result import (
+    CompileCost,
+    CompileReport,
+    ReadContext,
+    SourceFacts,
+    Validation,
+    ValidationRun,
+)
 from winml.modelkit.building.compile.shared_context import SharedContext
+from winml.modelkit.building.events import CompileStep, ValidationStep
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
+from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
-OnEvent = Callable[[dict[str, Any]], None]
-Prove = Callable[["Model", Mapping[str, Any], StageEntry], Proof]
+R = TypeVar("R")
+Prove = Callable[["Model", SourceFacts, StageEntry], Proof]
 """Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
-SEED = 0
-"""Seed of the inputs that a model is validated on."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +78,11 @@ class _Source:
     """A model whose file was read."""
 
     model: Model
-    facts: Mapping[str, Any]
+    facts: SourceFacts
 
     def check_unchanged(self) -> None:
         """Raise when a file was written to since it was hashed: what was compiled may not be what the key says."""
-        for name, state in self.facts["states"].items():
+        for name, state in self.facts.states.items():
             if file_state(Path(name)) != state:
                 error = DataError(f"`{name}` changed while it was being compiled", hint="run the command again")
                 raise _ModelFailed(self, error)
@@ -83,7 +92,7 @@ class _Source:
 class Made:
     """A compiled model: what is known of it, and whether that came from the cache."""
 
-    report: Mapping[str, Any]
+    report: CompileReport
     cached: bool
 
 
@@ -117,14 +126,13 @@ class _Reader:
         self._timeout_s = timeout_s
         self._worker: Worker | None = None
 
-    def ask(self, operation: str, path: Path) -> dict[str, Any]:
+    def ask(self, form: type[R], operation: str, path: Path) -> R:
         if self._worker is None or not self._worker.alive:
             self.close()
             self._worker = Worker(preload=("winml.modelkit.building.compile.reading",))
-        answer: dict[str, Any] = self._worker.call(
-            operation, {"model": str(path)}, timeout_s=self._timeout_s, what=f"reading `{path.name}`"
+        return self._worker.ask(
+            form, operation, {"model": str(path)}, timeout_s=self._timeout_s, what=f"reading `{path.name}`"
         )
-        return answer
 
     def close(self) -> None:
         if self._worker is not None:
@@ -149,7 +157,7 @@ class CompileStage:
         *,
         cache: Cache,
         start: Callable[[], Worker] | None = None,
-        on_event: OnEvent = lambda _: None,
+        on_event: OnEvent = ignore,
         prove: Prove | None = None,
     ) -> None:
         """`start` gives a process that has the EP; by default one of the settings' environment."""
@@ -180,15 +188,15 @@ class CompileStage:
             together = self._together(good, reader, errors) if len(models) > 1 else None
         if together is None:
             left = [s.model for s in good if s.model not in errors]
-            made = {model: Made(alone[model][0].info["models"][0], alone[model][1]) for model in left}
+            made = {model: _made(*alone[model]) for model in left}
             files = {name: d for model in left for name, d in alone[model][0].files.items()}
             return Outcome(made, errors, {}, files, proofs)
         group, entry, cached = together
-        reports = zip(group, entry.info["models"], strict=True)
+        reports = zip(group, read_reports(entry), strict=True)
         return Outcome(
             made={s.model: Made(report, cached) for s, report in reports},
             errors=errors,
-            alone={s.model: Made(alone[s.model][0].info["models"][0], alone[s.model][1]) for s in group},
+            alone={s.model: _made(*alone[s.model]) for s in group},
             files=entry.files,
             proofs=proofs,
         )
@@ -196,7 +204,7 @@ class CompileStage:
     def _source(self, model: Model, reader: _Reader, errors: dict[Model, ModelkitError]) -> _Source | None:
         """The model as its file shows it; None when it is refused, with the reason in `errors`."""
         try:
-            facts = reader.ask("compile.source", model.path)
+            facts = reader.ask(SourceFacts, "compile.source", model.path)
         except ModelkitError as error:
             errors[model] = error
             return None
@@ -229,25 +237,27 @@ class CompileStage:
         """Models compiled in one process, and whether they came from the cache."""
         key = self._key(group)
         found = self._cache.stages.find(key) if self._settings.reuse and self._settings.libraries else None
-        if found is not None and (not self._settings.validate or all(r["validation"] for r in found.info["models"])):
+        known = () if found is None else read_reports(found)
+        if found is not None and (not self._settings.validate or all(report.validation for report in known)):
             return found, True
         with self._folder() as folder:
             if found is None:
-                reports = self._compiled(group, folder, reader)
+                reports = self._compile(group, folder, reader)
             else:
-                reports = found.info["models"]
+                reports = list(known)
                 for name, stored in found.files.items():
                     self._cache.objects.link_out(stored, folder / name)
             if self._settings.validate:
                 shared = len(group) > 1
                 reports = [
-                    self._validated(s, folder, report, shared=shared) for s, report in zip(group, reports, strict=True)
+                    replace(report, validation=self._validate(source, folder, shared=shared))
+                    for source, report in zip(group, reports, strict=True)
                 ]
             files = {path.name: path for path in sorted(folder.iterdir())}
-            return self._cache.stages.store(key, files, {"models": reports}), found is not None
+            return self._cache.stages.store(key, files, {"models": to_json(reports)}), found is not None
 
     def _key(self, group: list[_Source]) -> StageKey:
-        digests = [s.facts["digest"] for s in group]
+        digests = [s.facts.digest for s in group]
         section = self._settings.section
         complete, _ = options.complete(self._settings.target, section.provider_options)
         return StageKey(
@@ -299,57 +309,69 @@ class CompileStage:
             tools=used.tools,
         )
 
-    def _compiled(self, group: list[_Source], folder: Path, reader: _Reader) -> list[dict[str, Any]]:
+    def _compile(self, group: list[_Source], folder: Path, reader: _Reader) -> list[CompileReport]:
         """Compile models into `folder` in one process; what is known of each, read from the files."""
-        answers = []
+        costs = []
         with SharedContext(self._start, models=len(group), timeout_s=self._settings.timeout_s) as context:
             for source in group:
-                self._on_event({"event": "compiling", "model": source.model.path.name, "of": len(group)})
+                self._on_event(CompileStep("compiling", source.model.path.name, together=len(group) > 1))
                 try:
-                    answers.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
+                    costs.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
                 except ModelkitError as error:
                     raise _ModelFailed(source, error) from error
                 source.check_unchanged()
-        return [self._read(s, folder, answer, reader) for s, answer in zip(group, answers, strict=True)]
+        return [self._read(s, folder, cost, reader) for s, cost in zip(group, costs, strict=True)]
 
-    def _read(self, source: _Source, folder: Path, answer: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+    def _read(self, source: _Source, folder: Path, cost: CompileCost, reader: _Reader) -> CompileReport:
         try:
-            found = reader.ask("compile.compiled", folder / source.model.output)
-            report = model_report(source.model.path.name, source.facts, found, answer, self._settings.section)
+            found = reader.ask(ReadContext, "compile.compiled", folder / source.model.output)
+            compiled = describe_model(source.model.path.name, source.facts, found, cost, self._settings.section)
         except ModelkitError as error:
             raise _ModelFailed(source, error) from error
         lacking = [f"{name} was asked for and not kept" for name in self._side_files() if not (folder / name).is_file()]
-        return {**report, "warnings": [*report["warnings"], *lacking]}
+        return CompileReport(
+            compiled=replace(compiled, warnings=(*compiled.warnings, *lacking)),
+            validation=None,
+        )
 
-    def _validated(self, source: _Source, folder: Path, report: dict[str, Any], *, shared: bool) -> dict[str, Any]:
-        """The report with the answer to "does it compute the same?"; a no is a model that failed."""
+    def _validate(self, source: _Source, folder: Path, *, shared: bool) -> Validation:
+        """Whether it computes the same; a no is a model that failed."""
         name = source.model.path.name
-        self._on_event({"event": "validating", "model": name})
+        self._on_event(CompileStep("validating", name))
         used = self._settings
         elsewhere = parity.elsewhere(used.target, used.section, shared=shared)
-        answer = self._ran(source, folder, elsewhere=elsewhere is not None)
+        run = self._run_both(source, folder, elsewhere=elsewhere is not None)
         try:
-            validation = parity.checked(name, answer, on=str(used.target), elsewhere=elsewhere)
+            return parity.check(name, run, on=str(used.target), elsewhere=elsewhere)
         except ModelkitError as error:
             raise _ModelFailed(source, error) from error
-        return {**report, "validation": validation}
 
-    def _ran(self, source: _Source, folder: Path, *, elsewhere: bool) -> dict[str, Any]:
+    def _run_both(self, source: _Source, folder: Path, *, elsewhere: bool) -> ValidationRun:
         """How far the compiled model is from its source, or why that cannot be told here."""
-        args = {**self._job(source, folder).to_json(), "seed": SEED}
         steps: list[str] = []
         try:
             with self._start() as worker:
-                answer: dict[str, Any] = worker.call(
+                run = worker.ask(
+                    ValidationRun,
                     "compile.validate",
-                    args,
+                    self._job(source, folder),
                     timeout_s=self._settings.timeout_s,
-                    on_event=lambda event: steps.append(event["step"]),
+                    events=ValidationStep,
+                    on_event=lambda event: steps.append(event.at),
                     what=f"validating `{source.model.path.name}`",
                 )
         except RunFailedError as error:
             if not parity.excused(steps, elsewhere=elsewhere):
                 raise _ModelFailed(source, error) from error
-            return {"opened": False, "reason": f"{error.message} while {parity.STEPS[steps[-1]]}"}
+            return ValidationRun(opened=False, reason=f"{error.message} while {parity.STEPS[steps[-1]]}")
         # The folder is gone by the time anybody reads the reason.
-        return {**answer, "reason": (answer["reason"] or "").replace(f"{folder}{os.sep}", "") or None}
+        return replace(run, reason=(run.reason or "").replace(f"{folder}{os.sep}", "") or None)
+
+
+def read_reports(entry: StageEntry) -> tuple[CompileReport, ...]:
+    """What is known of the models that were compiled together."""
+    return read(tuple[CompileReport, ...], entry.info["models"], "models", strict=False)
+
+
+def _made(entry: StageEntry, cached: bool) -> Made:
+    return Made(read_reports(entry)[0], cached)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.build_analysis import target_libraries
+from winml.modelkit.building.compile.result import Validation
 from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.folder import write_json
@@ -133,11 +134,11 @@ def warnings(proof: Proof) -> list[str]:
     return [*compiled, *saturated_weights({"weights_at_risk": proof.weights_at_risk})]
 
 
-def unloadable(validation: Mapping[str, Any] | None) -> str | None:
+def unloadable(validation: Validation | None) -> str | None:
     """Why a compiled form does not open on this machine, which need not be the one it is for; None where it does."""
-    if validation is None or validation["status"] != "not-validated" or validation["comparisons"]:
+    if validation is None or validation.status != "not-validated" or validation.comparisons.source is not None:
         return None
-    return str(validation["reason"])
+    return str(validation.reason)
 
 
 def made_up(model: Path) -> DataSection:

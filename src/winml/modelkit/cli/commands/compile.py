@@ -56,23 +56,22 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
 
     request = _request(given)
     if listing:
-        listed = list_compilers(request)
-        console.data_json(listed) if as_json else console.show(compilers_text, listed)
+        console.show_result(compilers_text, list_compilers(request), as_json=as_json)
         return
     with CompileProgress() as progress:
         result = compile_models(request, progress.on_event)
     if not as_json:
         console.show(compile_text, result)
-    for warning in result["warnings"]:
+    for warning in result.warnings:
         console.say("warning", warning)
     raise_for(result)
     if as_json:
         console.data_json(result)
         return
-    runs = [row["output"] for row in result["models"] if row["validation"]["status"] == "passed"]
+    runs = [row.output for row in result.models if row.status == "compiled" and row.validation.status == "passed"]
     if runs:
-        path = console.quoted(str(Path(result["folder"]) / runs[0]))
-        console.say("next", f"winml perf -m {path} --target {result['target']}")
+        path = console.quoted(str(Path(result.folder) / runs[0]))
+        console.say("next", f"winml perf -m {path} --target {result.target}")
 
 
 def _request(given: dict[str, Any]) -> Any:
