@@ -53,7 +53,7 @@ ACCURACY = frozenset({
     "cosine", "scale", "max_abs", "max_rel", "sqnr_db", "exact_sqnr_db", "agreement", "difference", "median", "mean",
     "low", "high", "p05", "p95", "max", "min", "value",
 })  # fmt: skip
-"""Computed on the processor: kept to four digits."""
+"""Computed on the processor, whose last digits are its own."""
 
 CLOCKS = frozenset({"cpu", "wall"})
 """A time where the value is no whole number; a target or a count elsewhere."""
@@ -61,8 +61,9 @@ CLOCKS = frozenset({"cpu", "wall"})
 OCCASIONAL = re.compile(
     r"machine load was|programs waited for a CPU|the process waited|runs within a session spread|runs became"
     r"|session medians differ|own wall time moved|the machine was busy|load was|clock|rounds vary"
+    r"|kernels of this processor saturate"
 )
-"""Sentences that are there only when the machine is busy."""
+"""Sentences that are there only when the machine is busy, or on some processors."""
 
 OPERATORS = re.compile(r"(?m)(^ +node +type +avg.*\n)(?:^ {4}.*\n)+")
 CHANGED = re.compile(r"(?m)^what changed\n(?:^.*\n)*?^after .*\n")
@@ -89,6 +90,9 @@ _VERSIONS = re.compile("|".join(rf"(?<![\w.]){re.escape(v)}(?![\w]|\.\d)" for v 
 _TEMPORARY = re.escape(tempfile.gettempdir())
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"{_TEMPORARY}/winml-[\w-]+"), "<temporary>"),
+    # What a quantized model holds follows from what the processor computed in its calibration.
+    (re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])"), "<digest>"),
+    (re.compile(r"sha256:[0-9a-f]{8,63}(?![0-9a-f])"), "sha256:<digest>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
     (re.compile(r"(?<![\w.,])[\d,]+(\.\d+)? (ns|us|µs|ms|s|min|h)\b(?! of)"), r"<n> \2"),
     (re.compile(r"\b\d+m \d+s\b"), "<n> s"),
@@ -133,7 +137,7 @@ class Normaliser:
         if isinstance(value, float) and key in CLOCKS and self._measured:
             return forms(value)
         if isinstance(value, float) and key in ACCURACY and self._measured:
-            return float(f"{value:.4g}")
+            return forms(value)
         return value
 
     def _found(self, value: Any, key: str) -> Any:
@@ -160,6 +164,10 @@ class Normaliser:
         return [NUMBER.sub("<n>", line) for line in lines] if self._measured else lines
 
 
+_REPLACED = ("<int>", "<float>", "<bool>")
+"""What was replaced already."""
+
+
 def forms(value: Any, words: Callable[[str], str] | None = None) -> Any:
     """The JSON types of a value that differs; of a list the distinct ones; `words` says what to do with words."""
     if value is None:
@@ -169,6 +177,8 @@ def forms(value: Any, words: Callable[[str], str] | None = None) -> Any:
     if isinstance(value, list):
         distinct = {json.dumps(form): form for form in (forms(item, words) for item in value)}
         return [distinct[text] for text in sorted(distinct)]
+    if isinstance(value, str) and value in _REPLACED:
+        return value
     if isinstance(value, str) and words is not None:
         return words(value)
     return f"<{type(value).__name__}>"

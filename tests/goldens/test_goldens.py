@@ -25,7 +25,11 @@ from goldens.stories import STORIES, Story
 RECORDED = Path(__file__).parent / "recorded"
 IS_RECORDING = os.environ.get("WINML_RECORD_GOLDENS") == "1"
 # A story is many commands, and machines that run tests are shared.
-pytestmark = [pytest.mark.posix("goldens hold paths and messages of Linux"), pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.posix("goldens hold paths and messages of Linux"),
+    pytest.mark.vnni,
+    pytest.mark.timeout(1800),
+]
 
 _HEX = re.compile(r"[0-9a-f]{12,}")
 _RAW_TRACE = re.compile(r"_op_trace/")
@@ -57,8 +61,8 @@ def _documents(story: Story, folder: Path, before: set[str], normal: Normaliser)
     """What the story wrote; files whose names are digests are shown once per form."""
     found: dict[str, Any] = {}
     for name in sorted(playing.files_of(folder) - before):
-        shown = _without_hex(normal.text(name))
-        is_kept_by_digest = shown != normal.text(name)
+        shown = normal.text(_without_hex(name))
+        is_kept_by_digest = _without_hex(name) != name
         if _RAW_TRACE.search(name):
             continue
         if name.endswith(_BY_NAME_ALONE) or "/objects/" in name or "/verified/" in name or "/locks/" in name:
