@@ -29,7 +29,7 @@ def ask(folder: Path, repo: str | None) -> str:
         else:
             if found := next(repositories_inside(folder), None):
                 return f"refused: `{found}` is a repository"
-        return f"{len(repository.change(folder, repo, None).files)} files differ"
+        return f"{len(repository.find_change(folder, repo, None).files)} files differ"
     except (repository.NotAsked, ModelkitError) as error:
         return f"not asked: {error}"
 

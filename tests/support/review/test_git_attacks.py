@@ -51,7 +51,7 @@ def test_git_runs_and_writes_nothing_for_the_author(
     # Also where a repository inside the contribution is refused before git is asked.
     refused = (repository.NotAsked, RequestError)
     with contextlib.nullcontext() if how in ANSWERED else pytest.raises(refused):
-        repository.change(attack.folder, attack.repo, None)
+        repository.find_change(attack.folder, attack.repo, None)
     assert not attack.mark.exists(), attack.mark.read_text()
     assert zoo.files_of(attack.place.parent) == before
     assert bool(list(repositories_inside(attack.folder))) == (how in INSIDE)
@@ -108,7 +108,7 @@ def test_replaced_objects_and_grafts_are_not_believed(pull_request: zoo.Attack) 
     zoo.git(place, "replace", zoo.git(place, "rev-parse", f"HEAD:{zoo.CHANGED}"), other)
     (place / ".git" / "info").mkdir(exist_ok=True)
     (place / ".git" / "info" / "grafts").write_text(f"{zoo.git(place, 'rev-parse', 'main')} {'1' * 40}\n")
-    assert repository.change(place, None, None).files == {zoo.CHANGED: digest.of_bytes(zoo.CONTENT)}
+    assert repository.find_change(place, None, None).files == {zoo.CHANGED: digest.of_bytes(zoo.CONTENT)}
 
 
 @pytest.mark.parametrize("kind", ["packed", "sha256", "worktree", "shallow", "detached"])
@@ -133,7 +133,7 @@ def test_repositories_of_every_kind_are_told_alike(kind: str, pull_request: zoo.
         place = place.parent / "clone"
     else:
         zoo.git(place, "switch", "-q", "--detach")
-    found = repository.change(place / "src", None, None)
+    found = repository.find_change(place / "src", None, None)
     assert found.files == {zoo.CHANGED: digest.of_bytes(zoo.CONTENT)}
     assert (found.repository, len(found.head)) == (place, 64 if kind == "sha256" else 40)
 
@@ -142,22 +142,22 @@ def test_a_pipe_or_a_link_in_a_repository_is_not_read(pull_request: zoo.Attack) 
     names = pull_request.git / "refs" / "heads"
     os.mkfifo(names / "pipe")
     (names / "link").symlink_to("/etc/passwd")
-    assert repository.change(pull_request.place, None, None).base == "main"
+    assert repository.find_change(pull_request.place, None, None).base == "main"
     (pull_request.git / "packed-refs").symlink_to("/etc/passwd")
     with pytest.raises(repository.NotAsked, match="is no file"):
-        repository.change(pull_request.place, None, None)
+        repository.find_change(pull_request.place, None, None)
     (pull_request.git / "packed-refs").unlink()
     (pull_request.git / "objects").rename(pull_request.place / "elsewhere")
     (pull_request.git / "objects").symlink_to("../elsewhere")
     with pytest.raises(repository.NotAsked, match="is no folder"):
-        repository.change(pull_request.place, None, None)
+        repository.find_change(pull_request.place, None, None)
 
 
 def test_a_repository_without_end_is_not_copied(pull_request: zoo.Attack) -> None:
     with (pull_request.git / "objects" / "pack" / f"pack-{'0' * 40}.pack").open("wb") as stream:
         stream.truncate(git_copy.LARGEST_BYTES + 1)
     with pytest.raises(repository.NotAsked, match="more than 8 GiB"):
-        repository.change(pull_request.place, None, None)
+        repository.find_change(pull_request.place, None, None)
 
 
 def test_a_small_object_that_stands_for_a_large_file_is_read_in_pieces(pull_request: zoo.Attack) -> None:
@@ -167,7 +167,7 @@ def test_a_small_object_that_stands_for_a_large_file_is_read_in_pieces(pull_requ
     zoo.git(place, "commit", "-q", "-a", "-m", "large")
     tracemalloc.start()
     try:
-        found = repository.change(place, None, None)
+        found = repository.find_change(place, None, None)
         assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
     finally:
         tracemalloc.stop()

@@ -72,7 +72,7 @@ def test_a_change_is_what_differs_from_where_it_branched_off(repo: Path) -> None
     _write(repo, "later.md")
     _commit(repo)
     _git(repo, "switch", "-q", "change")
-    found = repository.change(repo / "src", None, None)
+    found = repository.find_change(repo / "src", None, None)
     assert (found.base, found.repository) == ("main", repo)
     assert found.files == {
         RECIPE: digest.of_file(repo / RECIPE),
@@ -109,10 +109,10 @@ def test_files_outside_of_an_effort_are_rejected_wherever_the_contribution_lies(
 def test_code_is_the_same_in_the_contribution_and_in_the_repository() -> None:
     changed: dict[str, str | None] = {PARTS: "sha256:1", "tests/hf_zoo.py": "sha256:2"}
     brought = {PARTS: "sha256:1", "tests/hf_zoo.py": "sha256:2"}
-    assert list(scope.wrong_change(changed, "L1", own=None, code=brought)) == []
-    (told,) = scope.wrong_change(changed, "L1", own=None, code={PARTS: "sha256:1"})
+    assert list(scope.find_change_problems(changed, "L1", own=None, code=brought)) == []
+    (told,) = scope.find_change_problems(changed, "L1", own=None, code={PARTS: "sha256:1"})
     assert "does not bring it" in told
-    (told,) = scope.wrong_change({**changed, PARTS: None}, "L1", own=None, code=brought)
+    (told,) = scope.find_change_problems({**changed, PARTS: None}, "L1", own=None, code=brought)
     assert "another file" in told
 
 

@@ -20,8 +20,8 @@ from winml.modelkit.support import obstacles as probe
 from winml.modelkit.support.probe_result import Attempt
 from winml.modelkit.support.review import derive, effect, ladder, scope, times
 from winml.modelkit.support.review.evidence import verdict_of
-from winml.modelkit.support.review.ladder import Judged, Rung
-from winml.modelkit.support.review.plan import Step, Subject, plan
+from winml.modelkit.support.review.ladder import Rung, StepVerdict
+from winml.modelkit.support.review.plan import Step, Subject, make_plan
 from winml.modelkit.support.review.rerun import contradictions
 from winml.modelkit.support.review.results import (
     CommandError,
@@ -59,7 +59,7 @@ def test_exit_codes_are_verdicts(code: int | None, error: str | None, verdict: s
 
 
 def test_every_part_is_measured_on_every_target_and_compared() -> None:
-    ids = [step.id for step in plan(PAIR)]
+    ids = [step.id for step in make_plan(PAIR)]
     assert ids[0] == "probe"
     assert {"perf-encoder-cpu", "perf-encoder-qnn_npu", "perf-decode-cpu", "parity-encoder", "export"} <= set(ids)
     assert "metric" not in ids
@@ -67,7 +67,7 @@ def test_every_part_is_measured_on_every_target_and_compared() -> None:
 
 
 def test_a_plan_ends_at_its_goal_and_names_the_recipe() -> None:
-    steps = plan(replace(PAIR, goal="L0"))
+    steps = make_plan(replace(PAIR, goal="L0"))
     assert {step.rung for step in steps} == {None, "L0"}
     built = next(step for step in steps if step.id == "build-recipe")
     assert built.words == (
@@ -84,11 +84,11 @@ def test_a_plan_ends_at_its_goal_and_names_the_recipe() -> None:
     )
 
 
-def _judged(*verdicts: tuple[str, str, str, RungVerdict]) -> list[Judged]:
+def _steps(*verdicts: tuple[str, str, str, RungVerdict]) -> list[StepVerdict]:
     rows = []
     for rung, purpose, target, verdict in verdicts:
         step = Step(f"{purpose}-{target}", purpose, rung, "model", target, ())  # type: ignore[arg-type]
-        rows.append(Judged(step, verdict, "why"))
+        rows.append(StepVerdict(step, verdict, "why"))
     return rows
 
 
@@ -97,19 +97,19 @@ def _verdicts(rungs: tuple[Rung, ...]) -> list[str]:
 
 
 def test_a_fail_stops_and_a_block_does_not() -> None:
-    failed = _judged(("L0", "build", "cpu", "PASS"), ("L1", "perf", "cpu", "FAIL"), ("L2", "parity", "cpu", "PASS"))
-    assert _verdicts(ladder.ladder(failed, "L2")) == ["PASS", "FAIL", "DEFERRED", "DEFERRED"]
-    blocked = _judged(
+    failed = _steps(("L0", "build", "cpu", "PASS"), ("L1", "perf", "cpu", "FAIL"), ("L2", "parity", "cpu", "PASS"))
+    assert _verdicts(ladder.build_ladder(failed, "L2")) == ["PASS", "FAIL", "DEFERRED", "DEFERRED"]
+    blocked = _steps(
         ("L0", "build", "cpu", "PASS"), ("L1", "perf", "cpu", "HOST-BLOCKED"), ("L2", "parity", "cpu", "PASS")
     )
-    rungs = ladder.ladder(blocked, "L2")
+    rungs = ladder.build_ladder(blocked, "L2")
     assert _verdicts(rungs) == ["PASS", "HOST-BLOCKED", "PASS", "DEFERRED"]
-    assert ladder.reached(rungs) == "L2"
+    assert ladder.find_reached(rungs) == "L2"
 
 
 def test_one_target_is_enough_to_be_measured() -> None:
-    rows = _judged(("L0", "build", "cpu", "PASS"), ("L1", "perf", "cpu", "PASS"), ("L1", "perf", "qnn/npu", "FAIL"))
-    rungs = ladder.ladder(rows, "L1")
+    rows = _steps(("L0", "build", "cpu", "PASS"), ("L1", "perf", "cpu", "PASS"), ("L1", "perf", "qnn/npu", "FAIL"))
+    rungs = ladder.build_ladder(rows, "L1")
     assert _verdicts(rungs) == ["PASS", "PASS", "DEFERRED", "DEFERRED"]
     assert "perf-qnn/npu: why" in rungs[1].reason
 
@@ -117,7 +117,7 @@ def test_one_target_is_enough_to_be_measured() -> None:
 def test_a_pass_above_a_fail_is_wrong() -> None:
     verdicts: tuple[RungVerdict, ...] = ("PASS", "FAIL", "PASS", "DEFERRED")
     rungs = tuple(Rung(name, verdict, "why", ()) for name, verdict in zip(GOALS, verdicts, strict=True))
-    assert ladder.wrong(rungs, "L2") == ["L2 is PASS above the FAIL of L1"]
+    assert ladder.find_problems(rungs, "L2") == ["L2 is PASS above the FAIL of L1"]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_time_is_an_effect_when_a_part_takes_less_and_none_takes_more() -> None:
 
 def test_times_are_compared_only_where_nothing_else_shows_an_effect() -> None:
     whole = replace(PAIR, parts=())
-    step = next(step for step in plan(whole) if step.purpose == "compare")
+    step = next(step for step in make_plan(whole) if step.purpose == "compare")
     exits: dict[str, int | None] = {"build-default": 0, "build-recipe": 0, "input": 0}
     same = _sizes(inspect_default=100, inspect_recipe=100)
     assert effect.needs_compare(step, whole, exits, same)
@@ -320,28 +320,28 @@ def _seen(verdict: RungVerdict, described: FolderInspection = FOLDER, **values: 
 
 def test_a_probe_ends_with_an_honest_sentence() -> None:
     ran = Attempt("run", "PASS", None, "cpu", False, {})
-    assert probe.answer(_seen("PASS", runs=[ran]))[0] == "nothing"
-    assert probe.answer(_seen("PASS", runs=[replace(ran, verdict="FAIL", message="why")]))[0] == "blocked"
-    assert probe.answer(_seen("HOST-BLOCKED")) == ("blocked", "blocked because why")
-    assert probe.answer(_seen("FAIL"))[0] == "code"
+    assert probe.find_answer(_seen("PASS", runs=[ran]))[0] == "nothing"
+    assert probe.find_answer(_seen("PASS", runs=[replace(ran, verdict="FAIL", message="why")]))[0] == "blocked"
+    assert probe.find_answer(_seen("HOST-BLOCKED")) == ("blocked", "blocked because why")
+    assert probe.find_answer(_seen("FAIL"))[0] == "code"
     unknown = replace(FOLDER, task=None, reason="architecture `vilt` is not supported")
-    assert probe.answer(_seen("CLI-BLOCKED", described=unknown))[0] == "code"
+    assert probe.find_answer(_seen("CLI-BLOCKED", described=unknown))[0] == "code"
     found = probe.Help("fixed-shapes", "it builds only with every size fixed", ExportPart(dynamic_axes=()))
-    assert probe.answer(_seen("FAIL", helped=found))[0] == "recipe"
+    assert probe.find_answer(_seen("FAIL", helped=found))[0] == "recipe"
 
 
 def test_an_obstacle_nobody_could_look_at_is_unknown() -> None:
     unknown = replace(FOLDER, task=None, inputs=None, weight_bytes=None)
-    applies = {o.name: o.applies for o in probe.obstacles(_seen("CLI-BLOCKED", described=unknown))}
+    applies = {o.name: o.applies for o in probe.list_obstacles(_seen("CLI-BLOCKED", described=unknown))}
     assert applies.pop("unknown-inputs") is True
     assert set(applies.values()) == {None}
 
 
 def test_the_end_token_is_tried_for_texts_that_have_one() -> None:
     described = replace(FOLDER, inputs=(InputSection(name="input_ids", shape=("batch", "sequence")),))
-    names = [found.name for found in probe.helps(described, {"eos_token_id": 2})]
+    names = [found.name for found in probe.list_helps(described, {"eos_token_id": 2})]
     assert names == ["end-token", "fixed-shapes", "legacy-exporter"]
-    assert [found.name for found in probe.helps(FOLDER, {})] == ["fixed-shapes", "legacy-exporter"]
+    assert [found.name for found in probe.list_helps(FOLDER, {})] == ["fixed-shapes", "legacy-exporter"]
 
 
 def test_a_recipe_is_read_strictly_and_becomes_options() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +23,7 @@ from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.render.support import review_text
 from winml.modelkit.store import digest
 from winml.modelkit.support import place as support_place
-from winml.modelkit.support.review import derive
+from winml.modelkit.support.review import checklist, derive
 from winml.modelkit.support.review.command import (
     NoContribution,
     ReviewedContribution,
@@ -592,6 +594,36 @@ def test_tampering_is_caught(how: str, forger: Forger) -> None:
 @pytest.mark.parametrize("how", CAUGHT_TIMES)
 def test_tampering_with_times_is_caught(how: str, racer: Forger) -> None:
     _caught(racer, CAUGHT_TIMES[how])
+
+
+JUNK = (None, "", "x", True, -1, 0, 10**18, 1e300, [], {}, [[]], {"a": 1})
+
+
+def _put_junk(value: Any, rng: random.Random) -> None:
+    """Something else, or nothing, in one place of a JSON value."""
+    while True:
+        name = rng.choice([*value] if isinstance(value, dict) else range(len(value)))
+        if not value[name] or not isinstance(value[name], dict | list) or rng.random() < 0.2:
+            break
+        value = value[name]
+    if rng.random() < 0.2:
+        del value[name]
+    else:
+        value[name] = rng.choice(JUNK)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_evidence_holds_is_read_or_refused_and_never_a_crash(seed: int, forger: Forger) -> None:
+    rng = random.Random(seed)
+    names = sorted(p for p in below(forger.folder) if p.endswith(".json") and p != "contribution.json")
+    for name in rng.sample(names, 5):
+        before = (forger.folder / name).read_bytes()
+        forger.edit(name, lambda value: _put_junk(value, rng))
+        # A record whose names are junk has none to mend.
+        with contextlib.suppress(LookupError, TypeError, AttributeError, OSError):
+            forger.mend()
+        checklist.run_checks(Dossier(forger.folder))
+        forger.replace(name, before)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def now() -> str:
     return datetime.now(UTC).strftime(MOMENT)
 
 
-def environment() -> dict[str, str]:
+def describe_environment() -> dict[str, str]:
     """What results depend on besides the model; a package that is not here is not named."""
     found = {
         "winml": __version__,

@@ -60,7 +60,7 @@ class Seen:
         return None if self.folder is None else self.task is not None
 
 
-def obstacles(seen: Seen) -> list[Obstacle]:
+def list_obstacles(seen: Seen) -> list[Obstacle]:
     """Every known obstacle with whether it applies."""
     return [
         _composite(seen),
@@ -142,13 +142,13 @@ def _dynamic_axes(seen: Seen) -> Obstacle:
     return Obstacle("dynamic-axes", False, f"open: {', '.join(axes)}" if axes else "every size is fixed")
 
 
-def answer(seen: Seen) -> tuple[Answer, str]:
+def find_answer(seen: Seen) -> tuple[Answer, str]:
     """What the model needs, in a word and in a sentence."""
     if seen.helped is not None:
         return "recipe", f"needs a recipe: {seen.helped.because}"
     build = seen.build
     if build.verdict == "PASS":
-        return _of_runs(seen)
+        return _answer_by_runs(seen)
     if build.verdict in ("HOST-BLOCKED", "TIMEOUT"):
         return "blocked", f"blocked because {build.message}"
     if seen.folder is not None and seen.task is None and seen.folder.files:
@@ -158,7 +158,7 @@ def answer(seen: Seen) -> tuple[Answer, str]:
     return "code", f"needs code: no known help makes it build: {build.message}"
 
 
-def _of_runs(seen: Seen) -> tuple[Answer, str]:
+def _answer_by_runs(seen: Seen) -> tuple[Answer, str]:
     ran = [str(t.target) for t in seen.runs if t.verdict == "PASS"]
     if ran:
         return "nothing", f"needs nothing: the default builds and runs on {', '.join(dict.fromkeys(ran))}"
@@ -167,7 +167,7 @@ def _of_runs(seen: Seen) -> tuple[Answer, str]:
     return "blocked", f"blocked because it builds and runs nowhere here: {why}"
 
 
-def helps(described: FolderInspection, config: Mapping[str, Any]) -> list[Help]:
+def list_helps(described: FolderInspection, config: Mapping[str, Any]) -> list[Help]:
     """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
     texts = any(spec.name == "input_ids" for spec in described.inputs or ())
     sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}

@@ -51,7 +51,7 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
     with ScratchFolder("winml-probe-") as folder:
         prober = _Prober(request, model, folder, on_event)
         seen = prober.look()
-    answer, sentence = judging.answer(seen)
+    answer, sentence = judging.find_answer(seen)
     family = model.family
     return ProbeResult(
         model=ProbedModel(
@@ -67,7 +67,7 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
         build=seen.build,
         runs=tuple(seen.runs),
         helps=tuple(prober.helps),
-        obstacles=tuple(judging.obstacles(seen)),
+        obstacles=tuple(judging.list_obstacles(seen)),
         knowledge=tuple(f.id for f in ModelKnowledge().about(family)) if family else (),
         recipes=tuple(recipe.name for recipe in recipes.for_family(family)) if family else (),
         recipe=None if seen.helped is None else _make_recipe(model, seen, seen.helped),
@@ -147,7 +147,7 @@ class _Prober:
         return _attempt(f"build {name}", self._tell_and_run(f"build {name}", words))
 
     def _find_help(self, described: FolderInspection) -> Help | None:
-        for number, found in enumerate(judging.helps(described, self._model.config)):
+        for number, found in enumerate(judging.list_helps(described, self._model.config)):
             specs = f"{number}-{SPECS_FILE}"
             (self._folder / specs).write_bytes(files.text(found.export.input_specs))
             tried = self._build(found.name, tuple(found.export.words(specs)))

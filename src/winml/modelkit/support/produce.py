@@ -20,7 +20,7 @@ from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelFinding, ModelKnowledge, ModelScope
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import atomic, digest
-from winml.modelkit.support.commands import Commands, CommandStarted, environment, make_error, now
+from winml.modelkit.support.commands import Commands, CommandStarted, describe_environment, make_error, now
 from winml.modelkit.support.model import SupportModel, read_model
 from winml.modelkit.support.probe_result import ProbeResult
 from winml.modelkit.support.review import derive, effect, ladder
@@ -37,7 +37,15 @@ from winml.modelkit.support.review.contribution import (
 )
 from winml.modelkit.support.review.evidence import CommandRun, Record
 from winml.modelkit.support.review.judging import judge_steps
-from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, MetricData, Step, Subject, plan, written
+from winml.modelkit.support.review.plan import (
+    RECIPE_FILE,
+    SPECS_FILE,
+    MetricData,
+    Step,
+    Subject,
+    list_written,
+    make_plan,
+)
 from winml.modelkit.support.review.results import ConfigEvidence, Result, error_of, read_result
 
 NOTHING_LEARNT = "the commands did what their documentation says; nothing was learnt about the work"
@@ -132,7 +140,7 @@ class _Production:
         self._folder = folder
         self._on_event = on_event
         self._run = Commands(request.model, folder, timeout_s=request.timeout_s)
-        self._environment = environment()
+        self._environment = describe_environment()
         self._results: dict[str, Result | None] = {}
         self._exits: dict[str, int | None] = {}
 
@@ -144,7 +152,7 @@ class _Production:
         return self._write(subject, probed), effect.explain_none(subject, self._results)
 
     def _probe(self) -> ProbeResult:
-        step = plan(Subject(self._model.exported, (), None, self._request.targets, "L0"))[0]
+        step = make_plan(Subject(self._model.exported, (), None, self._request.targets, "L0"))[0]
         self._do(step)
         result = self._results[step.id]
         if not isinstance(result, ProbeResult):
@@ -196,7 +204,7 @@ class _Production:
 
     def _march(self, subject: Subject) -> None:
         """Every command in order, until a rung fails."""
-        steps = plan(subject)
+        steps = make_plan(subject)
         for step in steps:
             if step.id not in self._exits and self._may_run(step, steps, subject):
                 self._do(step)
@@ -209,10 +217,10 @@ class _Production:
         if step.rung is None or step.id == "build-recipe":
             return True
         before = [s for s in steps if s.id in self._exits and s.rung is not None and s.rung < step.rung]
-        failed = any(r.verdict == "FAIL" for r in ladder.ladder(self._judged(subject, before), subject.goal))
+        failed = any(r.verdict == "FAIL" for r in ladder.build_ladder(self._judge(subject, before), subject.goal))
         return self._exits["build-recipe"] == 0 and not failed
 
-    def _judged(self, subject: Subject, steps: list[Step]) -> list[ladder.Judged]:
+    def _judge(self, subject: Subject, steps: list[Step]) -> list[ladder.StepVerdict]:
         return judge_steps(steps, self._results, self._exits, self._precision(subject))
 
     def _precision(self, subject: Subject) -> str:
@@ -253,19 +261,19 @@ class _Production:
             model=self._model.digest,
             environment=self._environment,
             reads=reads,
-            writes={path: digest.of_file(self._folder / path) for path in written(self._folder, step)},
+            writes={path: digest.of_file(self._folder / path) for path in list_written(self._folder, step)},
             result=result,
             log=digest.of_bytes(log),
         )
         (self._folder / evidences.record_path(step.id)).write_bytes(files.text(record))
 
     def _write(self, subject: Subject, probed: ProbeResult) -> Contribution:
-        steps = [step for step in plan(subject) if step.id in self._exits]
+        steps = [step for step in make_plan(subject) if step.id in self._exits]
         numbers = {s.id: derive.numbers(self._results[s.id]) for s in steps}
         numbers = {name: values for name, values in numbers.items() if values}
-        done = self._judged(subject, steps)
-        rungs = ladder.ladder(done, subject.goal)
-        reached = ladder.reached(rungs)
+        done = self._judge(subject, steps)
+        rungs = ladder.build_ladder(done, subject.goal)
+        reached = ladder.find_reached(rungs)
         precision = self._precision(subject)
         finding = self._finding(subject, probed, reached, rungs)
         made = Contribution(
@@ -280,7 +288,7 @@ class _Production:
             probe=claim_probe(probed),
             effect=None if subject.recipe is None else effect.find_effect(subject, self._exits, self._results),
             ladder=rungs,
-            levels=ladder.levels(done),
+            levels=ladder.find_levels(done),
             numbers=numbers,
             steps=tuple(step.id for step in steps),
             recipe=None if subject.recipe is None else subject.recipe.name,

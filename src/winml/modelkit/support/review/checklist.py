@@ -146,16 +146,16 @@ def _precision(dossier: Dossier) -> Iterator[Item]:
 def _ladder(dossier: Dossier) -> Iterator[Item]:
     """The ladder is the one that its evidence gives, and keeps to the rules."""
     stated = dossier.contribution
-    yield from (reject("ladder", reason) for reason in ladder.wrong(stated.ladder, dossier.subject.goal))
-    made = ladder.ladder(dossier.judged, dossier.subject.goal)
+    yield from (reject("ladder", reason) for reason in ladder.find_problems(stated.ladder, dossier.subject.goal))
+    made = ladder.build_ladder(dossier.verdicts, dossier.subject.goal)
     for claimed, found in zip(stated.ladder, made, strict=False):
         if (claimed.rung, claimed.verdict, claimed.steps) != (found.rung, found.verdict, found.steps):
             yield reject("ladder", f"{claimed.rung} is claimed as {claimed.verdict}, evidence gives {found.verdict}")
         elif claimed.reason != found.reason:
             yield changes("ladder", f"{claimed.rung}: the reason is not the one of its evidence")
-    if stated.reached != ladder.reached(made):
-        yield reject("ladder", f"{stated.reached} is claimed as reached, evidence gives {ladder.reached(made)}")
-    if stated.levels != ladder.levels(dossier.judged):
+    if stated.reached != ladder.find_reached(made):
+        yield reject("ladder", f"{stated.reached} is claimed as reached, evidence gives {ladder.find_reached(made)}")
+    if stated.levels != ladder.find_levels(dossier.verdicts):
         yield reject("ladder", "the artifact levels are not those of the evidence")
     for rung in made:
         if rung.rung <= stated.tiers.goal and rung.verdict != "PASS":
@@ -176,7 +176,7 @@ def _tiers(dossier: Dossier) -> Iterator[Item]:
     template = None if recipe is None else recipe.template
     if template is not None and template not in recipes.recipes():
         yield reject("tiers", f"there is no recipe `{template}` that could be its template")
-    wrong = scope.wrong_tiers(
+    wrong = scope.find_tier_problems(
         tiers.effort,
         tiers.outcome,
         code=tuple(path for path in dossier.code if path.endswith(".py")),

@@ -20,7 +20,7 @@ from winml.modelkit.findings.kb_command import knowledge_folder
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import digest
-from winml.modelkit.support.commands import Commands, CommandStarted, environment
+from winml.modelkit.support.commands import Commands, CommandStarted, describe_environment
 from winml.modelkit.support.model import SupportModel, read_model
 from winml.modelkit.support.place import FOLDER, Place, SandboxUse, find_place
 from winml.modelkit.support.review import checklist, repository, scope
@@ -28,7 +28,7 @@ from winml.modelkit.support.review.contribution import REPORT, Tiers
 from winml.modelkit.support.review.dossier import Dossier, Item, NotAContribution, changes, reject
 from winml.modelkit.support.review.evidence import CommandRun
 from winml.modelkit.support.review.outputs_question import OutputsAnswer, OutputsQuestion
-from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, Step, output_file, written
+from winml.modelkit.support.review.plan import RECIPE_FILE, SPECS_FILE, Step, list_written, output_file
 from winml.modelkit.support.review.rerun import contradictions
 from winml.modelkit.support.review.results import (
     CompareEvidence,
@@ -189,13 +189,13 @@ def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple
         return _not_asked("the files are not those of the contribution, and come first"), []
     folder = dossier.folder.resolve()
     try:
-        change = repository.change(folder, request.repo, request.base)
+        change = repository.find_change(folder, request.repo, request.base)
     except repository.NotAsked as error:
         return _not_asked(str(error)), []
     root = change.repository.resolve()
     own = folder.relative_to(root).as_posix() if folder != root and folder.is_relative_to(root) else None
     effort = dossier.contribution.tiers.effort
-    wrong = scope.wrong_change(change.files, effort, own=own, code=dossier.code_digests)
+    wrong = scope.find_change_problems(change.files, effort, own=own, code=dossier.code_digests)
     found = [reject("scope", reason) for reason in wrong]
     missing = sorted(set(dossier.code) - set(change.files))
     found += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
@@ -244,7 +244,7 @@ def _report(dossier: Dossier) -> Iterator[Item]:
 
 def _here(dossier: Dossier) -> Iterator[Item]:
     """Numbers of other versions of the tools say nothing about these."""
-    here, stated = environment(), dossier.contribution.environment
+    here, stated = describe_environment(), dossier.contribution.environment
     if datetime.fromisoformat(dossier.contribution.created) > datetime.now(UTC) + CLOCKS_APART:
         yield reject("environment", f"it was made at {dossier.contribution.created}, which is not yet")
     skipped = ("system", "architecture", "cores", "python")
@@ -282,7 +282,7 @@ def _rerun(
     with tempfile.TemporaryDirectory(prefix="winml-review-", ignore_cleanup_errors=True) as name:
         run = place.commands(model, Path(name), targets=dossier.contribution.targets)
         folder = Path(name) / FOLDER
-        _given(dossier, folder)
+        _copy_given(dossier, folder)
         for step in (s for s in dossier.plan if s.id in dossier.records):
             on_event(CommandStarted(f"{step.id} again"))
             again.append(_run_again(dossier, step, run, folder))
@@ -290,7 +290,7 @@ def _rerun(
     return again, items
 
 
-def _given(dossier: Dossier, folder: Path) -> None:
+def _copy_given(dossier: Dossier, folder: Path) -> None:
     """What commands are given that none of them made."""
     for path in (RECIPE_FILE, SPECS_FILE, "data"):
         source = dossier.folder / path
@@ -345,7 +345,7 @@ def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
 def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
     """Files that a command leaves now and did not leave then, and what people read in them."""
     claimed = set(dossier.records[step.id].writes)
-    now = set(written(folder, step))
+    now = set(list_written(folder, step))
     if claimed != now:
         yield f"it writes other files: {', '.join(sorted(claimed ^ now))}"
     for path in sorted(claimed & now):

@@ -16,7 +16,7 @@ from winml.modelkit.support.review.contribution import FILE, Contribution
 from winml.modelkit.support.review.embedded import repositories_inside
 from winml.modelkit.support.review.evidence import Record, record_path, result_path
 from winml.modelkit.support.review.judging import judge_steps
-from winml.modelkit.support.review.plan import RECIPE_FILE, Step, Subject, plan
+from winml.modelkit.support.review.plan import RECIPE_FILE, Step, Subject, make_plan
 from winml.modelkit.support.review.results import Result, read_result
 
 Severity = Literal["reject", "changes"]
@@ -96,7 +96,7 @@ class Dossier:
 
     @cached_property
     def plan(self) -> tuple[Step, ...]:
-        return plan(self.subject)
+        return make_plan(self.subject)
 
     @cached_property
     def records(self) -> dict[str, Record]:
@@ -123,7 +123,7 @@ class Dossier:
         return {name: record.exit_code for name, record in self.records.items()}
 
     @cached_property
-    def judged(self) -> list[ladder.Judged]:
+    def verdicts(self) -> list[ladder.StepVerdict]:
         steps = [step for step in self.plan if step.id in self.records]
         return judge_steps(steps, self.results, self.exits, self.contribution.precision)
 

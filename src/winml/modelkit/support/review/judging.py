@@ -10,7 +10,7 @@ from winml.modelkit.core.support import RungVerdict
 from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.support.review import derive
 from winml.modelkit.support.review.evidence import verdict_of
-from winml.modelkit.support.review.ladder import Judged
+from winml.modelkit.support.review.ladder import StepVerdict
 from winml.modelkit.support.review.plan import Step
 from winml.modelkit.support.review.results import (
     Failure,
@@ -25,9 +25,11 @@ from winml.modelkit.support.review.results import (
 
 def judge_steps(
     steps: Sequence[Step], results: Results, exits: Mapping[str, int | None], precision: str
-) -> list[Judged]:
+) -> list[StepVerdict]:
     """Every command of the ladder with its verdict."""
-    return [Judged(step, *_judge(step, results, exits[step.id], precision)) for step in steps if step.rung is not None]
+    return [
+        StepVerdict(step, *_judge(step, results, exits[step.id], precision)) for step in steps if step.rung is not None
+    ]
 
 
 def _judge(step: Step, results: Results, exit_code: int | None, precision: str) -> tuple[RungVerdict, str]:

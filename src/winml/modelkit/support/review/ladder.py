@@ -16,7 +16,7 @@ _TELLING = ("inspect", "perf", "export", "parity", "metric")
 
 
 @dataclass(frozen=True)
-class Judged:
+class StepVerdict:
     """A command of the plan with its verdict and why."""
 
     step: Step
@@ -35,12 +35,12 @@ class Rung:
     """The evidence it rests on."""
 
 
-def ladder(judged: Sequence[Judged], goal: Goal) -> tuple[Rung, ...]:
+def build_ladder(steps: Sequence[StepVerdict], goal: Goal) -> tuple[Rung, ...]:
     """Every rung: what its commands came to, and for those that have none why not."""
     rungs: list[Rung] = []
     for name in GOALS:
         stopped = next((r.rung for r in rungs if r.verdict == "FAIL"), None)
-        mine = [j for j in judged if j.step.rung == name]
+        mine = [j for j in steps if j.step.rung == name]
         if stopped is not None:
             rungs.append(Rung(name, "DEFERRED", f"stopped by the FAIL of {stopped}", ()))
         elif GOALS.index(name) > GOALS.index(goal):
@@ -56,7 +56,7 @@ def _nothing(rung: Goal) -> str:
     return "no labelled data was given" if rung == "L3" else "nothing was built to run it on"
 
 
-def _rung(name: Goal, mine: Sequence[Judged]) -> Rung:
+def _rung(name: Goal, mine: Sequence[StepVerdict]) -> Rung:
     steps = tuple(j.step.id for j in mine)
     deciding = _best_target(mine) if name == "L1" else list(mine)
     worst = min(deciding, key=lambda j: _WORST.index(j.verdict))
@@ -66,7 +66,7 @@ def _rung(name: Goal, mine: Sequence[Judged]) -> Rung:
     return Rung(name, worst.verdict, "; ".join(told), steps)
 
 
-def _best_target(mine: Sequence[Judged]) -> list[Judged]:
+def _best_target(mine: Sequence[StepVerdict]) -> list[StepVerdict]:
     """The commands of the target that went best: one target is enough to be measured."""
     targets = list(dict.fromkeys(j.step.target for j in mine))
     made = [j for j in mine if j.step.purpose == "inputs"]
@@ -74,18 +74,18 @@ def _best_target(mine: Sequence[Judged]) -> list[Judged]:
     return max(groups, key=lambda group: min(_WORST.index(j.verdict) for j in group))
 
 
-def _passed(name: Goal, mine: Sequence[Judged]) -> str:
+def _passed(name: Goal, mine: Sequence[StepVerdict]) -> str:
     said = [j.reason for j in mine if j.verdict == "PASS" and j.step.purpose in _TELLING]
     return "; ".join(said) or f"{name} passed"
 
 
-def reached(rungs: Iterable[Rung]) -> Goal | None:
+def find_reached(rungs: Iterable[Rung]) -> Goal | None:
     """The highest rung with a PASS; None when nothing passed."""
     passed: list[Goal] = [name for name in GOALS for rung in rungs if rung.rung == name and rung.verdict == "PASS"]
     return passed[-1] if passed else None
 
 
-def wrong(rungs: Sequence[Rung], goal: Goal) -> list[str]:
+def find_problems(rungs: Sequence[Rung], goal: Goal) -> list[str]:
     """What contradicts the rules of the ladder."""
     if [rung.rung for rung in rungs] != list(GOALS):
         return [f"the ladder must have the rungs {', '.join(GOALS)} in order"]
@@ -101,9 +101,9 @@ def wrong(rungs: Sequence[Rung], goal: Goal) -> list[str]:
     return found
 
 
-def levels(judged: Iterable[Judged]) -> dict[str, tuple[ArtifactLevel, ...]]:
+def find_levels(steps: Iterable[StepVerdict]) -> dict[str, tuple[ArtifactLevel, ...]]:
     """What is known of every part's artifact; A5 when it runs on two targets or more."""
-    passed = [j for j in judged if j.verdict == "PASS"]
+    passed = [j for j in steps if j.verdict == "PASS"]
     found: dict[str, tuple[ArtifactLevel, ...]] = {}
     for part in dict.fromkeys(j.step.part for j in passed if j.step.purpose == "inspect" and j.step.rung == "L0"):
         runs = {j.step.target for j in passed if j.step.part == part and j.step.purpose == "perf"}

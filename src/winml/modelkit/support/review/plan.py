@@ -93,7 +93,7 @@ def _recipe_words(recipe: Recipe | None) -> tuple[str, ...]:
     return () if recipe is None else (*recipe.export.words(SPECS_FILE), *recipe.build.words())
 
 
-def plan(subject: Subject) -> tuple[Step, ...]:
+def make_plan(subject: Subject) -> tuple[Step, ...]:
     """Every command up to the goal, in order."""
     rungs = GOALS[: GOALS.index(subject.goal) + 1]
     found = [*_gates(subject), *_built(subject)]
@@ -206,14 +206,14 @@ def _metric(subject: Subject) -> Iterator[Step]:
     yield Step("metric", "metric", "L3", WHOLE, subject.targets[0], words)
 
 
-def places(step: Step) -> list[str]:
+def output_places(step: Step) -> list[str]:
     """Where a command is told to write."""
     return [step.words[i + 1] for i, word in enumerate(step.words) if word in _WRITING]
 
 
-def written(folder: Path, step: Step) -> Iterator[str]:
+def list_written(folder: Path, step: Step) -> Iterator[str]:
     """Files of a contribution's folder that a command wrote."""
-    for place in places(step):
+    for place in output_places(step):
         if (folder / place).is_file():
             yield place
         elif (folder / place).is_dir():

@@ -16,7 +16,7 @@ from winml.modelkit.store import digest
 from winml.modelkit.support.review.git_copy import GitFolder, NotAsked, copy_repository, decode_name, find_repository
 from winml.modelkit.worker.programs import find_program
 
-__all__ = ["BASES", "Change", "NotAsked", "change"]
+__all__ = ["BASES", "Change", "NotAsked", "find_change"]
 
 BASES = ("origin/main", "main")
 """What a change is held against when nobody names anything else."""
@@ -63,19 +63,19 @@ class Change:
     """Digests at the head by path; None for a file that is gone."""
 
 
-def change(folder: Path, repo: str | None, base: str | None) -> Change:
+def find_change(folder: Path, repo: str | None, base: str | None) -> Change:
     """The change that a contribution belongs to; a repository or base that was named has to answer."""
     try:
         found = find_repository(Path(repo) if repo is not None else folder)
         with tempfile.TemporaryDirectory(prefix="winml-git-", ignore_cleanup_errors=True) as name:
-            return _change(_Git(found, Path(name)), found.top, base)
+            return _read_change(_Git(found, Path(name)), found.top, base)
     except NotAsked as error:
         if repo is None and base is None:
             raise
         raise RequestError(f"the change cannot be told: {error}", hint="check `--repo` and `--base`") from error
 
 
-def _change(git: _Git, root: Path, base: str | None) -> Change:
+def _read_change(git: _Git, root: Path, base: str | None) -> Change:
     head = git.commit("HEAD")
     if git.name(f"{head}:{_OURS}") is None:
         raise NotAsked(f"`{root}` is not a repository of this project")

@@ -53,7 +53,7 @@ def outside(paths: tuple[str, ...], effort: Effort) -> list[str]:
     return [p for p in paths if _fits(p, NEVER) or not _fits(p, ALLOWED[effort])]
 
 
-def wrong_change(
+def find_change_problems(
     changed: Mapping[str, str | None], effort: Effort, *, own: str | None, code: Mapping[str, str]
 ) -> Iterator[str]:
     """What a change of the repository holds that the contribution does not; `own` is its folder there.
@@ -71,8 +71,9 @@ def wrong_change(
             yield f"`{path}` is another file in the repository than in the contribution"
 
 
-def wrong_tiers(effort: Effort, outcome: Outcome, *, code: tuple[str, ...], template: str | None, recipe: bool,
-                findings: int) -> list[str]:  # fmt: skip
+def find_tier_problems(
+    effort: Effort, outcome: Outcome, *, code: tuple[str, ...], template: str | None, recipe: bool, findings: int
+) -> list[str]:
     """What contradicts the claimed effort and outcome."""
     found = []
     if effort in ("L0", "L0*") and not recipe:

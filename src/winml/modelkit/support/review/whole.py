@@ -26,7 +26,7 @@ from winml.modelkit.support.review.evidence import (
     result_path,
     verdict_of,
 )
-from winml.modelkit.support.review.plan import BUILT, DEFAULT, RECIPE_FILE, SPECS_FILE, Step, places
+from winml.modelkit.support.review.plan import BUILT, DEFAULT, RECIPE_FILE, SPECS_FILE, Step, output_places
 from winml.modelkit.support.review.results import (
     CompareEvidence,
     Content,
@@ -149,7 +149,7 @@ def _log(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
 def _touched(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
     """A command read every file here that its words name, and wrote everything that lies where it was told to write."""
     stated = dossier.contribution.files
-    told = places(step)
+    told = output_places(step)
     wrote = {path for path in stated for place in told if path == place or path.startswith(f"{place}/")}
     named = [word for word in step.words if word not in told]
     folders = [f"{word}/{MODEL}" for word in named if step.purpose != "build"]
