@@ -22,6 +22,7 @@ from winml.modelkit.core.config import DataSection  # noqa: E402
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 from winml.modelkit.measuring.compare import compare  # noqa: E402
 from winml.modelkit.measuring.compare_arms import CompareRequest  # noqa: E402
+from winml.modelkit.measuring.compare_result import CompareResult  # noqa: E402
 from winml.modelkit.search.autoconfig import autoconfig  # noqa: E402
 from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.prepare import AutoconfigRequest  # noqa: E402
@@ -60,16 +61,19 @@ def _tell(event: object) -> None:
         print(f"  {trial.id} {trial.label} {trial.outcome} {trial.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
-def regret_pct(best: Path, champion: Path) -> tuple[float, list[float] | None]:
+def regret_pct(best: Path, champion: Path) -> tuple[float | None, tuple[float, float] | None]:
     """How much less time the best of the sweep takes than the champion, in percent, with its interval."""
     request = CompareRequest(
         models=(str(champion), str(best)), targets=("cpu",), allow_different=True, max_seconds=120, confirm=False
     )
     try:
-        verdict = compare(request, lambda event: None)["candidates"][0]["verdict"]
+        result = compare(request, lambda event: None)
     except ModelkitError as error:
-        verdict = error.details["candidates"][0]["verdict"]
-    return verdict["gain_pct"], verdict["interval_pct"]
+        if not isinstance(error.result, CompareResult):
+            raise
+        result = error.result
+    verdict = result.candidates[0].verdict
+    return verdict.gain_pct, verdict.interval_pct
 
 
 def row(name: str, folder: Path) -> dict[str, Any]:

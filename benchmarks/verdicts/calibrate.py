@@ -15,9 +15,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.core.measurement import CompareProtocol
 from winml.modelkit.core.statistics import f_quantile, t_quantile
 from winml.modelkit.measuring.judge import NOISIER_P
-from winml.modelkit.measuring.protocols import DESIGN_RATE, PROTOCOLS, CompareProtocol
+from winml.modelkit.measuring.protocols import DESIGN_RATE, PROTOCOLS
 
 Array = npt.NDArray[np.float64]
 

@@ -35,9 +35,11 @@ import models  # noqa: E402
 
 from winml.modelkit.core.errors import ModelkitError  # noqa: E402
 from winml.modelkit.core.statistics import incomplete_beta, median, std  # noqa: E402
+from winml.modelkit.core.values import to_json  # noqa: E402
 from winml.modelkit.core.verdict import gain_pct  # noqa: E402
 from winml.modelkit.measuring.compare import compare  # noqa: E402
 from winml.modelkit.measuring.compare_arms import CompareRequest  # noqa: E402
+from winml.modelkit.measuring.compare_result import Candidate, CompareResult  # noqa: E402
 from winml.modelkit.measuring.judge import estimate  # noqa: E402
 
 REGISTERED: dict[str, Any] = json.loads((HERE / "registration.json").read_text())
@@ -69,14 +71,14 @@ def verdict(base: Path, candidate: Path, *, seed: int, raised: bool, **changes: 
     try:
         result = compare(request, lambda event: None)
     except ModelkitError as error:
-        if "candidates" not in error.details:
+        if not isinstance(error.result, CompareResult):
             raise
-        result = error.details
+        result = error.result
     total = time.monotonic() - started
-    spent = sum(c["seconds"] for c in result["calibrations"].values() if not c["cached"])
-    found = result["candidates"][0]
+    spent = sum(c.seconds for c in result.calibrations.values() if not c.cached)
+    found = result.candidates[0]
     return {
-        **found["verdict"],
+        **to_json(found.verdict),
         "total_s": total - spent,
         "calibration_s": spent,
         "load": os.getloadavg()[0],
@@ -84,15 +86,15 @@ def verdict(base: Path, candidate: Path, *, seed: int, raised: bool, **changes: 
     }
 
 
-def _values(found: dict[str, Any]) -> dict[str, list[float]]:
+def _values(found: Candidate) -> dict[str, list[float]]:
     """Round values on both clocks, enough to judge the verdict again."""
-    if found["measurement"] is None:
+    if found.measurement is None:
         return {}
-    rounds = found["measurement"]["rounds"]
+    rounds = found.measurement.rounds
     values: dict[str, list[float]] = {"cpu": [], "wall": []}
     for clock, kept in values.items():
         for base, candidate in zip(rounds[::2], rounds[1::2], strict=True):
-            pairs = zip(base[f"{clock}_ns"], candidate[f"{clock}_ns"], strict=False)
+            pairs = zip(getattr(base, f"{clock}_ns"), getattr(candidate, f"{clock}_ns"), strict=False)
             kept.append(median([math.log(a / b) for a, b in pairs]))
     return values
 
@@ -218,13 +220,13 @@ def threads() -> None:
 def _sessions_ms(model: Path, count: int, warmup: int, iterations: int) -> list[dict[str, float]]:
     """Wall medians and spreads of sequential sessions, as the earlier project measures them."""
     from winml.modelkit.measuring.perf import PerfRequest, perf
-    from winml.modelkit.measuring.sessions import PerfProtocol
+    from winml.modelkit.measuring.sessions import AskedProtocol
 
-    protocol = PerfProtocol(iterations=iterations, warmup=warmup, sessions=count, timeout_s=120)
+    protocol = AskedProtocol(iterations=iterations, warmup=warmup, sessions=count, timeout_s=120)
     result = perf(PerfRequest(str(model), target="cpu", threads=1, protocol=protocol), lambda e: None)
     found = []
-    for r in result["measurement"]["rounds"]:
-        wall = [ns / 1e6 for ns in r["wall_ns"]]
+    for r in result.measurement.rounds:
+        wall = [ns / 1e6 for ns in r.wall_ns]
         found.append({"p50": median(wall), "cv": (std(wall) or 0.0) / median(wall)})
     return found
 

@@ -15,10 +15,10 @@ from winml.modelkit.core.errors import EPUnavailableError, ModelFileError, Reque
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import probing as targets
-from winml.modelkit.graph.sizes import INPUTS_KEY
+from winml.modelkit.graph.sizes import INPUTS_KEY, Size
 from winml.modelkit.measuring.compare_arms import CompareRequest, arms_of
 from winml.modelkit.measuring.perf import PerfRequest
-from winml.modelkit.measuring.perf_parts import perf_model
+from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
 from winml.modelkit.measuring.sessions import AskedProtocol, PerfProtocol
 from winml.modelkit.render.perf import parts_text
 
@@ -112,11 +112,10 @@ def test_every_part_of_a_composite_model_is_measured_at_the_sizes_it_was_made_fo
     protocol = AskedProtocol(iterations=2, warmup=0, sessions=1)
     inputs = {"dims": {"width": 5}, "int_ranges": {}, "seed": 0}
     result = perf_model(PerfRequest(str(composite), protocol=protocol, inputs=inputs), silent)
-    assert result["schema"] == "winml/perf-parts/1"
-    shapes = {part["part"]: part["inputs"]["tensors"]["x"]["shape"] for part in result["parts"]}
-    assert shapes == {"encoder": [1, 3, 8, 5], "decode": [1, 3, 8, 16]}
-    sizes = result["parts"][0]["inputs"]["sizes"]
-    assert sizes["height"] == {"size": 8, "source": "metadata", "reason": "the model says so"}
+    assert isinstance(result, PerfParts)
+    shapes = {part.part: part.result.inputs.tensors["x"].shape for part in result.parts}
+    assert shapes == {"encoder": (1, 3, 8, 5), "decode": (1, 3, 8, 16)}
+    assert result.parts[0].result.inputs.sizes["height"] == Size(8, "metadata", "the model says so")
     rows = parts_text(result).splitlines()
     assert rows[0] == "composite on cpu"
     assert [row.split()[0] for row in rows[2:]] == ["encoder", "decode"]

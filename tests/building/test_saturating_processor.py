@@ -73,7 +73,7 @@ def _quantized(folder: Path, largest: int) -> Path:
 def test_perf_warns(tmp_path: Path, largest: int, warned: bool) -> None:
     protocol = AskedProtocol(sessions=1, iterations=2, warmup=0)
     result = perf(PerfRequest(str(_quantized(tmp_path, largest)), target="cpu", protocol=protocol), lambda event: None)
-    assert any(text.startswith(WARNING) for text in result["warnings"]) is warned
+    assert any(text.startswith(WARNING) for text in result.warnings) is warned
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from search_world import make_trial
 from winml.modelkit.cli import progress
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.measuring.events import RoundDone
 from winml.modelkit.search.events import TrialEnded, TrialStarted
 from winml.modelkit.search.strategy import State
 from winml.modelkit.search.trial import exact
@@ -28,7 +29,7 @@ def told(monkeypatch: pytest.MonkeyPatch, *events: Any, columns: int = 200) -> l
 
 
 def test_the_running_trial_is_shown_with_the_leader_and_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = told(monkeypatch, TrialStarted("h2", CHOICE, State((LEADER,))), {"event": "round", "number": 3})
+    lines = told(monkeypatch, TrialStarted("h2", CHOICE, State((LEADER,))), RoundDone(3))
     changes = "quantize.scheme=int8, optimize.conv_activation_fusion=on"
     assert lines[0] == f"h2 · h1 leads, 50.3 % saved · {changes}"
     assert lines[1] == f"h2 · h1 leads, 50.3 % saved · round 3 · {changes}"

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
-from winml.modelkit.cli.progress import CompareProgress, EvalProgress, LineProgress, PerfProgress
+from winml.modelkit.cli.compare_progress import CompareProgress
+from winml.modelkit.cli.perf_progress import PerfProgress
+from winml.modelkit.cli.progress import EvalProgress, LineProgress
 from winml.modelkit.cli.stage_progress import AnalyzeProgress, CompileProgress, StageProgress
 from winml.modelkit.core.events import ExportNeeded
 

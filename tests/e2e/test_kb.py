@@ -92,7 +92,8 @@ def test_damaged_samples_are_named_too(folder: Path) -> None:
     mine = folder / "findings" / "cpu-101.json"
     mine.parent.mkdir(parents=True)
     mine.write_text(json.dumps(value), encoding="utf-8")
-    assert "`evidence[0].data` is damaged: KeyError: 'cpu_ns'" in failed(kb(folder, "check"), 2)
+    place = "`data.measurement.rounds[0].cpu_ns` is missing"
+    assert f"`evidence[0]` is damaged: {place}" in failed(kb(folder, "check"), 2)
 
 
 def test_judge_answers_what_the_recorded_sessions_allow(folder: Path, sessions: Path) -> None:

@@ -18,6 +18,7 @@ from task_zoo import Case
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.values import to_json
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.evaluation.all_tasks import TASKS, chosen_task
 from winml.modelkit.evaluation.metrics import GOLD, metric_from_json, summary
@@ -44,7 +45,7 @@ def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
         "ep": "cpu",
         "device": "cpu",
         "simulated": False,
-        "session": SessionSection(threads=1).to_json(),
+        "session": to_json(SessionSection(threads=1)),
         "data": {"source": str(case.data)},
         "folder": str(case.model.parent),
         "task": task,
@@ -70,7 +71,8 @@ def case(name: str, tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 @pytest.fixture(scope="module")
 def report(name: str, case: Case) -> dict[str, Any]:
-    return run(arguments(case, name), Context())
+    answer: dict[str, Any] = to_json(run(arguments(case, name), Context()))
+    return answer
 
 
 def test_every_task_has_its_own_name_and_a_case_here() -> None:

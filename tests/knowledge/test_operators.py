@@ -12,6 +12,7 @@ import analysis_zoo
 import model_zoo
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import operators
 from winml.modelkit.worker.client import Worker
@@ -78,7 +79,7 @@ def worker() -> Iterator[Worker]:
 def test_the_table_agrees_with_the_ep(worker: Worker, tmp_path: Path, op: str) -> None:
     body = SAMPLE[op].replace("<float[2,3,3,3] w>", f"<float[2,3,3,3] w = {{{','.join(['0.1'] * 54)}}}>")
     path = model_zoo.saved(analysis_zoo.contrib(f"g {body}"), tmp_path / "m.onnx")
-    session = SessionSection(optimization_level="disable").to_json()
+    session = to_json(SessionSection(optimization_level="disable"))
     args = {"model": str(path), "ep": "qnn", "device": "npu", "simulated": True, "session": session}
     try:
         nodes = worker.call("analysis.ask", args, timeout_s=60)["nodes"]

@@ -8,8 +8,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.measured import a_round
 
-from winml.modelkit.core.measurement import Measurement, Round
+from winml.modelkit.core.measurement import Round
 from winml.modelkit.core.statistics import f_quantile
 from winml.modelkit.core.verdict import Verdict, gain_pct
 from winml.modelkit.measuring.judge import estimate, gate, judge, replay, round_value, round_values
@@ -132,7 +133,7 @@ def test_clocks_that_contradict_each_other_decide_nothing() -> None:
     agreeing = judge(values, calibration=quiet, other=[0.02, -0.01, 0.03], protocol=CPU, metric="cpu")
     assert agreeing is not None
     assert agreeing.verdict == "KEEP"
-    assert agreeing.other_clock["clock"] == "wall"
+    assert agreeing.other_clock.clock == "wall"
 
 
 def test_more_candidates_need_stronger_evidence() -> None:
@@ -200,7 +201,7 @@ class TestGate:
 
 
 def _round(arm: int, number: int, wall: tuple[int, ...]) -> Round:
-    return Round(arm, number, 1, arm, wall, wall, None, None)
+    return a_round(wall, arm=arm, round=number, order=arm)
 
 
 def test_a_round_is_the_median_over_its_pairs() -> None:
@@ -213,4 +214,4 @@ def test_a_round_is_the_median_over_its_pairs() -> None:
 
 def test_rounds_in_which_an_arm_is_missing_do_not_count() -> None:
     rounds = (_round(0, 0, (2,)), _round(1, 0, (1,)), _round(0, 1, (5,)))
-    assert len(round_values(Measurement((), rounds, {}, {}), 1, "wall")) == 1
+    assert len(round_values(rounds, 1, "wall", paired=True)) == 1

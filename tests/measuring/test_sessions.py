@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from tests.measured import PLACEMENT, environment, session_report
 
 from winml.modelkit.core.errors import Interrupted, ModelkitError, UnavailableError, WorkerCrashed, WorkerTimeout
+from winml.modelkit.core.events import Event
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
-from winml.modelkit.measuring.sessions import OPERATION, PerfProtocol, PerfRun, measure_sessions
+from winml.modelkit.measuring.sessions import (
+    OPERATION,
+    CoolingDown,
+    PartialPerf,
+    PerfProtocol,
+    PerfRun,
+    SessionStarted,
+    measure_sessions,
+)
+from winml.modelkit.session.report import Opened, RunsDone, SessionEvent, SessionReport
 
 SECTION = SessionSection(threads=2, ep_options={"soc_model": "60"})
-ARM = Arm("/models/resnet.onnx", Target("qnn", "npu", simulated=True), SECTION)
+ARM = Arm(artifact="/models/resnet.onnx", target=Target("qnn", "npu", simulated=True), session=SECTION)
 
-Event = dict[str, Any]
+T = TypeVar("T")
 
 
-def report(*wall_ns: int, stopped: bool = False, **environment: Any) -> dict[str, Any]:
-    """What a worker answers, as far as measuring looks at it."""
-    return {
-        "wall_ns": list(wall_ns),
-        "cpu_ns": [ns // 2 for ns in wall_ns],
-        "stopped": stopped,
-        "load_before": 0.5,
-        "load_after": 0.75,
-        "environment": environment,
-    }
+def report(*wall_ns: int, stopped: bool = False, cores: int = 4) -> SessionReport:
+    return session_report(*wall_ns, stopped=stopped, environment=environment(cores=cores))
 
 
 class FakeProcess:
@@ -37,11 +40,11 @@ class FakeProcess:
 
     def __init__(
         self,
-        answer: dict[str, Any] | BaseException,
+        answer: SessionReport | BaseException,
         *,
         pid: int = 1,
         events: tuple[Event, ...] = (),
-        on_stop: dict[str, Any] | BaseException | None = None,
+        on_stop: SessionReport | BaseException | None = None,
     ) -> None:
         self.pid = pid
         self.calls: list[dict[str, Any]] = []
@@ -51,33 +54,38 @@ class FakeProcess:
         self._events = events
         self._on_stop = on_stop
 
-    def call(
+    def ask(
         self,
+        form: type[T],
         op: str,
-        args: dict[str, Any],
+        args: object,
         *,
         timeout_s: float | None,
+        events: Any,
         on_event: Callable[[Event], None] | None,
         what: str | None,
-    ) -> Any:
+    ) -> T:
         assert not self.closed
+        assert events == SessionEvent
         self.calls.append({"op": op, "args": args, "timeout_s": timeout_s, "what": what})
         for event in self._events:
             assert on_event is not None
             on_event(event)
-        return self._said(self._answer)
+        answer = self._said(self._answer)
+        assert isinstance(answer, form)
+        return answer
 
     def stop(self, *, timeout_s: float) -> Any:
         assert not self.closed
         self.stopped_after_s.append(timeout_s)
         assert self._on_stop is not None
-        return self._said(self._on_stop)
+        return to_json(self._said(self._on_stop))
 
     def close(self) -> None:
         self.closed += 1
 
     @staticmethod
-    def _said(answer: dict[str, Any] | BaseException) -> dict[str, Any]:
+    def _said(answer: SessionReport | BaseException) -> SessionReport:
         if isinstance(answer, BaseException):
             raise answer
         return answer
@@ -118,8 +126,10 @@ class Bench:
         return caught.value
 
 
-def walls(measurement: dict[str, Any]) -> list[list[int]]:
-    return [r["wall_ns"] for r in measurement["rounds"]]
+def walls(error: ModelkitError) -> list[tuple[int, ...]]:
+    """The rounds that an error carries."""
+    assert isinstance(error.result, PartialPerf)
+    return [r.wall_ns for r in error.result.measurement.rounds]
 
 
 # Sessions that go well
@@ -141,8 +151,8 @@ def test_the_measurement_carries_the_arm_the_protocol_and_the_first_environment(
     bench = Bench(FakeProcess(report(1, cores=2)), FakeProcess(report(1, cores=99)), warmup=4)
     measurement = bench.run().measurement
     assert measurement.arms == (ARM,)
-    assert measurement.protocol == bench.protocol.to_json()
-    assert measurement.environment == {"cores": 2}
+    assert measurement.protocol == bench.protocol.describe()
+    assert measurement.environment == environment(cores=2)
 
 
 def test_the_process_is_asked_for_exactly_what_the_user_decided() -> None:
@@ -158,7 +168,7 @@ def test_the_process_is_asked_for_exactly_what_the_user_decided() -> None:
                 "ep": "qnn",
                 "device": "npu",
                 "simulated": True,
-                "session": to_json(SECTION),
+                "session": SECTION,
                 "inputs": {"seed": 7},
                 "warmup": 3,
                 "iterations": 50,
@@ -184,15 +194,15 @@ def test_every_process_is_closed_once_before_the_next_one_starts() -> None:
 
 
 def test_events_of_the_processes_are_passed_on_between_our_own() -> None:
-    opened, progress = {"event": "opened"}, {"event": "progress", "done": 5}
+    opened, progress = Opened(placement=PLACEMENT), RunsDone(done=5)
     first = FakeProcess(report(1), events=(opened, progress), pid=11)
     bench = Bench(first, FakeProcess(report(1), events=(opened,), pid=12))
     bench.run()
     assert bench.events == [
-        {"event": "session", "session": 0, "pid": 11},
+        SessionStarted(0, 11),
         opened,
         progress,
-        {"event": "session", "session": 1, "pid": 12},
+        SessionStarted(1, 12),
         opened,
     ]
 
@@ -211,19 +221,19 @@ def test_the_machine_cools_down_between_sessions_only() -> None:
     before = time.monotonic()
     bench.run()
     assert time.monotonic() - before >= 0.03
-    assert [(e["event"], e["session"]) for e in bench.events] == [
-        ("session", 0),
-        ("cool-down", 1),
-        ("session", 1),
-        ("cool-down", 2),
-        ("session", 2),
+    assert bench.events == [
+        SessionStarted(0, 1),
+        CoolingDown(1),
+        SessionStarted(1, 1),
+        CoolingDown(2),
+        SessionStarted(2, 1),
     ]
 
 
 def test_without_a_cool_down_nobody_waits() -> None:
     bench = Bench(FakeProcess(report(1)), FakeProcess(report(1)), cool_down_s=0.0)
     bench.run()
-    assert [e["event"] for e in bench.events] == ["session", "session"]
+    assert bench.events == [SessionStarted(0, 1), SessionStarted(1, 1)]
 
 
 # Errors
@@ -235,14 +245,16 @@ def test_an_error_carries_what_was_measured_before_it(kind: type[ModelkitError])
     bench = Bench(FakeProcess(report(10), pid=11), FakeProcess(report(20), pid=12), FakeProcess(error))
     raised = bench.fails(kind)
     assert raised is error
-    assert walls(raised.details["measurement"]) == [[10], [20]]
+    assert walls(raised) == [(10,), (20,)]
     assert raised.details["log"] == ["last line"]
 
 
 def test_an_error_of_the_first_session_carries_no_rounds() -> None:
     raised = Bench(FakeProcess(WorkerCrashed("the process died")), FakeProcess(report(1))).fails(WorkerCrashed)
-    assert raised.details["measurement"]["rounds"] == []
-    assert raised.details["measurement"]["environment"] == {}
+    written = to_json(raised.result)["measurement"]
+    assert (written["rounds"], written["environment"]) == ([], {})
+    assert isinstance(raised.result, PartialPerf)
+    assert not raised.result.has_samples
 
 
 def test_no_further_process_is_started_after_an_error() -> None:
@@ -278,7 +290,7 @@ def test_a_process_that_cannot_be_started_does_not_lose_what_was_measured() -> N
             return super().start()
 
     raised = Full(FakeProcess(report(10)), FakeProcess(report(20))).fails(UnavailableError)
-    assert walls(raised.details["measurement"]) == [[10]]
+    assert walls(raised) == [(10,)]
 
 
 # Ctrl-C
@@ -290,7 +302,7 @@ def test_after_ctrl_c_the_samples_so_far_are_kept() -> None:
     run = bench.run()
     assert run.stopped is True
     assert [(r.process, r.wall_ns) for r in run.measurement.rounds] == [(11, (10,)), (12, (20, 21))]
-    assert run.reports[-1]["stopped"] is True
+    assert run.reports[-1].stopped is True
     assert bench.started == list(bench.processes[:2])
     assert [p.closed for p in bench.started] == [1, 1]
 
@@ -314,7 +326,7 @@ def test_a_process_that_does_not_answer_after_ctrl_c_is_interrupted_with_what_wa
     raised = bench.fails(Interrupted)
     assert raised.exit_code == 130
     assert raised.__cause__ is silent
-    assert walls(raised.details["measurement"]) == [[10]]
+    assert walls(raised) == [(10,)]
     assert raised.details["log"] == ["last line"]
     assert [p.closed for p in bench.started] == [1, 1]
 
@@ -346,7 +358,7 @@ def test_a_process_that_stopped_by_itself_ends_the_measurement() -> None:
 def test_ctrl_c_while_cooling_down_keeps_the_sessions_that_are_done() -> None:
     class Impatient(Bench):
         def on_event(self, event: Event) -> None:
-            if event["event"] == "cool-down":
+            if isinstance(event, CoolingDown):
                 raise KeyboardInterrupt
 
     bench = Impatient(FakeProcess(report(10)), FakeProcess(report(20)), cool_down_s=0.01)
@@ -362,7 +374,8 @@ def test_ctrl_c_while_cooling_down_keeps_the_sessions_that_are_done() -> None:
 
 
 def test_the_protocol_is_written_with_its_units() -> None:
-    assert PerfProtocol(iterations=50, warmup=3, sessions=5, cool_down_s=1.5, timeout_s=60.0).to_json() == {
+    protocol = PerfProtocol(iterations=50, warmup=3, sessions=5, cool_down_s=1.5, timeout_s=60.0)
+    assert to_json(protocol.describe()) == {
         "name": "sessions",
         "iterations": 50,
         "duration_s": None,
@@ -374,8 +387,8 @@ def test_the_protocol_is_written_with_its_units() -> None:
 
 
 def test_a_protocol_by_duration_has_no_count_of_iterations() -> None:
-    written = PerfProtocol(iterations=50, duration_s=2.0).to_json()
-    assert (written["iterations"], written["duration_s"]) == (None, 2.0)
+    written = PerfProtocol(iterations=50, duration_s=2.0).describe()
+    assert (written.iterations, written.duration_s) == (None, 2.0)
 
 
 def test_three_sessions_are_the_default_of_the_contract() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.measured import perf_result
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.op_trace import OpTraceResult, TraceMetadata, TraceStatus
@@ -24,11 +25,12 @@ def test_a_trace_that_has_no_operators_cannot_be_compared(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("status", ["no_data", "parse_failed", "not_run"])
 def test_every_failed_status_is_exit_4_with_what_to_do(status: TraceStatus) -> None:
-    error = no_trace(replace(EMPTY, status=status), {"ok": True, "schema": "winml/perf/1", "latency_ms": {}})
+    measured = perf_result()
+    error = no_trace(replace(EMPTY, status=status), measured)
     assert error.exit_code == 4
     assert status in error.message
     assert error.hint
-    assert error.details == {"latency_ms": {}}
+    assert error.result is measured
 
 
 def test_a_fallback_is_the_first_notice() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tests.measured import a_round, environment, measurement
 
-from winml.modelkit.core.measurement import Arm, Measurement, Round, SessionSection
+from winml.modelkit.core.measurement import Arm, Measurement, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.measuring.trust import warnings
 
@@ -21,15 +20,23 @@ def measured(
     cores: int = 4,
     threads: int | None = None,
     target: Target = CPU,
-    **environment: Any,
+    pressure_pct: float | None = None,
 ) -> Measurement:
     """A measurement of these wall times, one list per session, on a quiet machine unless told otherwise."""
     rounds = tuple(
-        Round(0, i, 100 + i, i, tuple(wall), tuple(int(ns * cpu_share) for ns in wall), load if i == 0 else 9.0, 9.0)
+        a_round(
+            tuple(wall),
+            tuple(int(ns * cpu_share) for ns in wall),
+            round=i,
+            process=100 + i,
+            order=i,
+            load_before=load if i == 0 else 9.0,
+            load_after=9.0,
+        )
         for i, wall in enumerate(sessions)
     )
-    arm = Arm("model.onnx", target, SessionSection(threads=threads))
-    return Measurement((arm,), rounds, {}, {"machine": {"cores": cores}, **environment})
+    arm = Arm(artifact="model.onnx", target=target, session=SessionSection(threads=threads))
+    return measurement(*rounds, arms=(arm,), environment=environment(cores=cores, pressure_pct=pressure_pct))
 
 
 def test_steady_runs_on_a_quiet_machine_raise_no_doubt() -> None:

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tests.measured import ARM, ENVIRONMENT
 
-from winml.modelkit.core.verdict import gain_pct, speedup
+from winml.modelkit.core.latency import ArmTimes, Interval, Spread
+from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
+from winml.modelkit.measuring.compare_result import Candidate, ComparedArm, CompareResult
 from winml.modelkit.render.compare import compare_text
 from winml.modelkit.render.times import faster, milliseconds
 
 
-def spread(middle: float | None, *bounds: float) -> dict[str, Any]:
-    interval = {"low": bounds[0], "high": bounds[1], "level": 0.95} if bounds else None
-    return {"median": middle, "interval": interval, "interval_reason": None, "rounds": 5}
+def spread(middle: float | None, *bounds: float) -> Spread:
+    interval = Interval(low=bounds[0], high=bounds[1], level=0.95) if bounds else None
+    return Spread(median=middle, interval=interval, interval_reason=None, rounds=5)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ def spread(middle: float | None, *bounds: float) -> dict[str, Any]:
         (None, ""),
     ],
 )
-def test_milliseconds_have_three_digits_and_their_interval(given: dict[str, Any] | None, words: str) -> None:
+def test_milliseconds_have_three_digits_and_their_interval(given: Spread | None, words: str) -> None:
     assert milliseconds(given) == words
 
 
@@ -41,18 +42,21 @@ def test_a_bound_beyond_all_bounds_is_still_a_number() -> None:
 
 
 def test_a_comparison_shows_milliseconds_of_both_arms_and_the_factor() -> None:
-    verdict = {
-        "verdict": "KEEP", "reason": "48.2 % less time", "gain_pct": 48.2, "interval_pct": [43.8, 52.2], "rounds": 5,
-        "seconds": 5.2, "metric": "cpu",
-    }  # fmt: skip
-    candidate = {
-        "label": "u8s8.onnx", "verdict": verdict, "confirmation": None, "speedup": speedup(48.2),
-        "times": {"metric": "cpu", "base_ms": spread(8.41, 8.33, 8.52), "candidate_ms": spread(4.36, 4.2, 4.51)},
-    }  # fmt: skip
+    verdict = Verdict(
+        "KEEP", "48.2 % less time", gain_pct=48.2, interval_pct=(43.8, 52.2), rounds=5, seconds=5.2, metric="cpu"
+    )
+    times = ArmTimes(metric="cpu", base_ms=spread(8.41, 8.33, 8.52), candidate_ms=spread(4.36, 4.2, 4.51))
+    candidate = Candidate(label="u8s8.onnx", arm=ARM, verdict=verdict, times=times)
     text = compare_text(
-        {"base": {"label": "fp32.onnx", "target": "cpu"}, "candidates": [candidate], "ranking": ["u8s8.onnx"],
-         "calibrations": {}}
-    )  # fmt: skip
+        CompareResult(
+            base=ComparedArm(label="fp32.onnx", arm=ARM),
+            candidates=(candidate,),
+            calibrations={},
+            fail_if_slower_pct=None,
+            environment=ENVIRONMENT,
+            warnings=(),
+        )
+    )
     head, row = text.splitlines()[1:3]
     assert head.split()[:4] == ["candidate", "ms", "base", "ms"]
     assert row.startswith("  u8s8.onnx  4.36 (4.20 … 4.51)  8.41 (8.33 … 8.52)  1.93x faster  +48.2 %")

@@ -31,7 +31,7 @@ def shifted(tmp_path: Path) -> Path:
 
 
 def spec(model: Path) -> ArmSpec:
-    arm = Arm(str(model), Target("cpu", "cpu"), SessionSection(threads=1))
+    arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
     return ArmSpec(arm, model.stem, None, "onnxruntime", {})
 
 

@@ -61,8 +61,8 @@ def test_weights_beyond_7_bits_are_counted(largest: int, count: int) -> None:
 
 
 def test_perf_warns_of_them() -> None:
-    assert saturated_weights({"weights_at_risk": 0}) == []
-    (warning,) = saturated_weights({"weights_at_risk": 3})
+    assert saturated_weights(0) == []
+    (warning,) = saturated_weights(3)
     assert "3 weights" in warning
     assert "--reduce-range" in warning
 

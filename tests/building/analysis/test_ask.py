@@ -11,12 +11,14 @@ import analysis_zoo
 import model_zoo
 from winml.modelkit.building.analysis.ask import ask
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.values import to_json
 
 
 def _ask(path: Path, ep: str, device: str, *, simulated: bool = False) -> dict[str, Any]:
-    session = SessionSection(optimization_level="disable").to_json()
+    session = to_json(SessionSection(optimization_level="disable"))
     args = {"model": str(path), "ep": ep, "device": device, "simulated": simulated, "session": session}
-    return ask(args, None)
+    answer: dict[str, Any] = to_json(ask(args, None))
+    return answer
 
 
 def test_every_node_is_listed_with_its_ep_and_the_versions_that_answered(zoo: Path) -> None:

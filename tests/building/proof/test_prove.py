@@ -192,8 +192,9 @@ def test_a_compiled_artifact_passes_its_own_gate(folder: Path) -> None:
     config = ConfigRequest(str(folder / "model.onnx"), target="qnn/npu", precision="fp32", optimize=False, compile=True)
     result = build(BuildRequest(config, output=str(folder / "out"), analyze=False), lambda event: None)
     placement = result.proof.placement
-    assert placement["by_setting"] == placement["cpu_ops"] == {"QuantizeLinear": 1}
-    assert not placement["fallback"]
+    assert placement is not None
+    assert placement.by_setting == placement.cpu_ops == {"QuantizeLinear": 1}
+    assert not placement.fallback
     for name in ("model.onnx", "out/model.onnx"):
         WinMLSession(folder / name, target=Target("qnn", "npu", simulated=True), strict_ep=True).close()
     (binary,) = (folder / "out").glob("*.bin")

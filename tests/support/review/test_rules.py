@@ -228,7 +228,7 @@ def _compared(factor: float, *, spread: float = 0.001) -> CompareEvidence:
         for arm in (0, 1)
         for ns in [tuple(round(1e6 * ((factor * (1 + spread * (-1) ** n)) if arm else 1.0)) + i for i in range(12))]
     )
-    protocol = ComparedProtocol(name="paired-sequential/1", settings=PROTOCOLS["cpu"], mode="together", metric="cpu")
+    protocol = ComparedProtocol(settings=PROTOCOLS["cpu"], mode="together", metric="cpu")
     candidate = ComparedCandidate(
         target="cpu",
         simulated=False,

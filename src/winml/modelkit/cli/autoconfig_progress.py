@@ -9,6 +9,7 @@ from winml.modelkit.building.events import StageStarted
 from winml.modelkit.cli.console import say
 from winml.modelkit.cli.progress import LineProgress
 from winml.modelkit.core.verdict import gain_pct
+from winml.modelkit.measuring.events import CalibrationRoundDone, RoundDone
 from winml.modelkit.search.events import (
     ConfirmationEnded,
     ConfirmationStarted,
@@ -45,10 +46,10 @@ class SearchProgress(LineProgress):
                 self._step(event.stage)
             case PassesProbed():
                 self.write("finding out which passes change the model")
-            case dict() if event["event"] == "round":
-                self._step(f"round {event['number']}")
-            case dict() if event["event"] == "calibration":
-                self.write(f"measuring how much the baseline varies: A/A round {event['number']}")
+            case RoundDone():
+                self._step(f"round {event.number}")
+            case CalibrationRoundDone():
+                self.write(f"measuring how much the baseline varies: A/A round {event.number}")
             case ModelStarted() | SearchPlanned() | TrialEnded() | ConfirmationEnded():
                 self._say(event)
 

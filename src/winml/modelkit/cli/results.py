@@ -17,7 +17,7 @@ from winml.modelkit.store import atomic
 def _has_samples(error: ModelkitError) -> bool:
     """Whether a failed command has measured something worth keeping."""
     if error.result is not None:
-        return True
+        return bool(getattr(error.result, "has_samples", True))
     details = error.details
     rounds = details.get("unfinished_rounds") or details.get("measurement", {}).get("rounds")
     return bool(rounds or details.get("candidates") or details.get("samples"))

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.target import Target
+from winml.modelkit.core import values
+from winml.modelkit.core.environment import Environment
+from winml.modelkit.core.target import Device, Target
 from winml.modelkit.core.trust import OptionGate
-from winml.modelkit.core.values import AtLeast, NotEmpty, to_json
+from winml.modelkit.core.values import AtLeast, NotEmpty, key
+from winml.modelkit.core.verdict import Clock
 
 NS_PER_MS = 1_000_000
-Size = Annotated[int, AtLeast(1)]
+
+Positive = Annotated[int, AtLeast(1)]
 
 
 @dataclass(frozen=True)
 class SessionSection:
     """How a session is opened; never part of a cache key."""
 
-    threads: Size | None = None
+    threads: Positive | None = None
     optimization_level: Annotated[str, NotEmpty()] = "all"
-    config_entries: dict[str, str] = field(default_factory=dict)
-    ep_options: dict[str, str] = field(default_factory=dict)
-    fixed_dims: dict[str, Size] = field(default_factory=dict)
+    config_entries: Mapping[str, str] = field(default_factory=dict)
+    ep_options: Mapping[str, str] = field(default_factory=dict)
+    fixed_dims: Mapping[str, Positive] = field(default_factory=dict)
     """Sizes of symbolic dimensions, fixed when the session is opened."""
 
 
@@ -31,7 +35,7 @@ def section_from_json(value: Any, gate: OptionGate) -> SessionSection:
 
     The gate is asked about every setting: options can load libraries and write files.
     """
-    section = sections.read(SessionSection, value, "session")
+    section = values.read(SessionSection, value, "session")
     check_session(section, gate)
     return section
 
@@ -44,19 +48,16 @@ def check_session(section: SessionSection, gate: OptionGate) -> None:
         gate.check_entry(name, text_value, "session.config_entries")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Arm:
     """What is measured: an artifact on a target with a session section."""
 
     artifact: str
-    target: Target
+    target: Target = key(inline=True)
     session: SessionSection
 
-    def to_json(self) -> dict[str, Any]:
-        return {"artifact": self.artifact, **self.target.to_json(), "session": to_json(self.session)}
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Round:
     """The samples one arm gave in one process."""
 
@@ -71,53 +72,86 @@ class Round:
     load_before: float | None
     load_after: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "arm": self.arm,
-            "round": self.round,
-            "process": self.process,
-            "order": self.order,
-            "wall_ns": list(self.wall_ns),
-            "cpu_ns": list(self.cpu_ns),
-            "load_before": self.load_before,
-            "load_after": self.load_after,
-        }
 
+@dataclass(frozen=True, kw_only=True)
+class SessionsProtocol:
+    """`winml perf`: one arm, several times in fresh processes."""
 
-def round_of(
-    arm: int, number: int, process: int, order: int, samples: dict[str, Any], conditions: dict[str, Any]
-) -> Round:
-    """A round from what a worker reported: its samples, and what the machine did meanwhile."""
-    return Round(
-        arm=arm,
-        round=number,
-        process=process,
-        order=order,
-        wall_ns=tuple(samples["wall_ns"]),
-        cpu_ns=tuple(samples["cpu_ns"]),
-        load_before=conditions["load_before"],
-        load_after=conditions["load_after"],
-    )
-
-
-def round_from_json(value: dict[str, Any]) -> Round:
-    return round_of(value["arm"], value["round"], value["process"], value["order"], value, value)
+    name: Literal["sessions"] = "sessions"
+    iterations: int | None
+    """Null where sessions ran for `duration_s`."""
+    duration_s: float | None
+    warmup: int
+    sessions: int
+    cool_down_s: float
+    timeout_s: float | None
 
 
 @dataclass(frozen=True)
+class CompareProtocol:
+    """A round is one fresh process (or pair of them); its value is the median log ratio of its pairs."""
+
+    device: Device
+    name: Literal["paired-sequential/1"] = "paired-sequential/1"
+    warmup: int = 3
+    min_pairs: int = 12
+    min_round_s: float = 0.6
+    long_round_s: float = 3.0
+    """A slow model may end a round after this long with fewer pairs, but at least `few_pairs`."""
+    few_pairs: int = 4
+    first_look: int = 3
+    first_look_alone: int = 4
+    """First look without an A/A calibration to lend its variance."""
+    lent_df: int = 3
+    """Degrees of freedom a calibration lends, however many rounds it has: it may be from quieter times."""
+    max_rounds: int = 16
+    calibration_rounds: int = 16
+    boundary_p: float = 0.0005
+    boundary_p_alone: float = 0.00045
+    gate_p: float = 0.005
+    """One-sided p value a look has to beat for a gate to pass."""
+    keep_pct: float = 1.0
+    """Smaller gains are not kept, however sure."""
+    marginal_pct: float = 2.0
+    """Kept gains below this are marginal; a candidate whose 95 % interval ends below it is discarded."""
+    confirm_below_pct: float | None = None
+    """Kept gains below this are confirmed on fresh rounds before they count."""
+    cool_down_s: float = 0.0
+
+
+Mode = Literal["together", "token", "turns"]
+"""together: both alive in one process. token: both alive in two processes, taking turns run by run, because they need
+two environments. turns: one after the other, because they must not be alive at the same time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairProtocol:
+    """`winml compare`: two arms against each other."""
+
+    protocol: CompareProtocol = key(inline=True)
+    mode: Mode
+    metric: Clock
+    """The clock that decides."""
+    seed: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
     """Arms, their rounds, the protocol they were measured by and the machine they were measured on."""
 
+    kind: Literal["samples"] = "samples"
     arms: tuple[Arm, ...]
     rounds: tuple[Round, ...]
-    protocol: dict[str, Any]
-    environment: dict[str, Any]
+    protocol: SessionsProtocol | PairProtocol
+    environment: Environment
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": "samples",
-            "arms": [arm.to_json() for arm in self.arms],
-            "rounds": [r.to_json() for r in self.rounds],
-            "protocol": dict(self.protocol),
-            "environment": dict(self.environment),
-        }
+
+@dataclass(frozen=True, kw_only=True)
+class NotMeasured:
+    """A measurement that ended before its first round: nothing was opened, and nothing is known of the machine."""
+
+    kind: Literal["samples"] = "samples"
+    arms: tuple[Arm, ...]
+    rounds: tuple[Round, ...] = ()
+    protocol: SessionsProtocol | PairProtocol
+    environment: Mapping[str, str] = field(default_factory=dict)

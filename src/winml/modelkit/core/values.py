@@ -229,7 +229,7 @@ def _object_json(value: Any) -> Any:
     for entry in entries(kind):
         item = getattr(value, entry.attribute)
         if entry.inline:
-            found.update(to_json(item))
+            found.update(to_json(item) or {})
         elif item is not None or not entry.omit:
             found[entry.key] = to_json(item)
     return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
+
+from winml.modelkit.core.values import key
 
 Outcome = Literal["KEEP", "MARGINAL_KEEP", "DISCARD", "INCONCLUSIVE", "IDENTICAL", "FAILED"]
 Clock = Literal["cpu", "wall"]
@@ -24,6 +26,15 @@ def speedup(gain: float) -> float:
 
 
 @dataclass(frozen=True)
+class OtherClock:
+    """Gain and interval on the clock that did not decide; empty where it says nothing."""
+
+    clock: Clock | None = key(omit=True)
+    gain_pct: float | None = key(omit=True)
+    interval_pct: tuple[float, float] | None = key(omit=True)
+
+
+@dataclass(frozen=True)
 class Verdict:
     """An outcome with its evidence in numbers; None where nothing was measured."""
 
@@ -37,22 +48,8 @@ class Verdict:
     metric: Clock | None = None
     error_rate: float | None = None
     """Design rate at which a candidate that gains nothing is kept."""
-    other_clock: dict[str, Any] = field(default_factory=dict)
-    """Gain and interval on the clock that did not decide."""
+    other_clock: OtherClock = OtherClock()
 
     @property
     def kept(self) -> bool:
         return self.verdict in ("KEEP", "MARGINAL_KEEP")
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "gain_pct": self.gain_pct,
-            "interval_pct": None if self.interval_pct is None else list(self.interval_pct),
-            "rounds": self.rounds,
-            "seconds": self.seconds,
-            "metric": self.metric,
-            "error_rate": self.error_rate,
-            "other_clock": dict(self.other_clock),
-        }

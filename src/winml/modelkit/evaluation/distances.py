@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.statistics import median, sqnr_db
 from winml.modelkit.evaluation import saved_outputs
 from winml.modelkit.evaluation.kept_outputs import Keeper
 from winml.modelkit.session.distance import distance_of
 
-_NOT_COMPARABLE: dict[str, Any] = {"equal": False, "max_abs": None, "cosine": None, "relative": None}
+_NOT_COMPARABLE = Distance(same_shape=False, equal=False, max_abs=None, cosine=None, relative=None)
 
 
 def _matched(candidate: list[str], reference: list[str]) -> list[tuple[str, int, int]]:
@@ -46,25 +48,25 @@ class Distances:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._found: list[dict[str, Any]] = []
+        self._found: list[Distance] = []
 
     def add(self, reference: Any, candidate: Any) -> None:
         """A run; None for one that the other model did not have."""
         known = reference is not None and candidate is not None
         found = distance_of(reference, candidate) if known else _NOT_COMPARABLE
         # Two outputs of nothing but NaN are equal, and have no direction in which they could agree.
-        self._found.append({**found, "cosine": None} if known and _without_numbers(reference) else found)
+        self._found.append(replace(found, cosine=None) if known and _without_numbers(reference) else found)
 
     def summary(self) -> dict[str, Any]:
         """Worst and median over runs; a noise ratio is that of the runs that differ, equal ones have no noise."""
-        differing = [d["relative"] for d in self._found if d["max_abs"] and d["relative"]]
+        differing = [d.relative for d in self._found if d.max_abs and d.relative]
         return {
             "output": self._name,
             "runs": len(self._found),
-            "equal": sum(d["equal"] for d in self._found),
-            "incomparable": sum(d["cosine"] is None for d in self._found),
-            "cosine": _spread([d["cosine"] for d in self._found if d["cosine"] is not None], "min"),
-            "max_abs": _spread([d["max_abs"] for d in self._found if d["max_abs"] is not None], "max"),
+            "equal": sum(d.equal for d in self._found),
+            "incomparable": sum(d.cosine is None for d in self._found),
+            "cosine": _spread([d.cosine for d in self._found if d.cosine is not None], "min"),
+            "max_abs": _spread([d.max_abs for d in self._found if d.max_abs is not None], "max"),
             "sqnr_db": _spread([sqnr_db(r) for r in differing], "min"),
         }
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read
 from winml.modelkit.evaluation import checks
 from winml.modelkit.evaluation.metrics import Metric, drop, metric_from_json, share, summary
 from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
@@ -89,12 +91,12 @@ def _side(side: Side) -> dict[str, Any]:
 def _warnings(side: Side, word: str) -> list[str]:
     report = side.report
     found = [
-        *left_on_cpu(side.target, report["placement"]),
-        *saturated_weights(report),
-        *fixed_dims(side.target, report),
+        *left_on_cpu(side.target, read(Placement, report["placement"])),
+        *saturated_weights(report["weights_at_risk"]),
+        *fixed_dims(side.target, report["fixed_dims"]),
     ]
     if side.target.simulated:
-        found += simulator_options(report)
+        found += simulator_options(report["added_options"])
     silent = sum(p is None for p in report["predictions"]) if report["metrics"] else 0
     if silent:
         found.append(f"{silent} of {len(report['predictions'])} samples gave NaN or nothing usable and count as wrong")

@@ -93,7 +93,7 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
             "data": _data_facts(section, data.dataset),
             "notes": [*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes],
             "outputs": list(names),
-            "placement": session.placement.to_json(),
+            "placement": session.placement,
             "provider_options": session.provider_options,
             "added_options": session.added_options,
             "fixed_dims": session.section.fixed_dims,

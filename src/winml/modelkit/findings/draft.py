@@ -24,8 +24,6 @@ from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.sections import key, mapping, optional, text
 from winml.modelkit.ep import targets
 from winml.modelkit.knowledge import files
-from winml.modelkit.measuring import compare_result
-from winml.modelkit.measuring.stored import KEPT
 from winml.modelkit.store import digest
 
 TRIALS = "trials.jsonl"
@@ -91,7 +89,7 @@ def _lines(path: Path) -> Iterator[TrialLine]:
 
 def _compared(value: Any) -> list[TrialLine]:
     """The candidates of a stored comparison as trials."""
-    if not isinstance(value, dict) or value.get("schema") != compare_result.SCHEMA or "candidates" not in value:
+    if not isinstance(value, dict) or value.get("schema") != "winml/compare/1" or "candidates" not in value:
         raise RequestError("it is not a stored comparison", hint="write one with `winml compare ... --json -o FILE`")
     lines = []
     for index, candidate in enumerate(value["candidates"]):
@@ -125,7 +123,7 @@ def _category(changes: dict[str, Any]) -> str:
 def _draft(trial: TrialLine) -> Finding | str:
     """The finding a trial is worth, or why it is worth none."""
     verdict = trial.verdict
-    if verdict.get("verdict") not in KEPT:
+    if verdict.get("verdict") not in ("KEEP", "MARGINAL_KEEP"):
         return f"not kept: {verdict.get('verdict')}"
     gain = verdict.get("gain_pct")
     if not isinstance(gain, int | float) or not math.isfinite(gain):

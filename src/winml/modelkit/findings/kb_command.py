@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.finding import STATUSES, Evidence, Finding
 from winml.modelkit.core.ladder import RUNGS, lacking, promoted
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.sweep import pair_from_json
+from winml.modelkit.core.values import read
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.findings import draft as kb_draft
@@ -20,9 +22,8 @@ from winml.modelkit.findings import replay as kb_replay
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import Entry, Knowledge
 from winml.modelkit.knowledge.presets import load_presets
-from winml.modelkit.measuring.compare import OnEvent
 from winml.modelkit.measuring.recorded import judge_pair
-from winml.modelkit.measuring.stored import judged_again
+from winml.modelkit.measuring.stored import StoredSamples
 from winml.modelkit.store import atomic
 
 SCHEMA = "winml/kb/1"
@@ -93,9 +94,8 @@ def _statistics(evidence: Evidence) -> str | None:
         judged = judge_pair(pair.sweep, pair.base, pair.candidate)
         return f"{kb_judge.claim_answer(judged, pair.claim)} ({pair.claim}): {judged.reason}"
     if evidence.form == "samples" and evidence.data is not None:
-        data = evidence.data
-        verdict = judged_again(data, data, data["tests"], data["verdict"]["seconds"])
-        return f"{verdict['verdict']}: {verdict['reason']}"
+        verdict = read(StoredSamples, evidence.data, "data", strict=False, error=DataError).judge()
+        return f"{verdict.verdict}: {verdict.reason}"
     return None
 
 
@@ -105,6 +105,8 @@ def _judged(entry: Entry) -> list[str | None]:
     for index, evidence in enumerate(entry.finding.evidence):
         try:
             answers.append(_statistics(evidence))
+        except DataError as error:
+            raise DataError(f"`{entry.path}`: `evidence[{index}]` is damaged: {error.message}") from error
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             what = f"{type(error).__name__}: {error}"
             raise DataError(f"`{entry.path}`: `evidence[{index}].data` is damaged: {what}") from error

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from winml.modelkit import __version__
 from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
+from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.finding import Evidence, Expectation, Experiment, ExperimentArm, Finding
-from winml.modelkit.core.measurement import SessionSection, section_from_json
+from winml.modelkit.core.measurement import Measurement, SessionSection, section_from_json
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep import probing as targets
@@ -24,8 +25,9 @@ from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import OUTCOME_SCHEMA, Knowledge, Outcome, experiment_digest
-from winml.modelkit.measuring.compare import OnEvent, compare
+from winml.modelkit.measuring.compare import compare
 from winml.modelkit.measuring.compare_arms import CompareRequest
+from winml.modelkit.measuring.stored import StoredSamples
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -162,30 +164,31 @@ def _latency(base: Arm, candidate: Arm, expect: Expectation, on_event: OnEvent) 
         ),
         on_event,
     )
-    entry = result["candidates"][0]
-    verdict = entry["verdict"]
+    entry = result.candidates[0]
+    verdict = entry.verdict
     limit = expect.gain_at_least_pct or 0.0
-    gain, interval = verdict["gain_pct"], verdict["interval_pct"]
-    data = {
-        "verdict": verdict,
-        "measurement": _without_paths(entry["measurement"]),
-        "calibration": entry["calibration"],
-        "calibrations": result["calibrations"],
-        "tests": entry["tests"],
-    }
+    gain, interval = verdict.gain_pct, verdict.interval_pct
+    data: dict[str, Any] = to_json(
+        StoredSamples(
+            verdict=verdict,
+            measurement=_without_paths(entry.measurement),
+            calibration=entry.calibration,
+            calibrations=result.calibrations,
+            tests=entry.tests,
+        )
+    )
     met = None if interval is None else True if interval[0] >= limit else False if interval[1] < limit else None
     shown = "nothing was measured" if interval is None else f"{gain:+.1f} % ({interval[0]:+.1f} … {interval[1]:+.1f})"
-    reason = f"time saved {shown}, expected at least {limit:g} %: {verdict['verdict']}"
-    return Seen(met, reason, "samples", data, _versions(result["environment"]), base.resolved.target.simulated)
+    reason = f"time saved {shown}, expected at least {limit:g} %: {verdict.verdict}"
+    return Seen(met, reason, "samples", data, _versions(to_json(result.environment)), base.resolved.target.simulated)
 
 
-def _without_paths(measurement: dict[str, Any] | None) -> dict[str, Any] | None:
+def _without_paths(measurement: Measurement | None) -> Measurement | None:
     """The measurement with its arms called by their part in the experiment instead of by temporary files."""
     if measurement is None:
         return None
-    names = ("base", "candidate")
-    arms = [{**arm, "artifact": name} for arm, name in zip(measurement["arms"], names, strict=True)]
-    return {**measurement, "arms": arms}
+    base, candidate = measurement.arms
+    return replace(measurement, arms=(replace(base, artifact="base"), replace(candidate, artifact="candidate")))
 
 
 def _accuracy(base: Arm, candidate: Arm, expect: Expectation, on_event: OnEvent) -> Seen:

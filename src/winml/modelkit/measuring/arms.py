@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import numpy as np
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.graph.inputs import InputSpec
+from winml.modelkit.measuring.reports import BlockReport, Conditions, Distances, Port, Probe, RoundReport, Samples
 from winml.modelkit.session import environment
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.opening import OpenArm, open_arm
@@ -30,16 +32,16 @@ def _timed(run: Run, wall_ns: list[int], cpu_ns: list[int]) -> None:
     cpu_ns.append(time.process_time_ns() - cpu)
 
 
-def _conditions(raised: str | None, load_before: float | None) -> dict[str, Any]:
-    return {
-        "load_before": load_before,
-        "load_after": environment.load(),
-        "pressure_pct": environment.pressure(),
-        "priority": raised,
-    }
+def _conditions(raised: str | None, load_before: float | None) -> Conditions:
+    return Conditions(
+        load_before=load_before,
+        load_after=environment.load(),
+        pressure_pct=environment.pressure(),
+        priority=raised,
+    )
 
 
-def together(args: dict[str, Any], context: object) -> dict[str, Any]:
+def together(args: dict[str, Any], context: object) -> RoundReport:
     """One round with both arms alive: runs in ABBA order, which of them is created and run first by the seed."""
     raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
     order = [0, 1]
@@ -59,11 +61,10 @@ def together(args: dict[str, Any], context: object) -> dict[str, Any]:
             _timed(runs[index], wall[index], cpu[index])
     for arm in opened.values():
         arm.session.close()
-    return {
-        "order": order,
-        "arms": [{"wall_ns": wall[i], "cpu_ns": cpu[i]} for i in (0, 1)],
-        **_conditions(raised, load_before),
-    }
+    samples = [Samples(wall_ns=tuple(wall[i]), cpu_ns=tuple(cpu[i])) for i in (0, 1)]
+    return RoundReport(
+        order=(first, second), arms=(samples[0], samples[1]), conditions=_conditions(raised, load_before)
+    )
 
 
 def _enough(pairs: int, elapsed_s: float, args: dict[str, Any]) -> bool:
@@ -72,7 +73,7 @@ def _enough(pairs: int, elapsed_s: float, args: dict[str, Any]) -> bool:
     return bool(pairs >= args["few_pairs"] and elapsed_s >= args["long_round_s"])
 
 
-def keep(args: dict[str, Any], context: object) -> dict[str, Any]:
+def keep(args: dict[str, Any], context: object) -> Conditions:
     """Open an arm under a name, warm it up and leave it open."""
     raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
     load_before = environment.load()
@@ -84,7 +85,7 @@ def keep(args: dict[str, Any], context: object) -> dict[str, Any]:
     return _conditions(raised, load_before)
 
 
-def block(args: dict[str, Any], context: object) -> dict[str, Any]:
+def block(args: dict[str, Any], context: object) -> BlockReport:
     """Run an open arm a number of times, or for a while."""
     _, run = _KEPT[args["name"]]
     wall_ns: list[int] = []
@@ -92,15 +93,15 @@ def block(args: dict[str, Any], context: object) -> dict[str, Any]:
     started = time.perf_counter()
     while len(wall_ns) < args["runs"] or time.perf_counter() - started < args["seconds"]:
         _timed(run, wall_ns, cpu_ns)
-    return {
-        "wall_ns": wall_ns,
-        "cpu_ns": cpu_ns,
-        "load_after": environment.load(),
-        "pressure_pct": environment.pressure(),
-    }
+    return BlockReport(
+        wall_ns=tuple(wall_ns),
+        cpu_ns=tuple(cpu_ns),
+        load_after=environment.load(),
+        pressure_pct=environment.pressure(),
+    )
 
 
-def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
+def probe(args: dict[str, Any], context: object) -> Probe:
     """Run an arm a few times at ordinary priority and save its outputs: does it work at all, and about how fast?"""
     arm = open_arm(args["arm"])
     with arm.session as session:
@@ -112,15 +113,15 @@ def probe(args: dict[str, Any], context: object) -> dict[str, Any]:
         for _ in range(args["runs"]):
             _timed(run, wall_ns, cpu_ns)
         _save(Path(args["save"]), list(outputs.values()))
-        return {
-            "wall_ns": wall_ns,
-            "cpu_ns": cpu_ns,
-            "placement": session.placement.to_json(),
-            "inputs": _signature(session.inputs),
-            "outputs": _signature(session.outputs),
-            "shapes": [[str(a.dtype), *a.shape] for a in arm.arrays.values()],
-            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
-        }
+        return Probe(
+            wall_ns=tuple(wall_ns),
+            cpu_ns=tuple(cpu_ns),
+            placement=session.placement,
+            inputs=_ports(session.inputs),
+            outputs=_ports(session.outputs),
+            shapes=tuple((str(a.dtype), *a.shape) for a in arm.arrays.values()),
+            environment=environment.environment(session.target.ep, distribution_version(session.package)),
+        )
 
 
 def _save(path: Path, outputs: list[Any]) -> None:
@@ -131,13 +132,13 @@ def _save(path: Path, outputs: list[Any]) -> None:
     np.savez(path, **named)
 
 
-def _signature(specs: Any) -> list[dict[str, Any]]:
-    return [{"name": s.name, "type": s.type, "rank": len(s.shape)} for s in specs]
+def _ports(specs: Sequence[InputSpec]) -> tuple[Port, ...]:
+    return tuple(Port(name=s.name, type=s.type, rank=len(s.shape)) for s in specs)
 
 
-def distance(args: dict[str, Any], context: object) -> dict[str, Any]:
+def distance(args: dict[str, Any], context: object) -> Distances:
     """How far the saved outputs of two arms are apart, output by output."""
     with np.load(Path(args["base"])) as base, np.load(Path(args["candidate"])) as candidate:
         if sorted(base.files) != sorted(candidate.files):
             raise DataError("the two models have different outputs")
-        return {"outputs": [distance_of(base[name], candidate[name]) for name in sorted(base.files)]}
+        return Distances(outputs=tuple(distance_of(base[name], candidate[name]) for name in sorted(base.files)))

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from winml.modelkit.core.errors import (
-    Interrupted,
-    ModelkitError,
-    RequestError,
-    RunFailedError,
-)
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.statistics import median
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.graph.sizes import Size
 from winml.modelkit.measuring import calibration as calibrations
-from winml.modelkit.measuring import compare_result, stored
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
 from winml.modelkit.measuring.calibration import Calibration
 from winml.modelkit.measuring.compare_arms import Arms, CompareRequest, arms_of
-from winml.modelkit.measuring.compare_result import SCHEMA
+from winml.modelkit.measuring.compare_result import (
+    Candidate,
+    ComparedArm,
+    CompareInputs,
+    CompareResult,
+    Confirmation,
+    Parity,
+    PartialCompare,
+    Sentinel,
+    gate_of_probe,
+    probe_times,
+    raise_for,
+)
+from winml.modelkit.measuring.events import BaseProbing, CandidateConfirming, CandidateTrying, RoundDone
 from winml.modelkit.measuring.protocols import PROTOCOLS
+from winml.modelkit.measuring.reports import Distances, Port, Probe
 from winml.modelkit.measuring.rounds import ArmSpec, Compared, Plan, Progress
+from winml.modelkit.measuring.stored import confirm
 from winml.modelkit.measuring.warm_processes import Probers
 from winml.modelkit.session.notes import left_words
 from winml.modelkit.store import digest
@@ -34,8 +47,6 @@ from winml.modelkit.worker.scratch import ScratchFolder
 MAX_RELATIVE = 0.5
 """Outputs that point the same way and differ by more than half in size are not equal enough either."""
 SLEEPING = "idle threads sleep in both arms (spinning off), because both are alive at the same time"
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -69,146 +80,141 @@ class Comparison:
         self._notes = arms.notes
         self._folder = folder
         self._on_event = on_event
-        self._base_probe: dict[str, Any] = {}
-        self._base_probe_s = 0.0
         self._calibrations: dict[str, Calibration] = {}
         self._progress = Progress()
         self._probers = Probers()
         try:
             known = _fingerprints(arms.specs)
+            self._base, self._candidates = known[0], known[1:]
+            on_event(BaseProbing(self._base.spec.label))
+            started = time.monotonic()
+            self._base_probe = self._probe(self._base.spec, "base", request.timeout_s)
+            self._base_probe_s = time.monotonic() - started
         except BaseException:
             self._probers.close()
             raise
-        self._base, self._candidates = known[0], known[1:]
 
-    def _probe(self, spec: ArmSpec, name: str, timeout_s: float) -> dict[str, Any]:
+    def _probe(self, spec: ArmSpec, name: str, timeout_s: float) -> Probe:
         return self._probers.probe(spec, self._folder / f"{name}.npz", timeout_s)
 
-    def run(self) -> dict[str, Any]:
-        """The JSON object of the contract."""
-        try:
-            return self._run()
-        finally:
-            self._probers.close()
-
-    def _run(self) -> dict[str, Any]:
-        self._on_event({"event": "probe", "label": self._base.spec.label})
-        started = time.monotonic()
-        self._base_probe = self._probe(self._base.spec, "base", self._request.timeout_s)
-        self._base_probe_s = time.monotonic() - started
-        done: list[dict[str, Any]] = []
+    def run(self) -> CompareResult:
+        done: list[Candidate] = []
         try:
             for number, candidate in enumerate(self._candidates):
                 done.append(self._candidate(candidate, number))
                 self._progress = Progress()
-            self._confirm(done)
+            if self._request.confirm:
+                self._confirm(done)
         except KeyboardInterrupt as error:
-            raise Interrupted("interrupted; what was measured is in the result", details=self._partial(done)) from error
+            raise Interrupted("interrupted; what was measured is in the result", result=self._partial(done)) from error
         except ModelkitError as error:
             # What the candidates before this one came to must not go with it.
-            error.details |= self._partial(done)
+            error.result = self._partial(done)
             raise
-        return {"schema": SCHEMA, "ok": True, **self._result(done)}
+        finally:
+            self._probers.close()
+        return self._result(done)
 
-    def _partial(self, done: list[dict[str, Any]]) -> dict[str, Any]:
-        return {**self._result(done), "unfinished_rounds": [r.to_json() for r in self._progress.rounds]}
+    def _partial(self, done: list[Candidate]) -> PartialCompare:
+        return PartialCompare(result=self._result(done), unfinished_rounds=tuple(self._progress.rounds))
 
-    def _result(self, done: list[dict[str, Any]]) -> dict[str, Any]:
-        done = [compare_result.with_speed(entry) for entry in done]
-        return {
-            "base": {**_describe(self._base), "placement": self._base_probe["placement"]},
-            "candidates": done,
-            "ranking": compare_result.ranking(done),
-            "calibrations": {name: c.to_json() for name, c in self._calibrations.items()},
-            "fail_if_slower_pct": self._request.fail_if_slower_pct,
-            "environment": {**self._base_probe["environment"], "huge_pages": measuring.huge_pages() is not None},
-            "inputs": {"sizes": self._base.spec.inputs.get("sizes", {})},
-            "warnings": [*self._notes, *dict.fromkeys(w for d in done for w in d["warnings"])],
-        }
-
-    def _candidate(self, candidate: Known, number: int) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            **_describe(candidate),
-            **dict.fromkeys(
-                ("parity", "placement", "environment", "gate", "measurement", "calibration", "confirmation", "times")
+    def _result(self, done: list[Candidate]) -> CompareResult:
+        base = self._base
+        sizes = {name: read(Size, size) for name, size in base.spec.inputs.get("sizes", {}).items()}
+        return CompareResult(
+            base=ComparedArm(
+                label=base.spec.label,
+                arm=base.spec.arm,
+                fingerprint=base.fingerprint,
+                placement=self._base_probe.placement,
             ),
-            "tests": max(1, len(self._candidates)),
-            "conditions": None,
-            "warnings": [],
-        }
-        self._on_event({"event": "candidate", "label": candidate.spec.label, "number": number})
-        limit = self._request.fail_if_slower_pct
-        if _identical(self._base, candidate) and not self._request.force:
-            same = Verdict("IDENTICAL", "same graph, same options: there is nothing to measure", gain_pct=0.0).to_json()
-            return {**described, "verdict": same, "gate": compare_result.gate_of_probe(limit, same)}
-        started = time.monotonic()
-        early, probe = self._early(candidate.spec, number)
-        probed_s = time.monotonic() - started
-        described |= {k: probe[k] for k in ("parity", "placement", "environment") if k in probe}
-        described["warnings"] = _fallbacks(candidate.spec, probe)
-        if early is not None:
-            if early.gain_pct is not None:
-                described["times"] = compare_result.probe_times(self._base_probe, probe, early.metric or "wall")
-            verdict = replace(early, seconds=probed_s).to_json()
-            return {**described, "verdict": verdict, "gate": compare_result.gate_of_probe(limit, verdict)}
-        compared, calibration, warnings = self._measure(candidate.spec, probe)
-        return {
-            **described,
-            "verdict": replace(compared.verdict, seconds=compared.verdict.seconds + probed_s).to_json(),
-            "gate": compared.gate,
-            "measurement": compared.measurement.to_json(),
-            "calibration": calibration,
-            "warnings": [*described["warnings"], *warnings],
-            "conditions": _conditions(compared),
-        }
+            candidates=tuple(one.with_times() for one in done),
+            calibrations=self._calibrations,
+            fail_if_slower_pct=self._request.fail_if_slower_pct,
+            environment=replace(self._base_probe.environment, huge_pages=measuring.huge_pages() is not None),
+            inputs=CompareInputs(sizes=sizes),
+            warnings=(*self._notes, *dict.fromkeys(w for one in done for w in one.warnings)),
+        )
 
-    def _early(self, spec: ArmSpec, number: int) -> tuple[Verdict | None, dict[str, Any]]:
-        """A verdict that needs no measuring (it fails, computes something else, or is far slower), and the probe."""
-        base = self._base_probe
-        limit_s = measuring.hang_limit_s(base, self._base_probe_s)
+    def _candidate(self, known: Known, number: int) -> Candidate:
+        spec, limit = known.spec, self._request.fail_if_slower_pct
+        self._on_event(CandidateTrying(spec.label, number))
+        make = partial(
+            Candidate, label=spec.label, arm=spec.arm, fingerprint=known.fingerprint, tests=len(self._candidates)
+        )
+        if _identical(self._base, known) and not self._request.force:
+            same = Verdict("IDENTICAL", "same graph, same options: there is nothing to measure", gain_pct=0.0)
+            return make(verdict=same, gate=gate_of_probe(limit, same))
+        started = time.monotonic()
         try:
+            limit_s = measuring.hang_limit_s(self._base_probe, self._base_probe_s)
             probe = self._probe(spec, f"candidate{number}", limit_s)
         except RunFailedError as error:
-            return Verdict("FAILED", error.message), {}
-        self._check_signature(base, probe, spec)
-        probe["parity"] = parity = self._parity(number)
-        if not parity["within_tolerance"] and not self._request.allow_different:
+            return make(verdict=Verdict("FAILED", error.message, seconds=time.monotonic() - started))
+        self._check_signature(probe, spec)
+        parity = self._parity(number)
+        early = self._judge_probe(spec, probe, parity)
+        probed_s = time.monotonic() - started
+        make = partial(make, placement=probe.placement, environment=probe.environment, parity=parity)
+        fallbacks = _fallbacks(spec, probe.placement)
+        if early is not None:
+            told = early.gain_pct is not None
+            return make(
+                verdict=replace(early, seconds=probed_s),
+                times=probe_times(self._base_probe, probe, early.metric or "wall") if told else None,
+                gate=gate_of_probe(limit, early),
+                warnings=fallbacks,
+            )
+        compared, calibration, warnings = self._measure(spec, probe)
+        return make(
+            verdict=replace(compared.verdict, seconds=compared.verdict.seconds + probed_s),
+            gate=compared.gate,
+            measurement=compared.measurement,
+            calibration=calibration,
+            warnings=(*fallbacks, *warnings),
+            conditions=_sentinel(compared),
+        )
+
+    def _judge_probe(self, spec: ArmSpec, probe: Probe, parity: Parity) -> Verdict | None:
+        """A verdict that needs no measuring: the candidate computes something else, or is far slower."""
+        if not parity.within_tolerance and not self._request.allow_different:
             reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures all the same"
-            return Verdict("FAILED", reason), probe
+            return Verdict("FAILED", reason)
+        base = self._base_probe
         mode = bench.choose_mode(self._base.spec, spec)
         metric = bench.choose_metric(self._base.spec, spec, mode, (base, probe))
         factor = bench.far_slower(base, probe, metric)
-        if factor is not None and not self._request.force:
-            reason = f"{factor:.1f} times slower in a probe of 3 runs"
-            return Verdict("DISCARD", reason, gain_pct=100 * (1 - factor), metric=metric), probe
-        return None, probe
+        if factor is None or self._request.force:
+            return None
+        reason = f"{factor:.1f} times slower in a probe of 3 runs"
+        return Verdict("DISCARD", reason, gain_pct=100 * (1 - factor), metric=metric)
 
-    def _check_signature(self, base: dict[str, Any], probe: dict[str, Any], spec: ArmSpec) -> None:
-        for side in ("inputs", "outputs"):
-            ours, theirs = base[side], probe[side]
-            if [_key(s, self._request) for s in ours] != [_key(s, self._request) for s in theirs]:
+    def _check_signature(self, probe: Probe, spec: ArmSpec) -> None:
+        base, by_position = self._base_probe, self._request.by_position
+        for side, ours, theirs in (("inputs", base.inputs, probe.inputs), ("outputs", base.outputs, probe.outputs)):
+            if _comparable(ours, by_position) != _comparable(theirs, by_position):
                 raise RequestError(
                     f"`{spec.label}` has other {side} than the base: {_words(theirs)} instead of {_words(ours)}",
                     hint="`--by-position` matches them by position when only names differ",
                 )
-
-        if base["shapes"] != probe["shapes"]:
+        if base.shapes != probe.shapes:
             raise RequestError(
-                f"`{spec.label}` would run on inputs {probe['shapes']}, the base on {base['shapes']}",
+                f"`{spec.label}` would run on inputs {to_json(probe.shapes)}, the base on {to_json(base.shapes)}",
                 hint="give symbolic dimensions a size with `--dim NAME=N`",
             )
 
-    def _parity(self, number: int) -> dict[str, Any]:
+    def _parity(self, number: int) -> Parity:
         args = {"base": str(self._folder / "base.npz"), "candidate": str(self._folder / f"candidate{number}.npz")}
-        outputs = self._probers.of(None).call("bench.distance", args)["outputs"]
-        if any(o["cosine"] is None for o in outputs):
-            return {"outputs": outputs, "min_cosine": None, "max_relative": None, "within_tolerance": False}
-        cosine = min((o["cosine"] for o in outputs), default=1.0)
-        relative = max((o["relative"] for o in outputs), default=0.0)
+        outputs = self._probers.of(None).ask(Distances, "bench.distance", args).outputs
+        cosines = [o.cosine for o in outputs if o.cosine is not None]
+        if len(cosines) < len(outputs):
+            return Parity(outputs=outputs, min_cosine=None, max_relative=None, within_tolerance=False)
+        cosine = min(cosines, default=1.0)
+        relative = max((o.relative or 0.0 for o in outputs), default=0.0)
         near = cosine >= self._request.min_cosine and relative <= MAX_RELATIVE
-        return {"outputs": outputs, "min_cosine": cosine, "max_relative": relative, "within_tolerance": near}
+        return Parity(outputs=outputs, min_cosine=cosine, max_relative=relative, within_tolerance=near)
 
-    def _plan(self, spec: ArmSpec, probe: dict[str, Any], *, seed: int) -> Plan:
+    def _plan(self, spec: ArmSpec, probe: Probe, *, seed: int) -> Plan:
         request = self._request
         return measuring.plan_for(
             self._base.spec,
@@ -223,9 +229,7 @@ class Comparison:
             fail_if_slower_pct=request.fail_if_slower_pct,
         )
 
-    def _measure(
-        self, spec: ArmSpec, probe: dict[str, Any], *, seed_offset: int = 0
-    ) -> tuple[Compared, str | None, list[str]]:
+    def _measure(self, spec: ArmSpec, probe: Probe, *, seed_offset: int = 0) -> tuple[Compared, str | None, list[str]]:
         """The comparison, the name of the calibration it used, and what a reader should know."""
         self._probers.close()
         plan = self._plan(spec, probe, seed=self._request.seed + seed_offset)
@@ -238,10 +242,10 @@ class Comparison:
                 (base, spec),
                 replace(plan, raise_priority=raised),
                 calibration=calibration.values,
-                environment=self._base_probe["environment"],
+                environment=self._base_probe.environment,
                 start=measuring.start,
                 progress=self._progress,
-                on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
+                on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
         return compared, name, [*warnings, *_doubts(compared)]
 
@@ -251,7 +255,7 @@ class Comparison:
             base,
             plan,
             graph=self._base.fingerprint or digest.of_file(base.arm.artifact),
-            environment=self._base_probe["environment"],
+            environment=self._base_probe.environment,
             on_event=self._on_event,
             anew=self._request.recalibrate,
         )
@@ -259,82 +263,71 @@ class Comparison:
             self._calibrations[name] = have()
         return name, self._calibrations[name]
 
-    def _confirm(self, done: list[dict[str, Any]]) -> None:
+    def _confirm(self, done: list[Candidate]) -> None:
         """Measure again on fresh rounds: the best kept of several candidates, and gains too small for their device."""
-        if not self._request.confirm:
-            return
-        kept = [d for d in done if d["verdict"]["verdict"] in stored.KEPT]
-        best = max(kept, key=lambda d: d["verdict"]["gain_pct"], default=None)
-        for number, (candidate, entry) in enumerate(zip(self._candidates, done, strict=True)):
-            below = PROTOCOLS[candidate.spec.arm.target.device].confirm_below_pct
-            small = below is not None and entry in kept and entry["verdict"]["gain_pct"] < below
-            if not small and not (entry is best and len(done) > 1):
+        kept = [one for one in done if one.verdict.kept]
+        best = max(kept, key=lambda one: one.verdict.gain_pct or 0.0, default=None)
+        for number, (known, one) in enumerate(zip(self._candidates, list(done), strict=True)):
+            below = PROTOCOLS[known.spec.arm.target.device].confirm_below_pct
+            small = below is not None and one.verdict.kept and (one.verdict.gain_pct or 0.0) < below
+            if not small and not (one is best and len(done) > 1):
                 continue
-            self._on_event({"event": "confirmation", "label": candidate.spec.label})
-            again, name, _ = self._measure(candidate.spec, self._base_probe, seed_offset=500_000 + number)
-            entry["confirmation"] = {
-                "first": entry["verdict"],
-                "verdict": again.verdict.to_json(),
-                "measurement": again.measurement.to_json(),
-                "calibration": name,
-            }
-            entry["verdict"] = stored.unconfirmed(entry["verdict"], again.verdict.to_json())
+            self._on_event(CandidateConfirming(known.spec.label))
+            again, name, _ = self._measure(known.spec, self._base_probe, seed_offset=500_000 + number)
+            confirmation = Confirmation(
+                first=one.verdict, verdict=again.verdict, measurement=again.measurement, calibration=name
+            )
+            verdict = confirm(one.verdict, again.verdict)
+            done[number] = replace(one, verdict=verdict, confirmation=confirmation)
 
 
-def _distance(parity: dict[str, Any]) -> str:
-    if parity["min_cosine"] is None:
+def _distance(parity: Parity) -> str:
+    if parity.min_cosine is None:
         return "their shapes or types differ, or they are not finite"
-    return f"cosine {parity['min_cosine']:.4f}, relative error {parity['max_relative']:.2g}"
+    return f"cosine {parity.min_cosine:.4f}, relative error {parity.max_relative:.2g}"
 
 
-def _fallbacks(spec: ArmSpec, probe: dict[str, Any]) -> list[str]:
-    placement = probe.get("placement")
-    words = None if not placement else left_words(placement)
-    return [] if words is None else [f"`{spec.label}`: {words[0]} nodes run on the CPU: {words[1]}"]
+def _fallbacks(spec: ArmSpec, placement: Placement) -> tuple[str, ...]:
+    words = left_words(placement)
+    return () if words is None else (f"`{spec.label}`: {words[0]} nodes run on the CPU: {words[1]}",)
 
 
-def _describe(known: Known) -> dict[str, Any]:
-    return {"label": known.spec.label, **known.spec.arm.to_json(), "fingerprint": known.fingerprint}
+def _comparable(ports: Sequence[Port], by_position: bool) -> list[Port]:
+    """Inputs or outputs with what they must have in common to match."""
+    return [replace(port, name="") for port in ports] if by_position else list(ports)
 
 
-def _key(signature: dict[str, Any], request: CompareRequest) -> tuple[Any, ...]:
-    """What two inputs or outputs have in common when they match."""
-    name = None if request.by_position else signature["name"]
-    return name, signature["type"], signature["rank"]
+def _words(ports: Sequence[Port]) -> str:
+    return ", ".join(f"{p.name} {p.type} of rank {p.rank}" for p in ports)
 
 
-def _words(signature: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{s['name']} {s['type']} of rank {s['rank']}" for s in signature)
-
-
-def _conditions(compared: Compared) -> dict[str, Any]:
-    """The sentinel: what the machine did while the arms were measured."""
+def _sentinel(compared: Compared) -> Sentinel:
     base = [median(r.wall_ns) for r in compared.measurement.rounds if r.arm == 0]
-    loads = [c["load_before"] for c in compared.conditions if c["load_before"] is not None]
-    pressures = [c["pressure_pct"] for c in compared.conditions if c["pressure_pct"] is not None]
-    return {
-        "base_drift_pct": 100 * (max(base) / min(base) - 1) if base else None,
-        "load_max": max(loads, default=None),
-        "pressure_max_pct": max(pressures, default=None),
-        "priority": compared.conditions[-1]["priority"] if compared.conditions else None,
-        "disturbed": compared.disturbed,
-    }
+    loads = [c.load_before for c in compared.conditions if c.load_before is not None]
+    pressures = [c.pressure_pct for c in compared.conditions if c.pressure_pct is not None]
+    return Sentinel(
+        base_drift_pct=100 * (max(base) / min(base) - 1) if base else None,
+        load_max=max(loads, default=None),
+        pressure_max_pct=max(pressures, default=None),
+        priority=compared.conditions[-1].priority if compared.conditions else None,
+        disturbed=compared.disturbed,
+    )
 
 
 def _doubts(compared: Compared) -> list[str]:
-    sentinel = _conditions(compared)
+    seen = _sentinel(compared)
     found = []
-    if sentinel["base_drift_pct"] is not None and sentinel["base_drift_pct"] > 50:
-        found.append(f"the base's own wall time moved by {sentinel['base_drift_pct']:.0f} % between rounds")
-    if sentinel["priority"] is None and compared.verdict.metric == "wall":
+    if seen.base_drift_pct is not None and seen.base_drift_pct > 50:
+        found.append(f"the base's own wall time moved by {seen.base_drift_pct:.0f} % between rounds")
+    if seen.priority is None and compared.verdict.metric == "wall":
         found.append("priority was not raised: wall time includes waiting for other programs")
     return found
 
 
-def compare(request: CompareRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Compare and return the JSON object of the contract; the gate and failures are raised with it as details."""
+def compare(request: CompareRequest, on_event: OnEvent) -> CompareResult:
+    """Compare; the gate and failures are raised with the result."""
     arms = arms_of(request, on_event)
     with ScratchFolder("winml-compare-") as folder:
         result = Comparison(request, arms, folder, on_event).run()
-    compare_result.raise_for(result)
+    raise_for(result)
     return result

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
-from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.measurement import Arm, CompareProtocol
 from winml.modelkit.core.target import Target
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
@@ -19,10 +20,8 @@ from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.signature import SignatureInput, read_signature
 from winml.modelkit.graph.sizes import Size, given_sizes, open_dims
-from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.measuring.events import ArmBuilding
 from winml.modelkit.measuring.rounds import ArmSpec
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def _opened(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgu
     trust = request.trust.typing(request.ep_options)
     if not model.endswith(".json"):
         return model_argument(model, on_event, trust=trust)
-    on_event({"event": "build", "label": model})
+    on_event(ArmBuilding(model))
     # Stages bring modules that a comparison of finished models does not need.
     from winml.modelkit.building.build import BuildRequest, build
 
@@ -188,7 +187,7 @@ def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
     section = replace(section, threads=threads, ep_options=options.checked(resolved.target, given))
-    arm = Arm(str(argument.path), resolved.target, section)
+    arm = Arm(artifact=str(argument.path), target=resolved.target, session=section)
     installed = resolved.installed
     label = str(resolved.target) if len(request.targets) > 1 else asked.label
     return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)

@@ -6,14 +6,17 @@ A round value is log(base / candidate): positive when the candidate is faster. S
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal
 
-from winml.modelkit.core.measurement import Measurement, Round
+from winml.modelkit.core.measurement import CompareProtocol, Round
 from winml.modelkit.core.statistics import f_quantile, mean, median, t_quantile
-from winml.modelkit.core.verdict import Clock, Outcome, Verdict, gain_pct
-from winml.modelkit.measuring.protocols import DESIGN_RATE, CompareProtocol
+from winml.modelkit.core.verdict import Clock, OtherClock, Outcome, Verdict, gain_pct
+from winml.modelkit.measuring.protocols import DESIGN_RATE
+
+Gate = Literal["pass", "fail", "unknown"]
+"""Whether a candidate is slower than the base by more than a limit."""
 
 NOISIER_P = 0.05
 """Below this p value the rounds at hand are noisier than the calibration, which then lends nothing."""
@@ -68,13 +71,12 @@ def round_value(base: Round, candidate: Round, clock: Clock, *, paired: bool) ->
     return median([math.log(x / y) for x, y in zip(a, b, strict=False)])
 
 
-def round_values(measurement: Measurement, candidate: int, clock: Clock) -> list[float]:
+def round_values(rounds: Iterable[Round], candidate: int, clock: Clock, *, paired: bool) -> list[float]:
     """Values of all rounds in which arm 0 and the candidate both have samples."""
     by_round: dict[int, dict[int, Round]] = {}
-    for r in measurement.rounds:
+    for r in rounds:
         if r.wall_ns:
             by_round.setdefault(r.round, {})[r.arm] = r
-    paired = measurement.protocol.get("mode") != "turns"
     return [
         round_value(arms[0], arms[candidate], clock, paired=paired)
         for _, arms in sorted(by_round.items())
@@ -159,12 +161,11 @@ def _undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str
     )
 
 
-def _other(values: Sequence[float], metric: Clock) -> dict[str, Any]:
+def _other(values: Sequence[float], metric: Clock) -> OtherClock:
     found = estimate(values, ())
     if found is None:
-        return {}
-    name = "wall" if metric == "cpu" else "cpu"
-    return {"clock": name, "gain_pct": gain_pct(found.mean), "interval_pct": list(found.interval_pct())}
+        return OtherClock()
+    return OtherClock("wall" if metric == "cpu" else "cpu", gain_pct(found.mean), found.interval_pct())
 
 
 def _contradicted(verdict: Verdict, other: Sequence[float], protocol: CompareProtocol) -> Verdict:
@@ -189,7 +190,7 @@ def gate(
     protocol: CompareProtocol,
     limit_pct: float,
     last: bool = False,
-) -> str | None:
+) -> Gate | None:
     """Whether the candidate is slower than the base by more than a limit: `fail`, `pass`, None to go on.
 
     It fails when a slowdown beyond the limit is shown at the error rate of a verdict, and passes when one is ruled out

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import Interrupted, RequestError
-from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.events import OnEvent, TargetChosen
+from winml.modelkit.core.latency import CPUTime, Latency
+from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import key
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.measuring import summary, trust
-from winml.modelkit.measuring.sessions import PRELOAD, AskedProtocol, PerfRun, measure_sessions
+from winml.modelkit.measuring.sessions import PRELOAD, AskedProtocol, PerfProtocol, PerfRun, measure_sessions
+from winml.modelkit.measuring.summary import SessionSummary, Throughput
 from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
+from winml.modelkit.session.report import InputFacts, Memory, Utilization
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -32,8 +39,6 @@ if TYPE_CHECKING:
     from winml.modelkit.measuring.trace_diff import TraceDiff
     from winml.modelkit.measuring.watch import Watch
 
-OnEvent = Callable[[dict[str, Any]], None]
-SCHEMA = "winml/perf/1"
 SIMULATED = "times are those of a simulator, not of a device; placement and outputs are real"
 DEFAULT_TIMEOUT_S = 600.0
 
@@ -73,6 +78,41 @@ class PerfRequest:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PerfResult:
+    """How long a model takes on a target."""
+
+    schema: Literal["winml/perf/1"] = "winml/perf/1"
+    ok: Literal[True] = True
+    model: str
+    target: Target = key(inline=True)
+    built_for: str | None
+    """What the build folder that was measured is for; null for a model that is no build."""
+    latency_ms: Latency
+    cpu_ms: CPUTime
+    throughput: Throughput
+    sessions: tuple[SessionSummary, ...]
+    placement: Placement
+    inputs: InputFacts
+    io_binding: bool
+    provider_options: Mapping[str, str]
+    fixed_dims: Mapping[str, int]
+    memory: Memory | None
+    environment: Environment
+    measurement: Measurement
+    utilization: Utilization | None
+    op_trace: Any
+    trace_diff: Any
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PerfStarted(TargetChosen):
+    """A model is measured on its target."""
+
+    protocol: PerfProtocol
+
+
 class _Processes:
     """Starts workers; the first one is on its way while the parent still works out what to ask."""
 
@@ -96,8 +136,8 @@ class _Processes:
             self._first = None
 
 
-def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Measure and return the JSON object of the contract."""
+def perf(request: PerfRequest, on_event: OnEvent) -> PerfResult:
+    """Measure a model; what was measured before a failure is the result of the error."""
     request.check()
     if request.op_tracing is not None:
         request = replace(request, protocol=replace(request.protocol, sessions=1))
@@ -108,17 +148,17 @@ def perf(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
         chosen, run, utilization = _measured(request, processes, folder, on_event)
         traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
     if run.stopped:
-        measured = _result(request, chosen, run, traced, utilization) if run.reports else {}
-        raise Interrupted("interrupted; what was measured is in the result", details=measured)
-    result = {"schema": SCHEMA, "ok": True, **_result(request, chosen, run, traced, utilization)}
+        measured = _result(request, chosen, run, traced, utilization) if run.reports else None
+        raise Interrupted("interrupted; what was measured is in the result", result=measured)
+    result = _result(request, chosen, run, traced, utilization)
     if traced.trace is not None and not traced.trace.usable:
-        raise no_trace(traced.trace, details=result)
+        raise no_trace(traced.trace, result)
     return result
 
 
 def _measured(
     request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
-) -> tuple[Chosen, PerfRun, dict[str, Any] | None]:
+) -> tuple[Chosen, PerfRun, Utilization | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
     model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
@@ -130,10 +170,10 @@ def _measured(
     threads = request.threads if request.threads is not None else model.section.threads
     given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
     section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
-    on_event({"event": "target", "target": resolved.target, "protocol": protocol})
+    on_event(PerfStarted(resolved.target, protocol))
     with _watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
-            Arm(str(path), resolved.target, section),
+            Arm(artifact=str(path), target=resolved.target, session=section),
             protocol,
             inputs=inputs,
             strict_ep=request.strict_ep,
@@ -188,7 +228,7 @@ class _Traced:
 
 def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
     """The trace the worker made, with its files where the user wants them, or without them."""
-    value = run.reports[0]["op_trace"] if run.reports else None
+    value = run.reports[0].op_trace if run.reports else None
     if value is None:
         return None
     trace = op_trace_from_json(value, source="the worker's trace")
@@ -211,12 +251,12 @@ def _in(path: str, folder: Path) -> bool:
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:
     if request.inputs.get("batch_size") is not None:
         return int(request.inputs["batch_size"])
-    leading = {t["shape"][0] if t["shape"] else None for t in run.reports[0]["inputs"]["tensors"].values()}
+    leading = {t.shape[0] if t.shape else None for t in run.reports[0].inputs.tensors.values()}
     return leading.pop() if len(leading) == 1 else None
 
 
 def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
-    placements = [r["placement"] for r in run.reports]
+    placements = [r.placement for r in run.reports]
     found = left_on_cpu(target, placements[0])
     if any(p != placements[0] for p in placements):
         found.append("placement differed between sessions")
@@ -225,51 +265,52 @@ def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
 
 def _overridden(run: PerfRun) -> list[str]:
     """Options of the user that the trace sets otherwise."""
-    asked, used = run.measurement.arms[0].session.ep_options, run.reports[0]["provider_options"]
+    asked, used = run.arm.session.ep_options, run.reports[0].provider_options
     return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
 
 
-def _missing_sources(target: Target, utilization: dict[str, Any] | None) -> list[str]:
+def _missing_sources(target: Target, utilization: Utilization | None) -> list[str]:
     """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
     if utilization is None:
         return []
     others = {f"{device}_pct" for device in ("gpu", "npu") if device != target.device}
-    return [f"{name} is not sampled: {why}" for name, why in utilization["missing"].items() if name not in others]
+    return [f"{name} is not sampled: {why}" for name, why in utilization.missing.items() if name not in others]
 
 
 def _result(
-    request: PerfRequest, chosen: Chosen, run: PerfRun, traced: _Traced, utilization: dict[str, Any] | None
-) -> dict[str, Any]:
-    first, target = run.reports[0], chosen.resolved.target
+    request: PerfRequest, chosen: Chosen, run: PerfRun, traced: _Traced, utilization: Utilization | None
+) -> PerfResult:
+    first, target, measurement = run.reports[0], chosen.resolved.target, run.measurement
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
-    doubts = [SIMULATED, *simulator_options(first)] if target.simulated else trust.warnings(run.measurement)
-    warnings = [
+    doubts = [SIMULATED, *simulator_options(first.added_options)] if target.simulated else trust.warnings(measurement)
+    warnings = (
         *chosen.notes,
         *_placement_warnings(target, run),
-        *saturated_weights(first),
-        *fixed_dims(target, first),
+        *saturated_weights(first.weights_at_risk),
+        *fixed_dims(target, first.fixed_dims),
         *doubts,
         *_overridden(run),
         *_missing_sources(target, utilization),
         *trace_notices(traced.trace),
         *traced.notes,
-    ]
-    return {
-        "model": request.model,
-        **target.to_json(),
-        "built_for": chosen.built_for,
-        **summary.latency(run.measurement),
-        "throughput": summary.throughput(run.measurement, _batch(run, request)),
-        "sessions": summary.sessions(run.measurement, run.reports),
-        "placement": first["placement"],
-        "inputs": first["inputs"],
-        "io_binding": first["io_binding"],
-        "provider_options": first["provider_options"],
-        "fixed_dims": first["fixed_dims"],
-        "memory": first["memory"] if request.memory else None,
-        "environment": run.measurement.environment,
-        "measurement": run.measurement.to_json(),
-        "utilization": utilization,
+    )
+    return PerfResult(
+        model=request.model,
+        target=target,
+        built_for=chosen.built_for,
+        latency_ms=summary.latency(measurement.rounds),
+        cpu_ms=summary.cpu_time(measurement.rounds),
+        throughput=summary.throughput(measurement.rounds, _batch(run, request)),
+        sessions=tuple(map(summary.summarize_session, run.pids, run.reports)),
+        placement=first.placement,
+        inputs=first.inputs,
+        io_binding=first.io_binding,
+        provider_options=first.provider_options,
+        fixed_dims=first.fixed_dims,
+        memory=first.memory if request.memory else None,
+        environment=measurement.environment,
+        measurement=measurement,
+        utilization=utilization,
         **traced.to_json(),
-        "warnings": warnings,
-    }
+        warnings=warnings,
+    )

@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.core.build_folder import MODEL, PARTS
 from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.model_file import part_names
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.measuring.perf import OnEvent, PerfRequest, perf
+from winml.modelkit.measuring.perf import PerfRequest, PerfResult, perf
+from winml.modelkit.measuring.sessions import PartialPerf
 
-SCHEMA = "winml/perf-parts/1"
+
+@dataclass(frozen=True, kw_only=True)
+class PartPerf:
+    """A part of a composite model."""
+
+    part: str
+    result: PerfResult = key(inline=True)
 
 
-def perf_model(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class PerfParts:
+    """Every part of a composite model by itself."""
+
+    schema: Literal["winml/perf-parts/1"] = "winml/perf-parts/1"
+    ok: Literal[True] = True
+    model: str
+    target: Target = key(inline=True)
+    parts: tuple[PartPerf, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialPerfParts:
+    """What was measured before a part failed."""
+
+    parts: tuple[PartPerf, ...]
+    part: str
+    result: PartialPerf | PerfResult | None = key(inline=True)
+
+    @property
+    def has_samples(self) -> bool:
+        return not isinstance(self.result, PartialPerf) or self.result.has_samples
+
+
+@dataclass(frozen=True)
+class PartStarted(Event):
+    part: str
+
+
+def perf_model(request: PerfRequest, on_event: OnEvent) -> PerfResult | PerfParts:
     """Measure a model; of a composite one every part."""
     folder = Path(request.model)
     if not (folder / PARTS).is_file():
@@ -26,7 +66,7 @@ def perf_model(request: PerfRequest, on_event: OnEvent) -> dict[str, Any]:
     return _measure_parts(request, folder, on_event)
 
 
-def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> dict[str, Any]:
+def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> PerfParts:
     parts = part_names(folder)
     if not parts:
         raise RequestError(f"`{folder / PARTS}` names no parts", hint="build the model again")
@@ -36,26 +76,25 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> dic
             hint=f"name one: `winml perf -m {shell_word(str(folder / parts[-1]))}`",
         )
     dims = _dims_by_part(folder, parts, request.inputs.get("dims", {}))
-    measured: list[dict[str, Any]] = []
+    measured: list[PartPerf] = []
     for part in parts:
         inputs = {**request.inputs, "dims": dims[part]}
-        on_event({"event": "part", "part": part})
+        on_event(PartStarted(part))
         try:
             result = perf(replace(request, model=str(folder / part), inputs=inputs), on_event)
         except ModelkitError as error:
-            error.details = {**error.details, "parts": measured, "part": part}
-            raise type(error)(f"part `{part}`: {error.message}", hint=error.hint, details=error.details) from error
-        measured.append({"part": part, **result})
-    first = measured[0]
-    return {
-        "schema": SCHEMA,
-        "ok": True,
-        "model": request.model,
-        "target": first["target"],
-        "simulated": first["simulated"],
-        "parts": measured,
-        "warnings": list(dict.fromkeys(f"{one['part']}: {word}" for one in measured for word in one["warnings"])),
-    }
+            so_far = error.result if isinstance(error.result, PartialPerf | PerfResult) else None
+            raise type(error)(
+                f"part `{part}`: {error.message}",
+                hint=error.hint,
+                details=error.details,
+                result=PartialPerfParts(parts=tuple(measured), part=part, result=so_far),
+            ) from error
+        measured.append(PartPerf(part=part, result=result))
+    warnings = dict.fromkeys(f"{one.part}: {word}" for one in measured for word in one.result.warnings)
+    return PerfParts(
+        model=request.model, target=measured[0].result.target, parts=tuple(measured), warnings=tuple(warnings)
+    )
 
 
 def _dims_by_part(folder: Path, parts: list[str], dims: dict[str, int]) -> dict[str, dict[str, int]]:

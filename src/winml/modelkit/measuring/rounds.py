@@ -7,20 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol, TypeVar
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import RunFailedError
-from winml.modelkit.core.measurement import Arm, Measurement, Round, round_of
+from winml.modelkit.core.measurement import Arm, CompareProtocol, Measurement, Mode, PairProtocol, Round
 from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import catalog
-from winml.modelkit.measuring.judge import gate, judge, round_values
-from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.measuring.calibration import ClockValues
+from winml.modelkit.measuring.judge import Gate, gate, judge, round_values
+from winml.modelkit.measuring.reports import BlockReport, Conditions, Probe, RoundReport, Samples
 
-Mode = Literal["together", "token", "turns"]
-"""together: both alive in one process. token: both alive in two processes, taking turns run by run, because they need
-two environments. turns: one after the other, because they must not be alive at the same time."""
-
+T = TypeVar("T")
 SPINNING = "session.intra_op.allow_spinning"
 PRELOAD = ("winml.modelkit.measuring.arms",)
 _BLOCK_S = 0.03
@@ -32,9 +31,9 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int: ...
-    def call(
-        self, op: str, args: dict[str, Any], *, timeout_s: float | None = None, what: str | None = None
-    ) -> Any: ...
+    def ask(
+        self, form: type[T], op: str, args: object, *, timeout_s: float | None = None, what: str | None = None
+    ) -> T: ...
     def close(self) -> None: ...
 
 
@@ -80,13 +79,13 @@ def choose_mode(base: ArmSpec, candidate: ArmSpec) -> Mode:
     return "together" if base.python == candidate.python else "token"
 
 
-def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode, probes: Sequence[dict[str, Any]]) -> Clock:
+def choose_metric(base: ArmSpec, candidate: ArmSpec, mode: Mode, probes: Sequence[Probe]) -> Clock:
     """CPU time where both arms are on the CPU EP with equal threads; it hardly feels the load of the machine.
 
     The CPU clock of Windows advances in steps of 15.6 ms: where a probe saw it stand still the wall clock decides.
     """
     both_cpu = base.arm.target.ep == candidate.arm.target.ep == "cpu"
-    stands_still = any(min(probe["cpu_ns"]) <= 0 for probe in probes)
+    stands_still = any(min(probe.cpu_ns) <= 0 for probe in probes)
     return "cpu" if both_cpu and mode != "turns" and not stands_still else "wall"
 
 
@@ -113,8 +112,9 @@ class Plan:
     tests: int = 1
     fail_if_slower_pct: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {**self.protocol.to_json(), "mode": self.mode, "metric": self.metric, "seed": self.seed}
+    def describe(self) -> PairProtocol:
+        """What a measurement says of it."""
+        return PairProtocol(protocol=self.protocol, mode=self.mode, metric=self.metric, seed=self.seed)
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Progress:
     """What was measured so far; kept also when the comparison fails or is interrupted."""
 
     rounds: list[Round] = field(default_factory=list)
-    conditions: list[dict[str, Any]] = field(default_factory=list)
+    conditions: list[Conditions] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -154,12 +154,26 @@ def _open(start: Start, python: str | None) -> Iterator[Process]:
         process.close()
 
 
-def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+def _round(arm: int, number: int, process: Process, order: int, samples: Samples, conditions: Conditions) -> Round:
+    return Round(
+        arm=arm,
+        round=number,
+        process=process.pid,
+        order=order,
+        wall_ns=samples.wall_ns,
+        cpu_ns=samples.cpu_ns,
+        load_before=conditions.load_before,
+        load_after=conditions.load_after,
+    )
+
+
+def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     args = {"arms": [s.arguments() for s in specs], "seed": plan.seed * 1000 + number, **_limits(plan)}
+    what = _what(specs, number)
     with _open(start, specs[0].python) as process:
-        got = process.call("bench.together", args, timeout_s=plan.round_timeout_s, what=_what(specs, number))
-        made = [round_of(i, number, process.pid, got["order"].index(i), got["arms"][i], got) for i in (0, 1)]
-    return made, got
+        got = process.ask(RoundReport, "bench.together", args, timeout_s=plan.round_timeout_s, what=what)
+        made = [_round(i, number, process, got.order.index(i), got.arms[i], got.conditions) for i in (0, 1)]
+    return made, got.conditions
 
 
 def _order(plan: Plan, number: int) -> tuple[int, int]:
@@ -168,61 +182,63 @@ def _order(plan: Plan, number: int) -> tuple[int, int]:
     return (0, 1) if random.Random(plan.seed * 1000 + number).random() < 0.5 else (1, 0)  # noqa: S311
 
 
-def _keep(process: Process, spec: ArmSpec, plan: Plan, what: str) -> dict[str, Any]:
+def _keep(process: Process, spec: ArmSpec, plan: Plan, what: str) -> Conditions:
     args = {
         "name": "arm",
         "arm": spec.arguments(),
         "warmup": plan.protocol.warmup,
         "raise_priority": plan.raise_priority,
     }
-    kept: dict[str, Any] = process.call("bench.keep", args, timeout_s=plan.round_timeout_s, what=what)
-    return kept
+    return process.ask(Conditions, "bench.keep", args, timeout_s=plan.round_timeout_s, what=what)
 
 
-def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     """Two processes with both arms open; short blocks of runs in ABBA order."""
     p, what = plan.protocol, _what(specs, number)
     order = _order(plan, number)
     runs = max(1, round(_BLOCK_S / max(plan.run_s, 1e-6)))
-    samples: dict[int, dict[str, list[int]]] = {i: {"wall_ns": [], "cpu_ns": []} for i in (0, 1)}
+    blocks: dict[int, list[BlockReport]] = {0: [], 1: []}
     with contextlib.ExitStack() as stack:
         workers = {i: stack.enter_context(_open(start, specs[i].python)) for i in order}
         kept = {i: _keep(workers[i], specs[i], plan, what) for i in order}
         started = time.monotonic()
         while True:
             for i in (*order, *reversed(order)):
-                got = workers[i].call(
-                    "bench.block", {"name": "arm", "runs": runs, "seconds": 0.0}, timeout_s=plan.round_timeout_s
-                )
-                for clock in ("wall_ns", "cpu_ns"):
-                    samples[i][clock] += got[clock]
-            pairs, elapsed = len(samples[0]["wall_ns"]), time.monotonic() - started
+                args = {"name": "arm", "runs": runs, "seconds": 0.0}
+                last = workers[i].ask(BlockReport, "bench.block", args, timeout_s=plan.round_timeout_s)
+                blocks[i].append(last)
+            pairs, elapsed = sum(len(b.wall_ns) for b in blocks[0]), time.monotonic() - started
             if pairs >= p.min_pairs and elapsed >= 2 * p.min_round_s:
                 break
             if pairs >= p.few_pairs and elapsed >= 2 * p.long_round_s:
                 break
-        ended = {i: {**kept[i], **_ending(got)} for i in (0, 1)}
-        made = [round_of(i, number, workers[i].pid, order.index(i), samples[i], ended[i]) for i in (0, 1)]
+        ended = {i: _at_end(kept[i], last) for i in (0, 1)}
+        made = [_round(i, number, workers[i], order.index(i), _joined(blocks[i]), ended[i]) for i in (0, 1)]
     return made, ended[0]
 
 
-def _ending(block: dict[str, Any]) -> dict[str, Any]:
-    """What the machine did by the end of a block."""
-    return {"load_after": block["load_after"], "pressure_pct": block["pressure_pct"]}
+def _joined(blocks: Sequence[BlockReport]) -> Samples:
+    return Samples(
+        wall_ns=tuple(ns for b in blocks for ns in b.wall_ns), cpu_ns=tuple(ns for b in blocks for ns in b.cpu_ns)
+    )
 
 
-def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], dict[str, Any]]:
+def _at_end(conditions: Conditions, block: BlockReport) -> Conditions:
+    """The conditions with what the machine did by the end of a block."""
+    return replace(conditions, load_after=block.load_after, pressure_pct=block.pressure_pct)
+
+
+def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     """One arm after the other, each alone on the machine."""
     order, what = _order(plan, number), _what(specs, number)
     made: dict[int, Round] = {}
-    conditions: dict[str, Any] = {}
     for i in order:
         with _open(start, specs[i].python) as process:
-            conditions = _keep(process, specs[i], plan, what)
+            kept = _keep(process, specs[i], plan, what)
             wanted = {"name": "arm", "runs": plan.protocol.few_pairs, "seconds": plan.protocol.min_round_s}
-            got = process.call("bench.block", wanted, timeout_s=plan.round_timeout_s, what=what)
-            conditions |= _ending(got)
-            made[i] = round_of(i, number, process.pid, order.index(i), got, conditions)
+            got = process.ask(BlockReport, "bench.block", wanted, timeout_s=plan.round_timeout_s, what=what)
+            conditions = _at_end(kept, got)
+            made[i] = _round(i, number, process, order.index(i), got, conditions)
     return [made[0], made[1]], conditions
 
 
@@ -235,13 +251,17 @@ def measure_round(specs: Sequence[ArmSpec], plan: Plan, start: Start, progress: 
         time.sleep(plan.protocol.cool_down_s)
     made, conditions = _MODES[plan.mode](specs, plan, progress.count, start)
     progress.rounds += made
-    kept = ("load_before", "load_after", "pressure_pct", "priority")
-    progress.conditions.append({name: conditions[name] for name in kept})
+    progress.conditions.append(conditions)
 
 
-def measurement(specs: Sequence[ArmSpec], plan: Plan, progress: Progress, environment: dict[str, Any]) -> Measurement:
+def measurement(specs: Sequence[ArmSpec], plan: Plan, progress: Progress, environment: Environment) -> Measurement:
     """What was measured, as one value."""
-    return Measurement(tuple(s.arm for s in specs), tuple(progress.rounds), plan.to_json(), environment)
+    return Measurement(
+        arms=tuple(s.arm for s in specs),
+        rounds=tuple(progress.rounds),
+        protocol=plan.describe(),
+        environment=environment,
+    )
 
 
 @dataclass(frozen=True)
@@ -250,8 +270,8 @@ class Compared:
 
     verdict: Verdict
     measurement: Measurement
-    conditions: tuple[dict[str, Any], ...]
-    gate: str | None = None
+    conditions: tuple[Conditions, ...]
+    gate: Gate | None = None
     disturbed: bool = False
 
 
@@ -259,20 +279,26 @@ def _other(metric: Clock) -> Clock:
     return "wall" if metric == "cpu" else "cpu"
 
 
-def values_of(taken: Measurement, clock: Clock) -> list[float]:
+def pair_values(rounds: Sequence[Round], clock: Clock, *, paired: bool) -> list[float]:
     """Round values of arm 1 against arm 0; none when the clock stood still for some runs."""
     try:
-        return round_values(taken, 1, clock)
+        return round_values(rounds, 1, clock, paired=paired)
     except ValueError:
         return []  # a clock too coarse for this model says nothing
 
 
-def disturbance(plan: Plan, last: dict[str, Any]) -> str | None:
+def values_of(taken: Measurement, clock: Clock) -> list[float]:
+    """The same of a measurement of two arms."""
+    turns = isinstance(taken.protocol, PairProtocol) and taken.protocol.mode == "turns"
+    return pair_values(taken.rounds, clock, paired=not turns)
+
+
+def disturbance(plan: Plan, last: Conditions) -> str | None:
     """Why a round decides nothing: arms that take turns are only comparable at raised priority or in quiet."""
     if plan.mode != "turns":
         return None
-    pressure = last["pressure_pct"]
-    if last["priority"] is not None or (pressure is not None and pressure <= QUIET_PRESSURE_PCT):
+    pressure = last.pressure_pct
+    if last.priority is not None or (pressure is not None and pressure <= QUIET_PRESSURE_PCT):
         return None
     return (
         "arms that differ in threads or spinning take turns, which needs raised priority or a quiet machine: "
@@ -291,15 +317,15 @@ def compare_arms(
     specs: Sequence[ArmSpec],
     plan: Plan,
     *,
-    calibration: dict[Clock, list[float]],
-    environment: dict[str, Any],
+    calibration: ClockValues,
+    environment: Environment,
     start: Start,
     progress: Progress,
     on_round: Callable[[Progress], None],
 ) -> Compared:
     """Measure until there is a verdict, the rounds are used up, or the time is."""
     started = time.monotonic()
-    lent = calibration.get(plan.metric, [])
+    lent = calibration.on(plan.metric)
     verdict: Verdict | None = None
     while True:
         try:
@@ -321,7 +347,7 @@ def compare_arms(
             return Compared(done, taken, tuple(progress.conditions), answer, disturbed is not None)
 
 
-def _judged(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> Verdict | None:
+def _judged(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool) -> Verdict | None:
     return judge(
         values_of(taken, plan.metric),
         calibration=lent,
@@ -333,7 +359,7 @@ def _judged(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) ->
     )
 
 
-def _gate(taken: Measurement, plan: Plan, lent: list[float], *, last: bool) -> str | None:
+def _gate(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool) -> Gate | None:
     if plan.fail_if_slower_pct is None:
         return None
     values = values_of(taken, plan.metric)
@@ -346,7 +372,7 @@ def measure(
     *,
     rounds: int,
     start: Start,
-    environment: dict[str, Any],
+    environment: Environment,
     on_round: Callable[[Progress], None] = lambda _: None,
 ) -> Measurement:
     """A fixed number of rounds of two arms, without looking at them: for A/A rounds, and for whoever judges later."""
@@ -357,26 +383,23 @@ def measure(
     return measurement(specs, plan, progress, environment)
 
 
-def calibration_values(taken: Measurement) -> dict[Clock, list[float]]:
+def calibration_values(taken: Measurement) -> ClockValues:
     """Round values of A/A rounds on both clocks."""
-    clocks: tuple[Clock, Clock] = ("cpu", "wall")
-    return {clock: values_of(taken, clock) for clock in clocks}
+    return ClockValues(cpu=tuple(values_of(taken, "cpu")), wall=tuple(values_of(taken, "wall")))
 
 
-def probe_arm(process: Process, spec: ArmSpec, save: Path, *, timeout_s: float) -> dict[str, Any]:
+def probe_arm(process: Process, spec: ArmSpec, save: Path, *, timeout_s: float) -> Probe:
     """A few runs of an arm at ordinary priority, its outputs saved."""
     args = {"arm": spec.arguments(), "runs": 3, "save": str(save)}
     what = f"running `{spec.label}` on {spec.arm.target}"
-    answer: dict[str, Any] = process.call("bench.probe", args, timeout_s=timeout_s, what=what)
-    return answer
+    return process.ask(Probe, "bench.probe", args, timeout_s=timeout_s, what=what)
 
 
 SLOWER_LIMIT = 3.0
 
 
-def far_slower(base: dict[str, Any], candidate: dict[str, Any], metric: Clock) -> float | None:
+def far_slower(base: Probe, candidate: Probe, metric: Clock) -> float | None:
     """How many times slower the candidate's best probe run is than the base's worst, when that is beyond doubt."""
-    clock = f"{metric}_ns"
-    worst = max(base[clock])
-    factor = min(candidate[clock]) / worst if worst > 0 else 0.0
+    worst = max(base.on(metric))
+    factor = min(candidate.on(metric)) / worst if worst > 0 else 0.0
     return factor if factor > SLOWER_LIMIT else None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from winml.modelkit.core.errors import Interrupted, ModelkitError
-from winml.modelkit.core.measurement import Arm, Measurement, round_of
+from winml.modelkit.core.events import Event, OnEvent
+from winml.modelkit.core.measurement import Arm, Measurement, NotMeasured, Round, SessionsProtocol
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read
+from winml.modelkit.session.report import SessionEvent, SessionReport
+
+T = TypeVar("T")
 
 OPERATION = "session.measure"
 PRELOAD = ("winml.modelkit.session.measure",)
@@ -23,15 +27,17 @@ class Process(Protocol):
 
     @property
     def pid(self) -> int: ...
-    def call(
+    def ask(
         self,
+        form: type[T],
         op: str,
-        args: dict[str, Any],
+        args: object,
         *,
         timeout_s: float | None,
-        on_event: Callable[[dict[str, Any]], None] | None,
+        events: Any,
+        on_event: Callable[[Any], None] | None,
         what: str | None,
-    ) -> Any: ...
+    ) -> T: ...
     def stop(self, *, timeout_s: float) -> Any: ...
     def close(self) -> None: ...
 
@@ -75,77 +81,109 @@ class PerfProtocol:
     duration_s: float | None = None
     timeout_s: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": "sessions",
-            "iterations": None if self.duration_s is not None else self.iterations,
-            "duration_s": self.duration_s,
-            "warmup": self.warmup,
-            "sessions": self.sessions,
-            "cool_down_s": self.cool_down_s,
-            "timeout_s": self.timeout_s,
-        }
+    def describe(self) -> SessionsProtocol:
+        """What a measurement says of it."""
+        return SessionsProtocol(
+            iterations=None if self.duration_s is not None else self.iterations,
+            duration_s=self.duration_s,
+            warmup=self.warmup,
+            sessions=self.sessions,
+            cool_down_s=self.cool_down_s,
+            timeout_s=self.timeout_s,
+        )
+
+
+@dataclass(frozen=True)
+class SessionStarted(Event):
+    """A session in a process of its own begins."""
+
+    session: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class CoolingDown(Event):
+    """Waiting before a session."""
+
+    session: int
+
+
+@dataclass(frozen=True)
+class MachineSampled(Event):
+    """The latest sample of every source of `--monitor`."""
+
+    latest: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialPerf:
+    """What was measured before a failure."""
+
+    measurement: Measurement | NotMeasured
+
+    @property
+    def has_samples(self) -> bool:
+        return bool(self.measurement.rounds)
 
 
 @dataclass(frozen=True)
 class PerfRun:
-    """A measurement with what each process reported besides its samples."""
+    """An arm, and what each process reported of it."""
 
-    measurement: Measurement
-    reports: tuple[dict[str, Any], ...]
+    arm: Arm
+    protocol: PerfProtocol
+    pids: tuple[int, ...] = ()
+    reports: tuple[SessionReport, ...] = ()
     stopped: bool = False
 
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        return tuple(
+            Round(
+                arm=0,
+                round=number,
+                process=pid,
+                order=number,
+                wall_ns=report.wall_ns,
+                cpu_ns=report.cpu_ns,
+                load_before=report.load_before,
+                load_after=report.load_after,
+            )
+            for number, (pid, report) in enumerate(zip(self.pids, self.reports, strict=True))
+        )
 
-OnEvent = Callable[[dict[str, Any]], None]
+    @property
+    def measurement(self) -> Measurement:
+        """What was measured; there is at least one report."""
+        first = self.reports[0]
+        arm = self.arm
+        if first.fixed_dims:
+            arm = replace(arm, session=replace(arm.session, fixed_dims=first.fixed_dims))
+        protocol = self.protocol.describe()
+        return Measurement(arms=(arm,), rounds=self.rounds, protocol=protocol, environment=first.environment)
 
-
-def _measurement(arm: Arm, protocol: PerfProtocol, pids: list[int], reports: list[dict[str, Any]]) -> Measurement:
-    rounds = tuple(round_of(0, i, pid, i, r, r) for i, (pid, r) in enumerate(zip(pids, reports, strict=True)))
-    environment = reports[0]["environment"] if reports else {}
-    if reports and reports[0].get("fixed_dims"):
-        arm = replace(arm, session=replace(arm.session, fixed_dims=reports[0]["fixed_dims"]))
-    return Measurement((arm,), rounds, protocol.to_json(), environment)
-
-
-def _arguments(
-    arm: Arm,
-    protocol: PerfProtocol,
-    inputs: dict[str, Any],
-    distribution: str | None,
-    *,
-    strict_ep: bool,
-    tracing: dict[str, Any] | None,
-) -> dict[str, Any]:
-    return {
-        "model": arm.artifact,
-        "ep": arm.target.ep,
-        "device": arm.target.device,
-        "simulated": arm.target.simulated,
-        "session": to_json(arm.session),
-        "inputs": inputs,
-        "warmup": protocol.warmup,
-        "iterations": protocol.iterations,
-        "duration_s": protocol.duration_s,
-        "strict_ep": strict_ep,
-        "distribution": distribution,
-        "tracing": tracing,
-    }
+    @property
+    def so_far(self) -> PartialPerf:
+        if self.reports:
+            return PartialPerf(measurement=self.measurement)
+        return PartialPerf(measurement=NotMeasured(arms=(self.arm,), protocol=self.protocol.describe()))
 
 
-def _one(
+def _ask(
     process: Process, args: dict[str, Any], what: str, timeout_s: float | None, on_event: OnEvent
-) -> dict[str, Any]:
+) -> SessionReport:
     """The report of one process; after Ctrl-C what it has so far, marked as stopped."""
     try:
-        report: dict[str, Any] = process.call(OPERATION, args, timeout_s=timeout_s, on_event=on_event, what=what)
+        return process.ask(
+            SessionReport, OPERATION, args, timeout_s=timeout_s, events=SessionEvent, on_event=on_event, what=what
+        )
     except KeyboardInterrupt:
         try:
-            report = process.stop(timeout_s=_STOP_WAIT_S)
+            answer = process.stop(timeout_s=_STOP_WAIT_S)
         except ModelkitError as error:
             # A run that takes longer than a user waits after Ctrl-C is lost; finished sessions are not.
             raise Interrupted("interrupted", details=error.details) from error
-        report["stopped"] = True
-    return report
+        return replace(read(SessionReport, answer), stopped=True)
 
 
 def measure_sessions(
@@ -161,41 +199,45 @@ def measure_sessions(
 ) -> PerfRun:
     """Measure `arm` in `protocol.sessions` fresh processes; `tracing` asks each for a trace at a level.
 
-    An error carries in its details what was measured before it; after Ctrl-C the samples so far are returned.
+    An error carries as its result what was measured before it; after Ctrl-C the samples so far are returned.
     """
-    args = _arguments(arm, protocol, inputs, distribution, strict_ep=strict_ep, tracing=tracing)
+    args = {
+        "model": arm.artifact,
+        "ep": arm.target.ep,
+        "device": arm.target.device,
+        "simulated": arm.target.simulated,
+        "session": arm.session,
+        "inputs": inputs,
+        "warmup": protocol.warmup,
+        "iterations": protocol.iterations,
+        "duration_s": protocol.duration_s,
+        "strict_ep": strict_ep,
+        "distribution": distribution,
+        "tracing": tracing,
+    }
     what = f"running `{Path(arm.artifact).name}` on {arm.target}"
-    pids: list[int] = []
-    reports: list[dict[str, Any]] = []
-    stopped = False
+    run = PerfRun(arm, protocol)
     for number in range(protocol.sessions):
         process: Process | None = None
         try:
-            _cool_down(number, protocol, on_event)
+            if number and protocol.cool_down_s:
+                on_event(CoolingDown(number))
+                time.sleep(protocol.cool_down_s)
             process = start()
-            on_event({"event": "session", "session": number, "pid": process.pid})
-            report = _one(process, args, what, protocol.timeout_s, on_event)
+            on_event(SessionStarted(number, process.pid))
+            report = _ask(process, args, what, protocol.timeout_s, on_event)
         except ModelkitError as error:
-            error.details["measurement"] = _measurement(arm, protocol, pids, reports).to_json()
+            error.result = run.so_far
             raise
         except KeyboardInterrupt:
-            if not reports:
+            if not run.reports:
                 raise
-            stopped = True
-            break
+            return replace(run, stopped=True)
         finally:
             if process is not None:
                 process.close()
-        if report["wall_ns"]:
-            pids.append(process.pid)
-            reports.append(report)
-        if report["stopped"]:
-            stopped = True
-            break
-    return PerfRun(_measurement(arm, protocol, pids, reports), tuple(reports), stopped=stopped)
-
-
-def _cool_down(number: int, protocol: PerfProtocol, on_event: OnEvent) -> None:
-    if number and protocol.cool_down_s:
-        on_event({"event": "cool-down", "session": number})
-        time.sleep(protocol.cool_down_s)
+        if report.wall_ns:
+            run = replace(run, pids=(*run.pids, process.pid), reports=(*run.reports, report))
+        if report.stopped:
+            return replace(run, stopped=True)
+    return run

@@ -33,13 +33,12 @@ def read_trace(path: Path) -> OpTraceResult:
     return trace
 
 
-def no_trace(trace: OpTraceResult, details: dict[str, Any]) -> TraceEmpty:
-    """The error for a trace without data; what was measured besides is in its details."""
-    known = {k: v for k, v in details.items() if k not in ("schema", "ok")}
+def no_trace(trace: OpTraceResult, result: object) -> TraceEmpty:
+    """The error for a trace without data, with what was measured besides."""
     return TraceEmpty(
         f"no operator trace ({trace.status}): {trace.error or 'the monitor gave no reason'}",
         hint=_WHAT_TO_DO.get(trace.status),
-        details=known,
+        result=result,
     )
 
 

@@ -20,12 +20,12 @@ MIN_DRIFT_SAMPLES = 30
 
 
 def _load(measurement: Measurement) -> list[str]:
-    cores = measurement.environment["machine"]["cores"]
+    cores = measurement.environment.machine.cores
     # The first session's load stands for the machine before we added our own.
     before = measurement.rounds[0].load_before
     if before is not None and before > LOAD_SHARE * cores:
         return [f"machine load was {before:.1f} on {cores} cores; {COMPARE}"]
-    pressure = measurement.environment.get("pressure_pct")
+    pressure = measurement.environment.pressure_pct
     if pressure is not None and pressure > PRESSURE_PCT:
         return [f"programs waited for a CPU {pressure:.0f} % of the time before the run; {COMPARE}"]
     return []

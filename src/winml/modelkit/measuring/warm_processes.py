@@ -9,13 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from winml.modelkit.core.environment import Environment
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.measurement import CompareProtocol
 from winml.modelkit.core.statistics import median
+from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring import calibration as calibrations
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring.calibration import Calibration
-from winml.modelkit.measuring.protocols import PROTOCOLS, CompareProtocol
+from winml.modelkit.measuring.events import CalibrationRoundDone
+from winml.modelkit.measuring.protocols import PROTOCOLS
+from winml.modelkit.measuring.reports import Probe
 from winml.modelkit.measuring.rounds import PRELOAD, ArmSpec, Plan
 from winml.modelkit.worker import priority
 from winml.modelkit.worker.client import Worker
@@ -23,9 +28,6 @@ from winml.modelkit.worker.client import Worker
 HANG_S = 10.0
 HANG_FACTOR = 20.0
 PROBE_FACTOR = 3.0
-
-OnEvent = Callable[[dict[str, Any]], None]
-Probe = dict[str, Any]
 
 
 def huge_pages() -> dict[str, str] | None:
@@ -84,7 +86,7 @@ def watching(wanted: bool) -> Iterator[bool]:
 
 def hang_limit_s(base: Probe, base_probe_s: float) -> float:
     """How long a probe of a candidate may take before it hangs."""
-    return max(HANG_S, HANG_FACTOR * sum(base["wall_ns"]) / 1e9, PROBE_FACTOR * base_probe_s)
+    return max(HANG_S, HANG_FACTOR * sum(base.wall_ns) / 1e9, PROBE_FACTOR * base_probe_s)
 
 
 def plan_for(
@@ -104,7 +106,7 @@ def plan_for(
     mode = bench.choose_mode(base, candidate)
     devices = {base.arm.target.device, candidate.arm.target.device}
     slowest = next(d for d in ("npu", "gpu", "cpu") if d in devices)
-    run_s = median(probes[0]["wall_ns"]) / 1e9
+    run_s = median(probes[0].wall_ns) / 1e9
     return Plan(
         mode=mode,
         metric=bench.choose_metric(base, candidate, mode, probes),
@@ -127,14 +129,19 @@ def alive_together(base: ArmSpec, candidate: ArmSpec, plan: Plan) -> tuple[ArmSp
 
 
 def calibrated(
-    base: ArmSpec, plan: Plan, *, graph: str, environment: dict[str, Any], on_event: OnEvent, anew: bool = False
+    base: ArmSpec, plan: Plan, *, graph: str, environment: Environment, on_event: OnEvent, anew: bool = False
 ) -> tuple[str, Callable[[], Calibration]]:
     """The name of the base's A/A rounds in the mode of a plan, and how to have them: from the cache or measured."""
     name = calibrations.key(
         graph=graph,
         arm=base.arm,
         inputs=base.inputs,
-        plan={**plan.to_json(), "seed": None, "raised": plan.raise_priority, "huge_pages": huge_pages() is not None},
+        plan={
+            **to_json(plan.describe()),
+            "seed": None,
+            "raised": plan.raise_priority,
+            "huge_pages": huge_pages() is not None,
+        },
         environment=environment,
     )
 
@@ -146,9 +153,10 @@ def calibrated(
                 replace(plan, raise_priority=raised),
                 rounds=plan.protocol.calibration_rounds,
                 start=start,
-                on_round=lambda p: on_event({"event": "calibration", "number": p.count}),
+                on_round=lambda p: on_event(CalibrationRoundDone(p.count)),
                 environment=environment,
             )
-        return Calibration(bench.calibration_values(taken), time.monotonic() - started, False)
+        seconds = time.monotonic() - started
+        return Calibration(values=bench.calibration_values(taken), seconds=seconds, cached=False)
 
-    return name, lambda: calibrations.cached(name, make, anew=anew)
+    return name, lambda: calibrations.recall(name, make, anew=anew)

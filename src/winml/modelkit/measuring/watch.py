@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from winml.modelkit.core.events import Event, OnEvent
+from winml.modelkit.measuring.sessions import MachineSampled, SessionStarted
 from winml.modelkit.session.monitor.hw_monitor import HWMonitor
-
-OnEvent = Callable[[dict[str, Any]], None]
+from winml.modelkit.session.report import ReadingTrace, Usage, Utilization, Warm
 
 
 class Watch:
@@ -17,21 +15,19 @@ class Watch:
         self._pass_on = on_event
         self._pid: int | None = None
         self._running: HWMonitor | None = None
-        self._summaries: list[dict[str, Any]] = []
+        self._summaries: list[Utilization] = []
 
-    def on_event(self, event: dict[str, Any]) -> None:
-        if event["event"] == "session":
-            self.end()
-            self._pid = event["pid"]
-        elif event["event"] == "warm":
-            self._running = HWMonitor(self._pid, on_sample=self._sampled)
-            self._running.__enter__()
-        elif event["event"] == "tracing":
-            self.end()
+    def on_event(self, event: Event) -> None:
+        match event:
+            case SessionStarted():
+                self.end()
+                self._pid = event.pid
+            case Warm():
+                self._running = HWMonitor(self._pid, on_sample=lambda latest: self._pass_on(MachineSampled(latest)))
+                self._running.__enter__()
+            case ReadingTrace():
+                self.end()
         self._pass_on(event)
-
-    def _sampled(self, latest: Mapping[str, float]) -> None:
-        self._pass_on({"event": "utilization", **latest})
 
     def end(self) -> None:
         """Stop sampling; what was sampled is kept."""
@@ -40,22 +36,21 @@ class Watch:
             self._summaries.append(self._running.summary())
             self._running = None
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Utilization:
         """The sessions together: mean weighted by samples, lowest and highest of all."""
-        names = dict.fromkeys(name for s in self._summaries for name in s["sources"])
-        missing = {name: why for s in self._summaries for name, why in s["missing"].items() if name not in names}
-        return {
-            "interval_s": self._summaries[0]["interval_s"] if self._summaries else None,
-            "samples": sum(s["samples"] for s in self._summaries),
-            "sources": {name: self._together(name) for name in names},
-            "missing": missing,
-        }
+        names = dict.fromkeys(name for s in self._summaries for name in s.sources)
+        return Utilization(
+            interval_s=self._summaries[0].interval_s if self._summaries else None,
+            samples=sum(s.samples for s in self._summaries),
+            sources={name: self._together(name) for name in names},
+            missing={name: why for s in self._summaries for name, why in s.missing.items() if name not in names},
+        )
 
-    def _together(self, name: str) -> dict[str, float]:
-        found = [(s["sources"][name], s["samples"]) for s in self._summaries if name in s["sources"]]
+    def _together(self, name: str) -> Usage:
+        found = [(s.sources[name], s.samples) for s in self._summaries if name in s.sources]
         weight = sum(samples for _, samples in found)
-        return {
-            "mean": sum(f["mean"] * samples for f, samples in found) / weight,
-            "min": min(f["min"] for f, _ in found),
-            "max": max(f["max"] for f, _ in found),
-        }
+        return Usage(
+            mean=sum(f.mean * samples for f, samples in found) / weight,
+            min=min(f.min for f, _ in found),
+            max=max(f.max for f, _ in found),
+        )

@@ -55,7 +55,7 @@ def times(trial: TrialResult) -> tuple[str, str]:
         return "", ""
     verdict = trial.deciding_verdict
     gain_pct = None if verdict is None else verdict.gain_pct
-    return milliseconds(trial.times["candidate_ms"]), "" if gain_pct is None else faster(speedup(gain_pct))
+    return milliseconds(trial.times.candidate_ms), "" if gain_pct is None else faster(speedup(gain_pct))
 
 
 def targets(result: SearchResult) -> str:
@@ -76,7 +76,7 @@ def champion_text(best: Champion, objective: str) -> str:
     between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
     took = ""
     if trial.times is not None:
-        took = f"{milliseconds(trial.times['candidate_ms'])} instead of {milliseconds(trial.times['base_ms'])} ms · "
+        took = f"{milliseconds(trial.times.candidate_ms)} instead of {milliseconds(trial.times.base_ms)} ms · "
     known = ""
     if trial.accuracy is not None:
         drop = "" if trial.accuracy.drop is None else f", dropped by {trial.accuracy.drop:.4f}"

@@ -69,8 +69,8 @@ def proof_text(proof: Proof) -> str:
         found = proof.agreement
         text += f": `{found.output}` has a cosine of {found.cosine:.4f} with the source's (least {proof.limit:g})"
     if proof.placement is not None:
-        nodes = proof.placement["nodes"]
-        text += f", {nodes.get(proof.placement['requested'], 0)} of {sum(nodes.values())} nodes on {proof.on}"
+        nodes = proof.placement.nodes
+        text += f", {nodes.get(proof.placement.requested, 0)} of {sum(nodes.values())} nodes on {proof.on}"
     return text if proof.compiled is None else f"{text}; compiled form not proven"
 
 

@@ -2,74 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.core.statistics import std
 from winml.modelkit.render.table import table
 from winml.modelkit.render.times import faster, milliseconds
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _pct(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1f} %"
+    from winml.modelkit.measuring.calibration import Calibration
+    from winml.modelkit.measuring.compare_result import Candidate, CompareResult
 
-
-def _interval(verdict: dict[str, Any]) -> str:
-    if verdict["interval_pct"] is None:
-        return ""
-    low, high = verdict["interval_pct"]
-    return f"({low:+.1f} … {high:+.1f})"
+_CLOCKS = {"cpu": "CPU time", "wall": "wall time"}
 
 
-def _row(candidate: dict[str, Any]) -> tuple[str, ...]:
-    verdict = candidate["verdict"]
-    confirmed = candidate["confirmation"] is not None and verdict["verdict"] in ("KEEP", "MARGINAL_KEEP")
-    word = verdict["verdict"] + (" confirmed" if confirmed else "")
-    times = candidate.get("times") or {}
+def _row(candidate: Candidate) -> tuple[str, ...]:
+    verdict, times = candidate.verdict, candidate.times
+    confirmed = candidate.confirmation is not None and verdict.kept
+    gain, interval = verdict.gain_pct, verdict.interval_pct
     return (
-        candidate["label"],
-        milliseconds(times.get("candidate_ms")),
-        milliseconds(times.get("base_ms")),
-        faster(candidate.get("speedup")),
-        _pct(verdict["gain_pct"]),
-        _interval(verdict),
-        word,
-        str(verdict["rounds"]) if verdict["rounds"] else "",
-        f"{verdict['seconds']:.1f} s",
-        verdict["reason"],
+        candidate.label,
+        milliseconds(None if times is None else times.candidate_ms),
+        milliseconds(None if times is None else times.base_ms),
+        faster(candidate.speedup),
+        "" if gain is None else f"{gain:+.1f} %",
+        "" if interval is None else f"({interval[0]:+.1f} … {interval[1]:+.1f})",
+        verdict.verdict + (" confirmed" if confirmed else ""),
+        str(verdict.rounds) if verdict.rounds else "",
+        f"{verdict.seconds:.1f} s",
+        verdict.reason,
     )
 
 
-def _spread(values: list[float]) -> str:
+def _spread(values: Sequence[float]) -> str:
     spread = std(values)
     return "unknown" if spread is None else f"{100 * spread:.2f} %"
 
 
-def _calibrations(result: dict[str, Any]) -> list[str]:
-    lines = []
-    for used in result["calibrations"].values():
-        source = "from the cache" if used["cached"] else f"measured in {used['seconds']:.0f} s"
-        values = used["values"]
-        lines.append(
-            f"A/A rounds of the base vary by {_spread(values['cpu'])} (CPU time), {_spread(values['wall'])} (wall), "
-            + source
-        )
-    return lines
+def _calibration(used: Calibration) -> str:
+    source = "from the cache" if used.cached else f"measured in {used.seconds:.0f} s"
+    cpu, wall = _spread(used.values.cpu), _spread(used.values.wall)
+    return f"A/A rounds of the base vary by {cpu} (CPU time), {wall} (wall), {source}"
 
 
-def compare_text(result: dict[str, Any]) -> str:
+def compare_text(result: CompareResult) -> str:
     """A ranked table, then how it was measured."""
-    ranked = {label: i for i, label in enumerate(result["ranking"])}
-    candidates = sorted(result["candidates"], key=lambda c: ranked.get(c["label"], len(ranked)))
+    ranked = {label: i for i, label in enumerate(result.ranking)}
+    candidates = sorted(result.candidates, key=lambda c: ranked.get(c.label, len(ranked)))
     rows = [
         ("candidate", "ms", "base ms", "speed", "time saved", "95 %", "verdict", "rounds", "took", "why"),
         *map(_row, candidates),
     ]
-    base = result["base"]
-    metrics = {c["verdict"]["metric"] for c in candidates if c["verdict"]["metric"]}
-    words = {"cpu": "CPU time", "wall": "wall time"}
-    how = " and ".join(words[m] for m in sorted(metrics))
-    lines = [
-        f"base  {base['label']} on {base['target']}" + (f" · judged by {how}" if how else ""),
-        table(rows, indent="  "),
-    ]
-    return "\n".join([*lines, *_calibrations(result)])
+    metrics = sorted({c.verdict.metric for c in candidates if c.verdict.metric})
+    how = " and ".join(_CLOCKS[m] for m in metrics)
+    head = f"base  {result.base.label} on {result.base.arm.target}" + (f" · judged by {how}" if how else "")
+    return "\n".join([head, table(rows, indent="  "), *map(_calibration, result.calibrations.values())])

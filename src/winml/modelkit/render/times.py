@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.latency import Spread
 
 
-def milliseconds(spread: dict[str, Any] | None) -> str:
+def milliseconds(spread: Spread | None) -> str:
     """A median with its interval: `1.93 (1.90 … 1.97)`."""
-    if not spread or spread["median"] is None:
+    if spread is None or spread.median is None:
         return ""
-    interval = spread["interval"]
-    between = "" if interval is None else f" ({_short(interval['low'])} … {_short(interval['high'])})"
-    return f"{_short(spread['median'])}{between}"
+    interval = spread.interval
+    between = "" if interval is None else f" ({_short(interval.low)} … {_short(interval.high)})"
+    return f"{_short(spread.median)}{between}"
 
 
 def _short(ms: float) -> str:

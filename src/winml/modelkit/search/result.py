@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.latency import ArmTimes
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
@@ -36,7 +37,7 @@ class ConfirmationResult:
     verdict: Verdict
     measurement: str | None
     """The name of its samples in `measurements`."""
-    times: Mapping[str, Any] | None
+    times: ArmTimes | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class TrialResult:
     same_as: str | None
     verdict: Verdict | None
     confirmation: ConfirmationResult | None
-    times: Mapping[str, Any] | None
+    times: ArmTimes | None
     rounds: int
     accuracy: Accuracy | None
     placement: Mapping[str, Any] | None
@@ -262,18 +263,18 @@ def _confirmation(trial: Trial, study: Study) -> ConfirmationResult | None:
     )
 
 
-def _times(trial: Trial, study: Study) -> Mapping[str, Any] | None:
+def _times(trial: Trial, study: Study) -> ArmTimes | None:
     """Milliseconds of the baseline and of a trial in the rounds that decided."""
     series = [trial.series] if trial.series is not None else []
     if trial.outcome == "baseline":
         series = [t.series for t in study.state.trials if t.series is not None]
     metric = next((s.metric for s in series if s.medians_ms), None)
-    if metric is None:
+    if metric is None or metric == "exact":
         return None
     pairs = [pair for s in series for pair in s.medians_ms.get(metric, ())]
     own = [] if trial.outcome == "baseline" else [pair[1] for pair in pairs]
     base = spread_ms([pair[0] for pair in pairs])
-    return {"metric": metric, "base_ms": base, "candidate_ms": spread_ms(own) if own else base}
+    return ArmTimes(metric=metric, base_ms=base, candidate_ms=spread_ms(own) if own else base)
 
 
 def _trial_result(trial: Trial, study: Study) -> TrialResult:

@@ -16,7 +16,8 @@ from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
 from winml.modelkit.core.errors import UnavailableError
-from winml.modelkit.core.measurement import Arm, Measurement
+from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.measurement import Arm, CompareProtocol, Measurement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.core.values import to_json
@@ -26,7 +27,9 @@ from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
-from winml.modelkit.measuring.protocols import CompareProtocol
+from winml.modelkit.measuring.calibration import ClockValues
+from winml.modelkit.measuring.events import RoundDone
+from winml.modelkit.measuring.reports import Probe as ArmProbe
 from winml.modelkit.measuring.rounds import ArmSpec, Plan, Progress
 from winml.modelkit.measuring.summary import arm_medians_ms, arm_times
 from winml.modelkit.search.gate import Gate
@@ -47,7 +50,6 @@ MACHINE = ("architecture", "cpu", "cores")
 CONFIRM_SEED = 500_000
 """Seeds of confirming rounds, which no other round has."""
 
-OnEvent = Callable[[dict[str, Any]], None]
 Keep = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -78,7 +80,7 @@ class _Base:
 
     built: Built
     spec: ArmSpec
-    probe: dict[str, Any]
+    probe: ArmProbe
     probe_s: float
 
 
@@ -123,9 +125,8 @@ class Workbench:
         self._probers = measuring.Probers()
         self._described: dict[str, dict[str, Any]] = {}
         self._specs: dict[str, ArmSpec] = {}
-        self._probes: dict[str, dict[str, Any]] = {}
+        self._probes: dict[str, ArmProbe] = {}
         self._base: _Base | None = None
-        self._environment: dict[str, Any] = {}
 
     def close(self) -> None:
         self._reader.close()
@@ -203,7 +204,7 @@ class Workbench:
         section = replace(section, ep_options=options.checked(resolved.target, given))
         installed = resolved.installed
         return ArmSpec(
-            Arm(str(path), resolved.target, section),
+            Arm(artifact=str(path), target=resolved.target, session=section),
             path.name,
             installed.python,
             installed.package.distribution,
@@ -219,13 +220,12 @@ class Workbench:
             spec = self._specs[built.identity]
             started = time.monotonic()
             probe = self._run_probe(spec, FIRST_PROBE_TIMEOUT_S)
-            self._environment = probe["environment"]
-            check_machine(self._subject.measured_on, self._environment["machine"])
+            check_machine(self._subject.measured_on, to_json(probe.environment.machine))
             self._base = _Base(built, spec, probe, time.monotonic() - started)
             self._probes[built.identity] = probe
         return self._base
 
-    def _run_probe(self, spec: ArmSpec, timeout_s: float) -> dict[str, Any]:
+    def _run_probe(self, spec: ArmSpec, timeout_s: float) -> ArmProbe:
         return self._probers.probe(spec, self._folder / "probe.npz", timeout_s)
 
     def probe(self, built: Built) -> Probe:
@@ -238,22 +238,22 @@ class Workbench:
         slowdown = 0.0
         if self._subject.objective == "latency":
             mode = bench.choose_mode(base.spec, spec)
-            clock = f"{bench.choose_metric(base.spec, spec, mode, (base.probe, probe))}_ns"
-            slowdown = min(probe[clock]) / max(1, *base.probe[clock])
+            clock = bench.choose_metric(base.spec, spec, mode, (base.probe, probe))
+            slowdown = min(probe.on(clock)) / max(1, *base.probe.on(clock))
         return Probe(
             slowdown=slowdown,
             verdict_s=self._verdict_s(base.probe),
-            placement=probe["placement"],
-            ms={clock: median(probe[f"{clock}_ns"]) / 1e6 for clock in CLOCKS},
-            environment=self._environment if built.identity == base.built.identity else None,
+            placement=to_json(probe.placement),
+            ms={clock: median(probe.on(clock)) / 1e6 for clock in CLOCKS},
+            environment=to_json(probe.environment) if built.identity == base.built.identity else None,
         )
 
-    def _verdict_s(self, probe: dict[str, Any]) -> float:
+    def _verdict_s(self, probe: ArmProbe) -> float:
         """About how long the rounds of a first look take: runs of both arms, and a process per round."""
         if self._subject.objective != "latency":
             return 0.0
         protocol = self._subject.protocol
-        run_s = median(probe["wall_ns"]) / 1e9
+        run_s = median(probe.wall_ns) / 1e9
         round_s = 2 * max(protocol.min_round_s, protocol.few_pairs * run_s) + protocol.cool_down_s + 1.0
         return protocol.first_look * round_s
 
@@ -261,7 +261,7 @@ class Workbench:
         """Where the nodes of a config go."""
         built = self.build(config)
         self.probe(built)
-        found: Mapping[str, Any] = self._probes[built.identity]["placement"]
+        found: Mapping[str, Any] = to_json(self._probes[built.identity].placement)
         return found
 
     def check(self, built: Built) -> GateAnswer:
@@ -301,9 +301,9 @@ class Workbench:
             plan = replace(plan, raise_priority=raised)
             while progress.count < rounds:
                 bench.measure_round(specs, plan, measuring.start, progress)
-                self._on_event({"event": "round", "number": first + progress.count})
-        taken = bench.measurement(specs, plan, progress, self._environment)
-        self._keep(f"{_short(built)}-{first}", taken.to_json())
+                self._on_event(RoundDone(first + progress.count))
+        taken = bench.measurement(specs, plan, progress, self._baseline().probe.environment)
+        self._keep(f"{_short(built)}-{first}", to_json(taken))
         return _series(taken, plan, progress)
 
     def _count(self, built: Built) -> float:
@@ -312,7 +312,7 @@ class Workbench:
         bytes_ratio = math.log(base.artifact.bytes / built.artifact.bytes)
         if self._subject.objective == "size":
             return bytes_ratio
-        pieces = [count_pieces(self._probes[b.identity]["placement"]) for b in (base, built)]
+        pieces = [count_pieces(to_json(self._probes[b.identity].placement)) for b in (base, built)]
         # Among builds in equally many pieces the smaller one is better; size alone hardly outweighs a piece.
         return math.log(pieces[0] / pieces[1]) + 0.1 * bytes_ratio
 
@@ -326,11 +326,11 @@ class Workbench:
             base,
             plan,
             graph=built.artifact.fingerprint or built.artifact.digest,
-            environment=self._environment,
+            environment=self._baseline().probe.environment,
             on_event=self._on_event,
         )
         values = have().values
-        return {clock: tuple(values[clock]) for clock in CLOCKS}
+        return {clock: values.on(clock) for clock in CLOCKS}
 
     def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
         if self._subject.objective != "latency":
@@ -347,14 +347,14 @@ class Workbench:
             compared = bench.compare_arms(
                 specs,
                 replace(plan, raise_priority=raised),
-                calibration={clock: list(calibration.get(clock, ())) for clock in CLOCKS},
-                environment=self._environment,
+                calibration=ClockValues(cpu=calibration.get("cpu", ()), wall=calibration.get("wall", ())),
+                environment=self._baseline().probe.environment,
                 start=measuring.start,
                 progress=Progress(),
-                on_round=lambda p: self._on_event({"event": "round", "number": p.count}),
+                on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
         name = f"{_short(built)}-confirmation"
-        self._keep(name, compared.measurement.to_json())
+        self._keep(name, to_json(compared.measurement))
         return compared.verdict, FreshRounds(measurement=name, times=arm_times(compared.measurement, plan.metric))
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.latency import ArmTimes
+from winml.modelkit.core.measurement import CompareProtocol
 from winml.modelkit.core.values import key
 from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
 from winml.modelkit.measuring.judge import Estimate, estimate, judge
-from winml.modelkit.measuring.protocols import CompareProtocol
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, label
 
 TrialOutcome = Literal["baseline", "measured", "same", "failed", "inaccurate", "slower"]
@@ -150,7 +151,7 @@ class FreshRounds:
 
     measurement: str | None = key(omit=True)
     """The name of its samples in the folder of the search."""
-    times: Mapping[str, Any] | None = key(omit=True)
+    times: ArmTimes | None = key(omit=True)
 
 
 @dataclass(frozen=True)

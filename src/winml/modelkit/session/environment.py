@@ -6,12 +6,12 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from winml.modelkit import __version__
+from winml.modelkit.core.environment import Environment, EPVersion, Machine, Power, RuntimeVersion
 
 
 def _cpu_name() -> str | None:
@@ -59,23 +59,24 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def environment(ep: str, ep_version: str | None) -> dict[str, Any]:
-    """Null stands for what this system does not tell."""
-    return {
-        "machine": {
-            "system": platform.system(),
-            "release": platform.release(),
-            "architecture": platform.machine(),
-            "cpu": _cpu_name(),
-            "cores": usable_cores(),
-        },
-        "winml": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "runtime": {"name": "onnxruntime", "version": onnxruntime.__version__},
-        "ep": {"name": ep, "version": ep_version},
-        "power": {"governor": _governor()},
-        "priority": _priority(),
-        "load": load(),
-        "pressure_pct": pressure(),
-    }
+def environment(ep: str, ep_version: str | None) -> Environment:
+    """Where this process measures; null stands for what this system does not tell."""
+    machine = Machine(
+        system=platform.system(),
+        release=platform.release(),
+        architecture=platform.machine(),
+        cpu=_cpu_name(),
+        cores=usable_cores(),
+    )
+    return Environment(
+        machine=machine,
+        winml=__version__,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        runtime=RuntimeVersion(name="onnxruntime", version=onnxruntime.__version__),
+        ep=EPVersion(name=ep, version=ep_version),
+        power=Power(governor=_governor()),
+        priority=_priority(),
+        load=load(),
+        pressure_pct=pressure(),
+    )

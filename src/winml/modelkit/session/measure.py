@@ -8,9 +8,20 @@ from typing import Any, Protocol, cast
 
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.graph.inputs import Arrays, symbol_sizes
+from winml.modelkit.graph.sizes import Size
 from winml.modelkit.session import environment
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.opening import closed_arm
+from winml.modelkit.session.report import (
+    InputFacts,
+    Memory,
+    Opened,
+    ReadingTrace,
+    RunsDone,
+    SessionReport,
+    TensorShape,
+    Warm,
+)
 from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.worker.memory import memory_of
@@ -28,6 +39,7 @@ class Context(Protocol):
     stop: Flag
 
     def event(self, name: str, **values: Any) -> None: ...
+    def tell(self, event: object) -> None: ...
 
 
 def repeat(
@@ -53,15 +65,14 @@ def repeat(
             break
 
 
-def _input_facts(session: WinMLSession, arrays: Arrays, asked: dict[str, Any]) -> dict[str, Any]:
-    shapes = {name: {"dtype": str(a.dtype), "shape": list(a.shape)} for name, a in arrays.items()}
-    source = "npz" if asked.get("npz") else "synthetic"
-    seed = None if source == "npz" else asked.get("seed", 0)
-    sizes = asked.get("sizes", {})
-    if source == "npz":
-        opened = {**session.section.fixed_dims, **symbol_sizes(session.inputs, arrays)}
-        sizes = {name: {"size": size, "source": "data", "reason": "input data"} for name, size in opened.items()}
-    return {"source": source, "seed": seed, "tensors": shapes, "sizes": sizes}
+def _input_facts(session: WinMLSession, arrays: Arrays, asked: dict[str, Any]) -> InputFacts:
+    tensors = {name: TensorShape(dtype=str(a.dtype), shape=a.shape) for name, a in arrays.items()}
+    if not asked.get("npz"):
+        known = {name: Size(**size) for name, size in asked.get("sizes", {}).items()}
+        return InputFacts(source="synthetic", seed=asked.get("seed", 0), tensors=tensors, sizes=known)
+    opened = {**session.section.fixed_dims, **symbol_sizes(session.inputs, arrays)}
+    sizes = {name: Size(size, "data", "input data") for name, size in opened.items()}
+    return InputFacts(source="npz", seed=None, tensors=tensors, sizes=sizes)
 
 
 def _rss() -> int | None:
@@ -86,52 +97,54 @@ def _monitor(args: dict[str, Any]) -> EPMonitor | None:
     return monitor_for(args["ep"], asked["level"], asked.get("output_dir"))
 
 
-def measure(args: dict[str, Any], context: object) -> dict[str, Any]:
+def measure(args: dict[str, Any], context: object) -> SessionReport:
     """Samples, placement, environment, memory and trace of one session in this process."""
     ctx = cast("Context", context)
     monitor = _monitor(args)
-    rss = {"before_open": _rss()}
+    before_open = _rss()
     closed = closed_arm(args)
     with closed.session as session:
         with session.perf(warmup=args["warmup"], monitor=monitor) as perf:
             arm = closed.open()
-            rss["after_open"] = _rss()
-            ctx.event("opened", placement=session.placement.to_json())
+            after_open = _rss()
+            ctx.tell(Opened(placement=session.placement))
             run, bound = session.bound_run(arm.arrays)
             load_before = environment.load()
             _warm_up(run, args["warmup"], ctx.stop)
-            ctx.event("warm")
+            ctx.tell(Warm())
             if not ctx.stop.is_set():
                 repeat(
                     run,
                     iterations=args["iterations"],
                     duration_s=args["duration_s"],
                     stop=ctx.stop,
-                    progress=lambda done: ctx.event("progress", done=done),
+                    progress=lambda done: ctx.tell(RunsDone(done=done)),
                 )
-            rss["after_runs"] = _rss()
+            after_runs = _rss()
             load_after = environment.load()
             if monitor is not None:
-                ctx.event("tracing")
-        stats = perf.stats
-        first_ns = next(iter(stats.warmup_ns), None)
-        peak = memory_of()
-        return {
-            "wall_ns": list(stats.wall_ns),
-            "cpu_ns": list(stats.cpu_ns),
-            "stopped": ctx.stop.is_set(),
-            "open_ns": arm.open_ns,
-            "first_run_ns": first_ns,
-            "load_before": load_before,
-            "load_after": load_after,
-            "weights_at_risk": weights_at_risk(session.path, session.target),
-            "placement": session.placement.to_json(),
-            "provider_options": session.provider_options,
-            "added_options": session.added_options,
-            "fixed_dims": session.section.fixed_dims,
-            "io_binding": bound,
-            "inputs": _input_facts(session, arm.arrays, args["inputs"]),
-            "memory": None if peak is None else {**rss, "peak": peak["peak_bytes"]},
-            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
-            "op_trace": None if monitor is None else perf.monitor.to_dict(),
-        }
+                ctx.tell(ReadingTrace())
+        stats, resident = perf.stats, memory_of()
+        memory = None
+        if resident is not None:
+            peak = resident["peak_bytes"]
+            memory = Memory(before_open=before_open, after_open=after_open, after_runs=after_runs, peak=peak)
+        return SessionReport(
+            wall_ns=stats.wall_ns,
+            cpu_ns=stats.cpu_ns,
+            stopped=ctx.stop.is_set(),
+            open_ns=arm.open_ns,
+            first_run_ns=next(iter(stats.warmup_ns), None),
+            load_before=load_before,
+            load_after=load_after,
+            weights_at_risk=weights_at_risk(session.path, session.target),
+            placement=session.placement,
+            provider_options=session.provider_options,
+            added_options=session.added_options,
+            fixed_dims=session.section.fixed_dims,
+            io_binding=bound,
+            inputs=_input_facts(session, arm.arrays, args["inputs"]),
+            memory=memory,
+            environment=environment.environment(session.target.ep, distribution_version(session.package)),
+            op_trace=None if monitor is None else perf.monitor.to_dict(),
+        )

@@ -4,52 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.placement import CPU, Placement
 from winml.modelkit.graph.outline import Outline
 
-CPU = "CPUExecutionProvider"
 BORDER = ("QuantizeLinear", "DequantizeLinear")
-
-
-@dataclass(frozen=True)
-class Placement:
-    """Nodes and partitions per EP after ONNX Runtime assigned them, and the op types left on the CPU."""
-
-    requested: str
-    nodes: dict[str, int]
-    partitions: dict[str, int]
-    cpu_ops: dict[str, int]
-    by_setting: dict[str, int] = field(default_factory=dict)
-    """Those among them that the EP leaves to the CPU by a setting of its own."""
-
-    @property
-    def total(self) -> int:
-        return sum(self.nodes.values())
-
-    @property
-    def took_nothing(self) -> bool:
-        """Whether there are nodes and none of them went to the requested EP."""
-        return self.total > 0 and not self.nodes.get(self.requested)
-
-    @property
-    def fell_back(self) -> dict[str, int]:
-        """Op types that run on the CPU although another EP was requested, and not by a setting of that EP."""
-        if self.requested == CPU:
-            return {}
-        left = {op: count - self.by_setting.get(op, 0) for op, count in self.cpu_ops.items()}
-        return {op: count for op, count in left.items() if count}
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "requested": self.requested,
-            "nodes": dict(self.nodes),
-            "partitions": dict(self.partitions),
-            "cpu_ops": dict(self.cpu_ops),
-            "by_setting": dict(self.by_setting),
-            "fallback": bool(self.fell_back),
-        }
 
 
 @dataclass(frozen=True)
@@ -61,9 +22,6 @@ class AssignedNode:
     ep: str
     partition: int | None
     """Number of the group an EP compiled as one; None on the CPU."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "op": self.op, "ep": self.ep, "partition": self.partition}
 
 
 def _op_name(node: Any) -> str:

@@ -12,13 +12,15 @@ import onnxruntime
 from winml.modelkit.core.errors import CheckFailed, ModelFileError, PlacementError, SessionError
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package
 from winml.modelkit.graph.outline import context_file_names, outline
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import PlacedNode
-from winml.modelkit.session.placement import BORDER, Placement, border_nodes, left_by_setting, read_placement
+from winml.modelkit.session.placement import BORDER, border_nodes, left_by_setting, read_placement
 from winml.modelkit.session.selection import select
 
 
@@ -142,11 +144,11 @@ def _check_placement(placement: Placement, request: Request) -> None:
             f"`{target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
             hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
             "types; the provider's last log lines may say why",
-            details={"placement": placement.to_json()},
+            details={"placement": to_json(placement)},
         )
     if request.strict_ep and placement.fell_back:
         raise CheckFailed(
             f"{sum(placement.fell_back.values())} of {placement.total} nodes are not on `{target}`: {ops}",
             hint="drop `--strict-ep` to run with them on the CPU",
-            details={"placement": placement.to_json()},
+            details={"placement": to_json(placement)},
         )

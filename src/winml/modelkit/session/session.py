@@ -15,6 +15,7 @@ import numpy.typing as npt
 from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.model_file import require_model_file
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
 from winml.modelkit.ep.catalog import Package
@@ -24,7 +25,7 @@ from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.options import PROFILE_PREFIX
 from winml.modelkit.session.perf import observed
-from winml.modelkit.session.placement import AssignedNode, Placement, read_nodes
+from winml.modelkit.session.placement import AssignedNode, read_nodes
 from winml.modelkit.session.runtime import Facts, Overlay, Request, open_session
 from winml.modelkit.session.stats import PerfContext, PerfStats
 

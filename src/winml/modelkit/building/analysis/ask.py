@@ -26,8 +26,8 @@ def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
     with session:
         known = environment.environment(session.target.ep, distribution_version(session.package))
         return {
-            "nodes": [node.to_json() for node in session.assigned_nodes()],
+            "nodes": list(session.assigned_nodes()),
             "provider_options": session.provider_options,
             "added_options": session.added_options,
-            "environment": {"runtime": known["runtime"], "ep": known["ep"]},
+            "environment": {"runtime": known.runtime, "ep": known.ep},
         }

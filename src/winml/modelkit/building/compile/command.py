@@ -345,7 +345,7 @@ def _result(
     if outcome.alone:
         together = [outcome.made[model].report.compiled for model in outcome.alone]
         sharing = compare_sizes(together, [made.report.compiled for made in outcome.alone.values()])
-    chosen = simulator_options({"added_options": added}) if target.simulated else []
+    chosen = simulator_options(added) if target.simulated else []
     warnings = (*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, sharing))
     return CompileResult(
         target=target,

@@ -57,7 +57,7 @@ def _compare(got: dict[str, Any], reference: WinMLSession | str, arrays: Arrays)
         except ModelkitError as error:
             return ValidationRun(opened=True, reason=error.message)
     outputs = {
-        name: ComparedOutput(**distance_of(value, got[name]), is_float=value.dtype.kind in "fc")
+        name: ComparedOutput(**vars(distance_of(value, got[name])), is_float=value.dtype.kind in "fc")
         for name, value in expected.items()
         if isinstance(value, np.ndarray) and isinstance(got.get(name), np.ndarray)
     }

@@ -181,7 +181,7 @@ def prove(args: dict[str, Any], context: object) -> ArtifactRun:
     pairs: dict[str, list[tuple[Array, Array | None]]] = {}
     done = 0
     with session:
-        placement = session.placement.to_json()
+        placement = session.placement
         at_risk = weights_at_risk(session.path, session.target)
         for index in range(args["samples"]):
             feed = _linked(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
@@ -223,16 +223,16 @@ def distance(name: str, expected: Array, found: Array) -> OutputDistance:
     finite = not is_float or bool(np.isfinite(found).all())
     near = distance_of(expected, found)
     signal = not is_float or bool(expected.size and np.abs(expected).max() > NOISE)
-    directed = finite and signal and near["cosine"] is not None
+    directed = finite and signal and near.cosine is not None
     norm = float(np.linalg.norm(expected)) if is_float and directed else 0.0
     return OutputDistance(
         name=name,
         is_float=is_float,
-        equal=bool(near["equal"]) or (not signal and bool(np.abs(found).max(initial=0.0) <= NOISE)),
+        equal=near.equal or (not signal and bool(np.abs(found).max(initial=0.0) <= NOISE)),
         finite=finite,
         signal=signal,
-        cosine=near["cosine"] if directed else None,
+        cosine=near.cosine if directed else None,
         scale=float(np.linalg.norm(found)) / norm if norm else None,
-        max_abs=near["max_abs"],
-        sqnr_db=sqnr_db(near["relative"]) if is_float and near["relative"] else None,
+        max_abs=near.max_abs,
+        sqnr_db=sqnr_db(near.relative) if is_float and near.relative else None,
     )

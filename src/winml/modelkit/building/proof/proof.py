@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.values import key
 
 Status = Literal["proven on target", "proven on cpu only (target not here)", "not proven"]
@@ -50,7 +51,7 @@ class ArtifactRun:
 
     samples: int
     outputs: tuple[OutputDistance, ...] = ()
-    placement: Mapping[str, Any] | None = None
+    placement: Placement | None = None
     weights_at_risk: int | None = None
     reason: str | None = None
     """Why nothing was compared."""
@@ -83,7 +84,7 @@ class Proof:
     samples: int = 0
     data: str | None = None
     """Where the inputs come from."""
-    placement: Mapping[str, Any] | None = None
+    placement: Placement | None = None
     weights_at_risk: int | None = None
     """8-bit weights that saturate on this processor; null where that was not looked at."""
     cache: Literal["hit", "miss"] | None = None

@@ -37,6 +37,7 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data import sizes
@@ -113,14 +114,14 @@ def handed_over(target: str, facts: Mapping[str, Any], data: str) -> Proof:
 
     `facts` are those of its trial.
     """
-    accuracy = facts.get("accuracy") or {}
+    accuracy, placed = facts.get("accuracy") or {}, facts.get("placement")
     return Proof(
         status=ON_TARGET,
         on=target,
         agreement=LeastAgreement(output=None, cosine=accuracy.get("agreement")),
         samples=accuracy.get("samples", 0),
         data=data,
-        placement=facts.get("placement"),
+        placement=read(Placement, placed) if placed is not None else None,
     )
 
 
@@ -131,7 +132,7 @@ def warnings(proof: Proof) -> list[str]:
     if proof.status == NOT:
         return [f"the artifact is not proven: {proof.reason}"]
     compiled = [] if proof.compiled is None else [f"compiled form not proven: {proof.compiled}"]
-    return [*compiled, *saturated_weights({"weights_at_risk": proof.weights_at_risk})]
+    return [*compiled, *saturated_weights(proof.weights_at_risk)]
 
 
 def unloadable(validation: Validation | None) -> str | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from winml.modelkit.building.quantize.result import Fidelity, OutputFidelity
 from winml.modelkit.building.quantize.runnable import CPU
+from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.statistics import sqnr_db
@@ -25,9 +26,9 @@ SAMPLES_TO_CHOOSE = 16
 """On 4 of a text direction classifier, per tensor looked three times as near as per channel and was as much farther."""
 
 
-def _noise_db(found: dict[str, Any] | None) -> float | None:
+def _noise_db(found: Distance | None) -> float | None:
     """None when there is no noise, or no signal."""
-    return sqnr_db(found["relative"]) if found is not None and found["relative"] else None
+    return sqnr_db(found.relative) if found is not None and found.relative else None
 
 
 def unknown(source: str, reason: str) -> Fidelity:
@@ -61,16 +62,16 @@ def measure(
         reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
     except (RunFailedError, ModelFileError, DataError) as error:
         return failed(f"it cannot be run on the CPU here: {error.message}")
-    if any(distance["max_abs"] is None for distance in found.values()):
+    if any(distance.max_abs is None for distance in found.values()):
         return failed("an output is NaN or infinite")
     outputs = tuple(
         OutputFidelity(
             name=name,
-            identical=distance["equal"],
-            cosine=distance["cosine"],
+            identical=distance.equal,
+            cosine=distance.cosine,
             sqnr_db=_noise_db(distance),
             exact_sqnr_db=_noise_db(reference.get(name)),
-            max_abs=distance["max_abs"],
+            max_abs=distance.max_abs or 0.0,
         )
         for name, distance in found.items()
     )
@@ -95,7 +96,7 @@ def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list
         return [session.run(_typed(feed, session.inputs)) for feed in feeds]
 
 
-def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, Distance]:
     """How far each output is from what it was, over the values of all samples."""
     pairs: dict[str, list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]] = {}
     for before, after in zip(expected, found, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from winml.modelkit.cli.options import (
     trust_of,
     trust_option,
 )
+
+if TYPE_CHECKING:
+    from winml.modelkit.measuring.compare_result import CompareResult, PartialCompare
 
 
 @click.command(
@@ -59,7 +62,7 @@ from winml.modelkit.cli.options import (
 @output_options
 @json_option
 def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    from winml.modelkit.cli.progress import CompareProgress
+    from winml.modelkit.cli.compare_progress import CompareProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.measuring.compare import compare
     from winml.modelkit.measuring.rejudge import rejudge
@@ -82,11 +85,13 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
         _show(result)
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: CompareResult | PartialCompare) -> None:
+    from winml.modelkit.measuring.compare_result import PartialCompare
     from winml.modelkit.render.compare import compare_text
 
-    console.show(compare_text, result)
-    for warning in result["warnings"]:
+    whole = result.result if isinstance(result, PartialCompare) else result
+    console.show(compare_text, whole)
+    for warning in whole.warnings:
         console.say("note", warning)
 
 

@@ -109,7 +109,7 @@ def judge(
 @trust_option
 @json_option
 def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> None:
-    from winml.modelkit.cli.progress import CompareProgress
+    from winml.modelkit.cli.compare_progress import CompareProgress
     from winml.modelkit.findings import kb_command as kb
 
     with CompareProgress() as progress:

@@ -78,10 +78,11 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    from winml.modelkit.cli.progress import PerfProgress
+    from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
-    from winml.modelkit.measuring.perf_parts import perf_model
+    from winml.modelkit.measuring.perf import PerfResult
+    from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
     from winml.modelkit.render.perf import parts_text, perf_text
 
     _trace_defaults(given)
@@ -94,26 +95,26 @@ def command(
     )
     request = _request(chosen_model(model, sample), given, trace_files.folder)
 
-    def show(result: dict[str, Any]) -> None:
-        if "parts" in result and "latency_ms" not in result:
+    def show(result: object) -> None:
+        if isinstance(result, PerfParts):
             console.show(parts_text, result)
-        else:
+        elif isinstance(result, PerfResult):
             console.show(perf_text, result, top_k=given["top_k"])
 
     with result_file.keeping("perf", show), PerfProgress() as progress:
         result = perf_model(request, progress.on_event)
     result_file.write(result)
-    trace_path = trace_files.write(result.get("op_trace"))
+    trace_path = trace_files.write(result.op_trace if isinstance(result, PerfResult) else None)
     if as_json:
         console.data_json(result)
     else:
         show(result)
-    for warning in result["warnings"]:
+    for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
         named = "--sample" if sample else f"-m {console.quoted(request.model)}"
-        if "parts" in result:
-            named = f"-m {console.quoted(str(Path(request.model) / result['parts'][-1]['part']))}"
+        if isinstance(result, PerfParts):
+            named = f"-m {console.quoted(str(Path(request.model) / result.parts[-1].part))}"
         console.say("next", _next(given, trace_path, named))
 
 

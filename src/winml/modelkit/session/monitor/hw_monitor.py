@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from winml.modelkit.core.statistics import mean
+from winml.modelkit.session.report import Usage, Utilization
 
 Read = Callable[[], float | None]
 """A source; None when it has nothing to say at the moment."""
@@ -214,14 +215,14 @@ class HWMonitor:
         self._stop.set()
         self._thread.join()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Utilization:
         """Mean, lowest and highest of every source, and the sources that are missing."""
-        return {
-            "interval_s": self._interval_s,
-            "samples": max(map(len, self._samples.values()), default=0),
-            "sources": {
-                name: {"mean": mean(values), "min": min(values), "max": max(values)}
+        return Utilization(
+            interval_s=self._interval_s,
+            samples=max(map(len, self._samples.values()), default=0),
+            sources={
+                name: Usage(mean=mean(values), min=min(values), max=max(values))
                 for name, values in self._samples.items()
             },
-            "missing": {**{name: _UNSEEN for name in self._reads if name not in self._samples}, **self.missing},
-        }
+            missing={**{name: _UNSEEN for name in self._reads if name not in self._samples}, **self.missing},
+        )

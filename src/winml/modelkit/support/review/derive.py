@@ -6,6 +6,7 @@ from typing import Any
 
 from winml.modelkit.building.export.result import ExportResult, ParityPassed
 from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.precision import PRECISIONS, fits
 from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.measuring import summary
@@ -27,7 +28,8 @@ COSINE: dict[str, float] = {word: row.agreement for word, row in PRECISIONS.item
 
 def summarize_perf(result: PerfEvidence) -> dict[str, Any]:
     """The summaries of a measurement, made anew from its samples."""
-    return summary.latency(result.measurement.measurement)
+    rounds = result.measurement.plain_rounds
+    return {"latency_ms": to_json(summary.latency(rounds)), "cpu_ms": to_json(summary.cpu_time(rounds))}
 
 
 def numbers(result: Result | None) -> Numbers:

@@ -87,6 +87,6 @@ def _check_again(claimed: Arrays, again: Arrays) -> Iterator[str]:
         return
     for name, value in claimed.items():
         found = distance_of(value, again[name])
-        near = found["equal"] or (found["relative"] is not None and found["relative"] <= DIFFERENCE_MARGIN)
-        if not near and (found["cosine"] is None or found["cosine"] < 1 - COSINE_MARGIN):
+        near = found.equal or (found.relative is not None and found.relative <= DIFFERENCE_MARGIN)
+        if not near and (found.cosine is None or found.cosine < 1 - COSINE_MARGIN):
             yield f"{name} is not what another run gives"

@@ -14,10 +14,9 @@ from winml.modelkit.building.export.result import ExportResult
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.building.result import BuildPartsResult, BuildResult
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.measurement import Measurement, Round
+from winml.modelkit.core.measurement import CompareProtocol, Round
 from winml.modelkit.core.values import AtLeast, AtMost, NotEmpty, key, read
 from winml.modelkit.core.verdict import Clock, Verdict
-from winml.modelkit.measuring.protocols import CompareProtocol
 from winml.modelkit.support.inputs import InputsResult
 from winml.modelkit.support.probe_result import ProbeResult
 
@@ -110,8 +109,8 @@ class PerfMeasurement:
     protocol: PerfProtocol
 
     @property
-    def measurement(self) -> Measurement:
-        return Measurement((), tuple(Round(**vars(taken)) for taken in self.rounds), {}, {})
+    def plain_rounds(self) -> tuple[Round, ...]:
+        return tuple(Round(**vars(taken)) for taken in self.rounds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +135,6 @@ class PerfEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedProtocol:
-    name: Literal["paired-sequential/1"]
     settings: CompareProtocol = key(inline=True)
     mode: str
     metric: Clock
@@ -155,9 +153,8 @@ class ComparedMeasurement:
     protocol: ComparedProtocol
 
     @property
-    def measurement(self) -> Measurement:
-        rounds = tuple(Round(**vars(taken)) for taken in self.rounds)
-        return Measurement((), rounds, {"mode": self.protocol.mode}, {})
+    def plain_rounds(self) -> tuple[Round, ...]:
+        return tuple(Round(**vars(taken)) for taken in self.rounds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
+from winml.modelkit.core.measurement import CompareProtocol
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.measuring.judge import replay
-from winml.modelkit.measuring.protocols import PROTOCOLS, CompareProtocol
-from winml.modelkit.measuring.rounds import values_of
+from winml.modelkit.measuring.protocols import PROTOCOLS
+from winml.modelkit.measuring.rounds import pair_values
 from winml.modelkit.support.review.evidence import same
 from winml.modelkit.support.review.results import (
     ComparedBase,
@@ -66,11 +67,11 @@ def _protocol(target: str) -> CompareProtocol | None:
 
 
 def _replay(taken: ComparedMeasurement) -> Verdict:
-    rounds, metric = taken.measurement, taken.protocol.metric
+    rounds, metric, paired = taken.plain_rounds, taken.protocol.metric, taken.protocol.mode != "turns"
     return replay(
-        values_of(rounds, metric),
+        pair_values(rounds, metric, paired=paired),
         calibration=(),
-        other=values_of(rounds, "wall" if metric == "cpu" else "cpu"),
+        other=pair_values(rounds, "wall" if metric == "cpu" else "cpu", paired=paired),
         protocol=taken.protocol.settings,
         metric=metric,
     )

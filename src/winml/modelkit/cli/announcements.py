@@ -1,0 +1,14 @@
+"""What any command may tell of before its own work begins."""
+
+from __future__ import annotations
+
+from winml.modelkit.cli.console import say
+from winml.modelkit.core.target import Target
+
+
+def announce(target: Target) -> None:
+    say("note", f"target {target}{' (simulated)' if target.simulated else ''}")
+
+
+def announce_export(model: str) -> None:
+    say("note", f"exporting {model}, which is not in the cache")

@@ -1,0 +1,33 @@
+"""Progress of `winml compare`, on a terminal only."""
+
+from __future__ import annotations
+
+from winml.modelkit.cli.progress import LineProgress
+from winml.modelkit.core.events import Event
+from winml.modelkit.measuring.events import (
+    ArmBuilding,
+    BaseProbing,
+    CalibrationRoundDone,
+    CandidateConfirming,
+    CandidateTrying,
+    RoundDone,
+)
+
+
+class CompareProgress(LineProgress):
+    """What is being done, and how many rounds it has had."""
+
+    def show(self, event: Event) -> None:
+        match event:
+            case CalibrationRoundDone():
+                self.write(f"measuring how much the base varies: A/A round {event.number}")
+            case RoundDone():
+                self.write(f"round {event.number}")
+            case ArmBuilding():
+                self.write(f"building {event.label}")
+            case BaseProbing():
+                self.write(f"trying the base {event.label}")
+            case CandidateTrying():
+                self.write(f"trying {event.label}")
+            case CandidateConfirming():
+                self.write(f"confirming {event.label}")

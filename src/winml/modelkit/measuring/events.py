@@ -1,0 +1,44 @@
+"""What comparisons tell of while they work; searches measure the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from winml.modelkit.core.events import Event
+
+
+@dataclass(frozen=True)
+class ArmBuilding(Event):
+    """An arm is a config, which is built first."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class BaseProbing(Event):
+    label: str
+
+
+@dataclass(frozen=True)
+class CandidateTrying(Event):
+    label: str
+    number: int
+
+
+@dataclass(frozen=True)
+class CandidateConfirming(Event):
+    """A kept candidate is measured again on fresh rounds."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class RoundDone(Event):
+    number: int
+
+
+@dataclass(frozen=True)
+class CalibrationRoundDone(Event):
+    """An A/A round of the base."""
+
+    number: int
