@@ -191,10 +191,10 @@ def _summed(data: bytes) -> bytes:
 
 
 def _parts(folder: Path, data: bytes) -> None:
-    from winml.modelkit.session.composite import read_manifest
+    from winml.modelkit.session.composite import load_parts
 
     _file(folder, "parts.json", data)
-    read_manifest(folder)
+    load_parts(folder)
 
 
 def _environment(folder: Path, data: bytes) -> None:
@@ -311,8 +311,8 @@ def _described(folder: Path) -> None:
     from winml.modelkit.core import plain_text
     from winml.modelkit.render.inspect import folder_text
 
-    found = {"model": "m", **describe(ModelFolder(folder / "hf"))}
-    json.dumps(found)
+    found = describe(ModelFolder(folder / "hf"))
+    json.dumps(to_json(found))
     folder_text(plain_text.values(found))
 
 

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import model_zoo
+from winml.modelkit.core.build_folder import PartEntry, PartsFile
 from winml.modelkit.core.errors import (
     CheckFailed,
     EPUnavailableError,
@@ -20,9 +21,11 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import options
 from winml.modelkit.session.composite import Composite
 from winml.modelkit.session.session import WinMLSession
+from winml.modelkit.store import digest
 
 CPU = Target("cpu", "cpu")
 NPU = Target("qnn", "npu", simulated=True)
@@ -179,9 +182,11 @@ def test_a_compiled_part_that_names_a_file_outside_its_folder_is_refused(tmp_pat
         WinMLSession(tmp_path / "m.onnx", target=CPU, lazy=False)
 
 
-@pytest.mark.parametrize("entry", [{"folder": "../other", "file": "model.onnx"}, {"folder": "a", "file": "/m.onnx"}])
-def test_parts_of_a_composite_model_lie_below_its_folder(tmp_path: Path, entry: dict[str, str]) -> None:
-    (tmp_path / "parts.json").write_text(json.dumps({"schema": "winml/parts/1", "parts": {"decode": entry}}))
+@pytest.mark.parametrize(("folder", "file"), [("../other", "model.onnx"), ("a", "/m.onnx")])
+def test_parts_of_a_composite_model_lie_below_its_folder(tmp_path: Path, folder: str, file: str) -> None:
+    entry = PartEntry(folder=folder, file=file, digest=digest.of_bytes(b""))
+    parts = PartsFile(model="m", target="cpu", parts={"decode": entry})
+    (tmp_path / "parts.json").write_text(json.dumps(to_json(parts)))
     with pytest.raises(ModelFileError, match="which is not below its folder"):
         Composite(tmp_path, target=CPU)
 

@@ -13,9 +13,9 @@ from winml.modelkit.building.export import families, resolve
 from winml.modelkit.building.export.describe import describe
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.resolve import ExportOptions
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import ModelFileError, RequestError
+from winml.modelkit.core.values import read, to_json
 
 BERT = {
     "model_type": "bert", "architectures": ["BertForSequenceClassification"], "vocab_size": 100, "type_vocab_size": 2,
@@ -44,7 +44,7 @@ def test_inputs_come_from_task_and_config(tmp_path: Path) -> None:
     ]
     assert section.sizes == {"batch": 2, "sequence": 16}
     assert section.inputs[0].high == 99
-    assert sections.read(ExportSection, sections.plain(section), "export") == section
+    assert read(ExportSection, to_json(section), "export") == section
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_an_unknown_family_is_refused_and_takes_input_specs(tmp_path: Path) -> N
     assert "`winml catalog` lists the supported ones" in (caught.value.hint or "")
     specs = {"input_ids": {"shape": ["batch", "sequence"], "dtype": "int64", "low": 0, "high": 9}}
     assert resolve.resolve(model, ExportOptions(input_specs=specs)).sizes == {"batch": 2, "sequence": 16}
-    assert describe(model)["reason"] == "architecture `distil_bert` is not supported"
+    assert describe(model).reason == "architecture `distil_bert` is not supported"
 
 
 def test_code_of_a_model_runs_only_when_trusted(tmp_path: Path) -> None:
@@ -221,8 +221,8 @@ def test_code_of_a_model_runs_only_when_trusted(tmp_path: Path) -> None:
 
 def test_parameters_are_counted_from_headers(tmp_path: Path) -> None:
     value = describe(folder(tmp_path / "m", BERT))
-    assert (value["parameters"], value["weight_types"]) == (17, {"F32": 12, "F16": 5})
-    assert value["tasks"][0] == "text-classification"
+    assert (value.parameters, value.weight_types) == (17, {"F32": 12, "F16": 5})
+    assert value.tasks[0] == "text-classification"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_config_of_other_types_is_refused_with_the_field(tmp_path: Path, chang
 
 def test_numbers_that_other_programs_write_do_not_hinder(tmp_path: Path) -> None:
     config = {**BERT, "time_step_limit": [0.0, float("inf")], "model_max_length": 10**30}
-    assert describe(folder(tmp_path / "m", config))["task"] == "text-classification"
+    assert describe(folder(tmp_path / "m", config)).task == "text-classification"
 
 
 @pytest.mark.parametrize("size", [["x", 3], [2**31, 2**31], {"height": None, "width": 3}, -1, 0, [1.5, 2], True])

@@ -22,11 +22,13 @@ from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import block_kernels
 from winml.modelkit.building.export.resolve import ExportOptions
-from winml.modelkit.core import sections
-from winml.modelkit.core.build_folder import PARTS
+from winml.modelkit.building.export.result import FailedParity
+from winml.modelkit.core.build_folder import PARTS, PartEntry, PartsFile
 from winml.modelkit.core.errors import CheckFailed, ModelFileError, RequestError, RunFailedError
 from winml.modelkit.core.target import Target
-from winml.modelkit.session.composite import SCHEMA, Composite
+from winml.modelkit.core.values import to_json
+from winml.modelkit.session.composite import Composite
+from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
 
 pytestmark = [pytest.mark.hf, pytest.mark.xdist_group("hf")]
@@ -62,7 +64,7 @@ class Exports:
         if as_it_is and stored.exists():
             shutil.copy(stored / "model.onnx", output)
             return output, json.loads((stored / "report.json").read_text())
-        args = {"model": str(source.path / "config.json"), "output": str(output), "section": sections.plain(section)}
+        args = {"model": str(source.path / "config.json"), "output": str(output), "section": to_json(section)}
         report = self.worker.call("stages.export", args)
         if as_it_is:
             stored.mkdir(parents=True)
@@ -77,8 +79,9 @@ class Exports:
             _, report = self.export(name, part)
             assert report["parity"]["difference"] < 1e-5
             (self.folder / name / part / "config.json").write_bytes((self.models / name / "config.json").read_bytes())
-        manifest = {"schema": SCHEMA, "parts": {p: {"folder": p, "file": "model.onnx"} for p in parts}}
-        (self.folder / name / PARTS).write_text(json.dumps(manifest))
+        entries = {p: PartEntry(folder=p, file="model.onnx", digest=digest.of_bytes(b"")) for p in parts}
+        manifest = PartsFile(model=name, target="cpu", parts=entries)
+        (self.folder / name / PARTS).write_text(json.dumps(to_json(manifest)))
         return self.folder / name
 
 
@@ -197,8 +200,8 @@ def test_a_difference_from_pytorch_is_a_failed_check(exports: Exports) -> None:
         section = resolve.resolve(source, ExportOptions())
         reference = part_of(load(source.path, section, attention=None, trust=False), "single", "model")
         with pytest.raises(CheckFailed, match="output `logits` differs from PyTorch by .* at batch") as caught:
-            parity.checked(path, reference, section)
-    assert caught.value.details["parity"]["status"] == "failed"
+            parity.check_parity(path, reference, section)
+    assert isinstance(caught.value.result, FailedParity)
     assert report["parity"]["difference"] < 1e-5
 
 
@@ -211,7 +214,7 @@ def test_a_model_that_refuses_its_sample_inputs_is_told_what_would_help(exports:
     path, _ = exports.export("resnet")
     section = resolve.resolve(ModelFolder(exports.models / "resnet"), ExportOptions())
     with pytest.raises(RunFailedError, match="refuses its sample inputs: All examples must") as caught:
-        parity.checked(path, stubborn, section)
+        parity.check_parity(path, stubborn, section)
     assert "--input-specs" in (caught.value.hint or "")
 
 

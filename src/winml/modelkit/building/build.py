@@ -18,7 +18,8 @@ from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp
 from winml.modelkit.building.export import resolve as export
-from winml.modelkit.building.exported import Exporting, processor_objects
+from winml.modelkit.building.exported import Exported, Exporting, processor_objects
+from winml.modelkit.building.exported import export as export_model
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
@@ -77,6 +78,8 @@ class _Plan:
     """What is built, from what, for where."""
 
     made: MadeConfig
+    exported: Exported | None
+    """The model that the stages after the export start from; None when the model is ONNX."""
     source: Source
     identity: str
     folder: Path
@@ -187,7 +190,7 @@ class Ready:
     @property
     def subject(self) -> build_proof.Subject:
         """What is to be proven."""
-        plan, request, exported = self.plan, self.request, self.plan.made.exported
+        plan, request, exported = self.plan, self.request, self.plan.exported
         return build_proof.Subject(
             config=plan.config,
             planned=plan.made.planned,
@@ -226,9 +229,13 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     """Run the stages of a build."""
     started = time.monotonic()
     cache = Cache()
-    made = _made(request, worker, Exporting(cache, on_event, request.rebuild, request.timeout_s))
-    source = source_of(made.config, worker) if made.exported is None else made.exported.source
-    plan = _plan(request, made, source, cache)
+    made = _make_config(request, worker)
+    exported: Exported | None = None
+    if made.export is not None:
+        exported = export_model(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        made = configs.fit_export(made, exported.path)
+    source = source_of(made.config, worker) if exported is None else exported.source
+    plan = _plan(request, made, exported, source, cache)
     settings = _compile_settings(request, made)
     on_event(TargetChosen(made.planned.target))
     pipeline = Pipeline(
@@ -239,8 +246,8 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         rebuild=request.rebuild,
         timeout_s=request.timeout_s,
     )
-    if made.exported is not None:
-        pipeline.adopt(made.exported.run)
+    if exported is not None:
+        pipeline.adopt(exported.run)
     with _blaming(pipeline):
         analysis = _run_stages(pipeline, request, plan, cache)
         uncompiled = pipeline.artifact
@@ -249,12 +256,12 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
 
 
-def _made(request: BuildRequest, worker: Worker, exporting: Exporting) -> MadeConfig:
+def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:
     if isinstance(request.config, ConfigRequest):
-        return configs.make(request.config, worker, exporting)
+        return configs.make(request.config, worker)
     config = request.config if isinstance(request.config, BuildConfig) else configs.load(request.config, request.trust)
     config = replace(config, model=request.model or config.model)
-    return configs.given(config, worker, exporting, trust_remote_code=request.trust_remote_code)
+    return configs.complete(config, worker, trust_remote_code=request.trust_remote_code)
 
 
 def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
@@ -272,30 +279,19 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
     return read_source(path, tuple(Path(file) for file in answer["files"]))
 
 
-def _identity(config: BuildConfig, source: Source) -> str:
-    """What a build's result depends on: the model's content and the sections, not where anything lies."""
-    return identity_of(to_json(config), source.artifact.digest)
-
-
-def _plan(request: BuildRequest, made: MadeConfig, source: Source, cache: Cache) -> _Plan:
-    identity = _identity(made.config, source)
+def _plan(request: BuildRequest, made: MadeConfig, exported: Exported | None, source: Source, cache: Cache) -> _Plan:
+    # What a build's result depends on: the model's content and the sections, not where anything lies.
+    identity = identity_of(to_json(made.config), source.artifact.digest)
     if request.output is None:
-        name = f"{_stem(made)}-{identity.removeprefix(digest.PREFIX)[:16]}"
-        folder = cache.builds / name
+        stem = Path(made.config.model or "").stem if exported is None else exported.located.name
+        folder = cache.builds / f"{stem}-{identity.removeprefix(digest.PREFIX)[:16]}"
         atomic.make_folder(folder.parent)
     else:
         folder = folders.place(request.output)
     folders.check(folder, identity, overwrite=request.overwrite)
-    return _Plan(made, source, identity, folder, _doubts(made))
-
-
-def _stem(made: MadeConfig) -> str:
-    return Path(made.config.model or "").stem if made.exported is None else made.exported.located.name
-
-
-def _doubts(made: MadeConfig) -> tuple[str, ...]:
     section = made.config.quantize
-    return () if section is None else tuple(advice.check(section, made.planned.target))
+    doubts = () if section is None else tuple(advice.check(section, made.planned.target))
+    return _Plan(made, exported, source, identity, folder, doubts)
 
 
 def _calibration(section: QuantizeSection | None) -> str | None:
@@ -344,7 +340,7 @@ def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: C
 
 def _inputs(plan: _Plan) -> DataSection:
     """What a proof runs on: samples of the calibration data, or what an export was traced with."""
-    section, exported = plan.config.quantize, plan.made.exported
+    section, exported = plan.config.quantize, plan.exported
     if section is not None and section.calibration is not None:
         return section.calibration
     if exported is None:
@@ -355,7 +351,7 @@ def _inputs(plan: _Plan) -> DataSection:
 def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
     """Fill the build folder and return what the build has to say."""
     plan, pipeline, analysis, cache = ready.plan, ready.pipeline, ready.analysis, ready.cache
-    config, exported, target = plan.config, plan.made.exported, plan.made.planned.target
+    config, exported, target = plan.config, plan.exported, plan.made.planned.target
     seconds = time.monotonic() - ready.started
     warnings = (*_warnings(plan, pipeline, analysis), *build_proof.warnings(proof))
     with folders.writing(plan.folder) as staged:
@@ -421,7 +417,7 @@ def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> FilesB
 
 def _processor(plan: _Plan, cache: Cache) -> dict[str, str]:
     """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
-    return {} if plan.made.exported is None else processor_objects(plan.made.exported.located.folder, cache)
+    return {} if plan.exported is None else processor_objects(plan.exported.located.folder, cache)
 
 
 def _objects(pipeline: Pipeline) -> dict[str, str]:

@@ -12,14 +12,13 @@ from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.building.export.table import NPU_OPSET
-from winml.modelkit.building.exported import Exported, Exporting
-from winml.modelkit.building.model_argument import ModelArgument, model_argument, model_path
+from winml.modelkit.building.exported import ExportPlan
+from winml.modelkit.building.model_argument import model_argument, model_path
 from winml.modelkit.building.optimize import resolve as optimize
 from winml.modelkit.building.result import ConfigResult
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.config import (
     RANDOM,
-    SCHEMA,
     BuildConfig,
     CompileSection,
     DataSection,
@@ -37,8 +36,8 @@ from winml.modelkit.ep import catalog, options, precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.trust import NOTHING, Trust
-from winml.modelkit.graph.signature import read_signature
-from winml.modelkit.graph.sizes import given_sizes, quoted
+from winml.modelkit.graph.signature import Signature, read_signature
+from winml.modelkit.graph.sizes import given_sizes, open_dims, quoted
 from winml.modelkit.worker.client import Worker
 
 PRELOAD = ("winml.modelkit.graph.source",)
@@ -80,54 +79,106 @@ class MadeConfig:
     config: BuildConfig
     planned: Planned
     notes: tuple[str, ...]
-    exported: Exported | None = None
-    """The export that the build starts from; None when the model is ONNX."""
+    export: ExportPlan | None = None
+    """The export that the build starts with; None when the model is ONNX."""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The model of a config: an ONNX file, or a Hugging Face model as its export will be."""
+
+    worker: Worker
+    path: Path | None = None
+    export: ExportPlan | None = None
+
+    @property
+    def word(self) -> str:
+        """What finds the same model again."""
+        return str(self.path) if self.export is None else self.export.located.word
+
+    @property
+    def signature(self) -> Signature:
+        return read_signature(self._file) if self.export is None else self.export.signature
+
+    @property
+    def _file(self) -> Path:
+        assert self.path is not None
+        return self.path
+
+    def find_sizes(self, given: Mapping[str, int]) -> sizes.Known:
+        """Sizes of all open dimensions; one that nobody knows is refused."""
+        if self.export is not None:
+            return sizes.find_in(self.export.signature, given).require()
+        return sizes.find(self._file, given, worker=self.worker).require()
+
+    def size_data(self, data: DataSection, given: Mapping[str, int], fixed: Mapping[str, int]) -> DataSection:
+        """Random data with ranges and sizes; other data brings its own."""
+        if self.export is None:
+            return sizes.random_data(data, self._file, given=given, worker=self.worker)
+        if data.source == RANDOM:
+            section = self.export.section
+            ranges = {**export.value_ranges(section, fixed), **data.ranges}
+            data = replace(data, ranges=ranges, dims=export.sample_sizes(section))
+        return sizes.random_data_in(data, self.export.signature, given)
+
+    def describe_data(self, data: DataSection) -> DataSection:
+        """The data with its digest, and its path such that it means the same from any folder."""
+        data = data.absolute()
+        if self.export is None:
+            args = {"model": str(self._file), "folder": str(self._file.parent), "data": to_json(data)}
+        else:
+            declared = [{"name": i.name, "dtype": i.dtype, "shape": i.shape} for i in self.export.section.inputs]
+            folder = self.export.located.folder.path
+            args = {"inputs": to_json(declared), "folder": str(folder), "data": to_json(data)}
+        return replace(data, digest=self.worker.call("data.describe", args, what="reading the data")["digest"])
+
+
+def describe_data(data: DataSection, model: Path, worker: Worker) -> DataSection:
+    """Data for an ONNX file with its digest, and its path such that it means the same from any folder."""
+    return _Model(worker, model).describe_data(data)
 
 
 def absent_note(absent: EPUnavailableError) -> str:
     return f"{absent.message}; the build goes on without it, and nothing is asked of it"
 
 
-def make(request: ConfigRequest, worker: Worker, exporting: Exporting | None = None) -> MadeConfig:
+def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> MadeConfig:
     """The config for a request; the worker is asked about the model and the data.
 
-    A Hugging Face model is exported on the way: its axes and what data it takes are not known before.
+    Nothing is exported for it: what a Hugging Face model says of itself decides its axes and inputs. Without
+    `weights` those of a model of the hub are not fetched.
     """
     planned = targets.plan(request.target, request.ep, request.device)
-    exported = _exported(request, planned, exporting)
-    argument = _argument(request, exported)
-    model = argument.path
+    exporting = _plan_export(request, planned, weights=weights)
+    session = SessionSection()
+    model = _Model(worker, export=exporting)
+    if exporting is None:
+        argument = model_argument(request.model, trust=request.trust.typing(request.ep_options))
+        model, session = _Model(worker, argument.path), argument.section
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
-    dims, dim_notes = _fixed_dims(request, planned, model, worker)
-    quantize = _quantize(request, planned, word, model, exported, dims, worker)
+    dims, dim_notes = _fixed_dims(request, planned, model)
+    quantize = _quantize(request, planned, word, model, dims)
     quantize, range_notes = _with_range(quantize, planned, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
         notes.append(f"the calibration data is not used: precision {word} needs none")
-    section, optimize_notes = _optimize(request, planned, dims, exported)
+    section, optimize_notes = _optimize(request, planned, dims, exporting)
     config = BuildConfig(
-        schema=SCHEMA,
-        model=str(model) if exported is None else exported.located.word,
+        model=model.word,
         target=str(planned.target),
         precision=word,
-        export=None if exported is None else exported.section,
+        export=None if exporting is None else exporting.section,
         optimize=section,
         quantize=quantize,
         compile=_compile(request, planned),
-        session=_session(request, argument.section, planned),
+        session=_session(request, session, planned),
     )
-    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exported)
+    return MadeConfig(config, planned, (*notes, *dim_notes, *optimize_notes, *range_notes), exporting)
 
 
-def _argument(request: ConfigRequest, exported: Exported | None) -> ModelArgument:
-    if exported is not None:
-        return ModelArgument(exported.path, SessionSection())
-    return model_argument(request.model, trust=request.trust.typing(request.ep_options))
-
-
-def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | None) -> Exported | None:
+def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> ExportPlan | None:
     """The export of a Hugging Face model; None for ONNX, which takes none of the options of an export."""
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
@@ -140,9 +191,22 @@ def _exported(request: ConfigRequest, planned: Planned, exporting: Exporting | N
             hint=f"export with `--opset {NPU_OPSET}` or less",
         )
     chosen = replace(request.export, opset=request.opset)
-    located = exports.locate(ref, code=chosen.trust_remote_code)
+    located = exports.locate(ref, weights=weights, code=chosen.trust_remote_code)
     section = export.resolve(located.folder, chosen, chosen.part or WHOLE)
-    return exports.export(located, section, exporting or Exporting(), trust_remote_code=chosen.trust_remote_code)
+    return ExportPlan(located, section, chosen.trust_remote_code)
+
+
+def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
+    """The config without sizes of axes that the exported model turned out not to have.
+
+    An exporter drops an input that nothing depends on, and with it axes that no other input has.
+    """
+    section = made.config.optimize
+    if made.export is None or section is None or not section.fixed_dims:
+        return made
+    gone = set(made.export.section.sizes) - set(open_dims(read_signature(model).inputs))
+    dims = {name: size for name, size in section.fixed_dims.items() if name not in gone}
+    return replace(made, config=replace(made.config, optimize=replace(section, fixed_dims=dims)))
 
 
 def _session(request: ConfigRequest, built: SessionSection, planned: Planned) -> SessionSection:
@@ -157,7 +221,7 @@ def _session(request: ConfigRequest, built: SessionSection, planned: Planned) ->
 
 
 def _optimize(
-    request: ConfigRequest, planned: Planned, dims: dict[str, int], exported: Exported | None
+    request: ConfigRequest, planned: Planned, dims: dict[str, int], exporting: ExportPlan | None
 ) -> tuple[OptimizeSection | None, tuple[str, ...]]:
     if request.optimize:
         section = optimize.resolve(
@@ -165,26 +229,24 @@ def _optimize(
             enable=request.enable,
             disable=request.disable,
             target=planned.target,
-            opset=request.opset if exported is None else None,
+            opset=request.opset if exporting is None else None,
         )
         return replace(section, fixed_dims=dims), ()
-    opset = request.opset if exported is None else None
+    opset = request.opset if exporting is None else None
     for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
             raise RequestError(f"`{option}` and `--no-optimize` exclude each other")
     return (OptimizeSection(fixed_dims=dims), ("no pass runs; dimensions are fixed",)) if dims else (None, ())
 
 
-def _fixed_dims(
-    request: ConfigRequest, planned: Planned, model: Path, worker: Worker
-) -> tuple[dict[str, int], list[str]]:
+def _fixed_dims(request: ConfigRequest, planned: Planned, model: _Model) -> tuple[dict[str, int], list[str]]:
     """Sizes for open dimensions: what the user gave, and where the device needs fixed shapes what is known of others.
 
     A size that nobody knows is refused: an artifact for another size than the model is used with is of no use.
     """
     if planned.target.device != "npu":
-        return given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}, []
-    known = sizes.find(model, request.dims, worker=worker).require()
+        return given_sizes(model.signature.inputs, request.dims) if request.dims else {}, []
+    known = model.find_sizes(request.dims)
     notes = [
         f"dimension {name} is fixed at {size.size} for {planned.target} ({size.reason}); "
         f"set it with `--dim {quoted(name)}=N`"
@@ -195,13 +257,7 @@ def _fixed_dims(
 
 
 def _quantize(
-    request: ConfigRequest,
-    planned: Planned,
-    word: str,
-    model: Path,
-    exported: Exported | None,
-    dims: Mapping[str, int],
-    worker: Worker,
+    request: ConfigRequest, planned: Planned, word: str, model: _Model, dims: Mapping[str, int]
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
     data = request.data or request.sample_data
@@ -213,24 +269,13 @@ def _quantize(
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` makes some up, at the cost of accuracy",
         )
-    if exported is not None and data.source == RANDOM:
-        ranges = {**export.value_ranges(exported.section, dims), **data.ranges}
-        data = replace(data, ranges=ranges, dims=export.sample_sizes(exported.section))
-    data = sizes.random_data(data, model, given=request.dims, worker=worker)
-    return replace(section, calibration=described(data, model, worker))
+    return replace(section, calibration=model.describe_data(model.size_data(data, request.dims, dims)))
 
 
 def _with_range(
     section: QuantizeSection | None, planned: Planned, worker: Worker
 ) -> tuple[QuantizeSection | None, tuple[str, ...]]:
     return (None, ()) if section is None else weight_range.resolve(section, planned.target, worker)
-
-
-def described(data: DataSection, model: Path, worker: Worker) -> DataSection:
-    """The data with its digest, and its path such that it means the same from any folder."""
-    data = data.absolute()
-    args = {"model": str(model), "data": to_json(data)}
-    return replace(data, digest=worker.call("data.describe", args, what="reading the data")["digest"])
 
 
 def _require_compiler(planned: Planned) -> None:
@@ -267,13 +312,7 @@ def load(path: str, trust: Trust = NOTHING) -> BuildConfig:
         raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
 
 
-def given(
-    config: BuildConfig,
-    worker: Worker,
-    exporting: Exporting | None = None,
-    *,
-    trust_remote_code: bool = False,
-) -> MadeConfig:
+def complete(config: BuildConfig, worker: Worker, *, trust_remote_code: bool = False) -> MadeConfig:
     """A config that was read, held to what one made here holds: known words and options, data that has its digest."""
     planned = targets.plan(config.target, None, None)
     if config.model is None:
@@ -283,17 +322,16 @@ def given(
         raise RequestError(f"`precision` cannot be `{config.precision}`", hint=hint)
     if config.compile is not None:
         _require_compiler(planned)
-    exported = _given_export(config, exporting, trust_remote_code)
-    model = model_path(config.model) if exported is None else exported.path
+    exporting = _plan_of(config, trust_remote_code=trust_remote_code)
+    model = _Model(worker, model_path(config.model)) if exporting is None else _Model(worker, export=exporting)
     session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
-    quantize = None if config.quantize is None else _calibrated(config.quantize, model, worker)
+    quantize = None if config.quantize is None else _complete_calibration(config.quantize, model)
     quantize, range_notes = _with_range(quantize, planned, worker)
     notes = (*(() if planned.absent is None else (absent_note(planned.absent),)), *range_notes)
-    word = str(model) if exported is None else exported.located.word
-    return MadeConfig(replace(config, model=word, session=session, quantize=quantize), planned, notes, exported)
+    return MadeConfig(replace(config, model=model.word, session=session, quantize=quantize), planned, notes, exporting)
 
 
-def _given_export(config: BuildConfig, exporting: Exporting | None, trust_remote_code: bool) -> Exported | None:
+def _plan_of(config: BuildConfig, *, trust_remote_code: bool) -> ExportPlan | None:
     """The export that a config asks for; its model and its section have to agree on whether there is one."""
     ref = model_ref.parse(config.model or "")
     if ref.is_exported != (config.export is not None):
@@ -304,22 +342,22 @@ def _given_export(config: BuildConfig, exporting: Exporting | None, trust_remote
         return None
     located = exports.locate(ref, code=trust_remote_code)
     export.refuse_remote_code(located.folder, trust_remote_code=trust_remote_code)
-    return exports.export(located, config.export, exporting or Exporting(), trust_remote_code=trust_remote_code)
+    return ExportPlan(located, config.export, trust_remote_code)
 
 
-def _calibrated(section: QuantizeSection, model: Path, worker: Worker) -> QuantizeSection:
+def _complete_calibration(section: QuantizeSection, model: _Model) -> QuantizeSection:
     """The section with the digest of its data, without which results of other data would have the same key."""
     if section.mode != "static":
         return section
     if section.calibration is None:
         raise RequestError("`quantize.calibration` is missing: static quantization needs data")
     if section.calibration.digest is None:
-        return replace(section, calibration=described(section.calibration, model, worker))
+        return replace(section, calibration=model.describe_data(section.calibration))
     return replace(section, calibration=section.calibration.absolute())
 
 
 def make_config(request: ConfigRequest) -> ConfigResult:
     """The config that a build of a request would run by."""
     with Worker(preload=PRELOAD) as worker:
-        made = make(request, worker)
+        made = make(request, worker, weights=False)
     return ConfigResult(config=made.config, notes=made.notes)

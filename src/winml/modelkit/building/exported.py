@@ -9,7 +9,7 @@ from pathlib import Path
 
 from winml.modelkit import __version__
 from winml.modelkit.building.export.folder import ModelFolder, Weights
-from winml.modelkit.building.export.resolve import ExportOptions, resolve
+from winml.modelkit.building.export.resolve import ExportOptions, resolve, signature_of
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Source, named_source
@@ -22,6 +22,7 @@ from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
+from winml.modelkit.graph.signature import Signature
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -40,6 +41,20 @@ class Located:
     def name(self) -> str:
         """What its files may be called after."""
         return self.word.partition("@")[0].rstrip("/\\").replace("\\", "/").rpartition("/")[2] or "model"
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """What is exported, and how."""
+
+    located: Located
+    section: ExportSection
+    trust_remote_code: bool = False
+
+    @property
+    def signature(self) -> Signature:
+        """The inputs that the model will have."""
+        return signature_of(self.located.folder, self.section)
 
 
 @dataclass(frozen=True)
@@ -93,10 +108,9 @@ def fetched_file(ref: ModelRef) -> Path:
         return Path(worker.call("data.hub_file", args, what=f"fetching `{ref}`")["path"])
 
 
-def export(
-    located: Located, section: ExportSection, exporting: Exporting, *, trust_remote_code: bool = False
-) -> Exported:
-    """The export of a model by a section, from the cache or from a worker of its own."""
+def export(plan: ExportPlan, exporting: Exporting) -> Exported:
+    """The export of a model, from the cache or from a worker of its own."""
+    located, section = plan.located, plan.section
     files = located.folder.content_files(code=bool(located.folder.remote_code))
     source = named_source(files, main=CONFIG)
     pipeline = Pipeline(
@@ -107,7 +121,8 @@ def export(
         rebuild=exporting.rebuild,
         timeout_s=exporting.timeout_s,
     )
-    run = pipeline.run(_step(section, trust_remote_code))
+    arguments = {"trust_remote_code": plan.trust_remote_code}
+    run = pipeline.run(Step(EXPORT_STAGE, to_json(section), _libraries(), arguments))
     return Exported(located, section, source, run, _folder(located, source, run, exporting.cache))
 
 
@@ -115,11 +130,7 @@ def exported_model(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref)
     options = ExportOptions(task=ref.task)
-    return export(located, resolve(located.folder, options), exporting)
-
-
-def _step(section: ExportSection, trust_remote_code: bool) -> Step:
-    return Step(EXPORT_STAGE, to_json(section), _libraries(), {"trust_remote_code": trust_remote_code})
+    return export(ExportPlan(located, resolve(located.folder, options)), exporting)
 
 
 def _libraries() -> dict[str, str]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import read
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import runtime_values
@@ -32,10 +32,14 @@ def _inputs(path: str) -> list[_Input]:
 
 
 def describe(args: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Worker operation: digest, number and columns of the samples that `data` gives the model at `model`."""
-    section = sections.read(DataSection, args["data"], "data")
-    path = args["model"]
-    dataset = open_dataset(section, _inputs(path), model_folder=Path(path).parent, labels=False)
+    """Worker operation: digest, number and columns of the samples that `data` gives a model.
+
+    The model is the file `model`, or one that is still to be exported, with `inputs`; `folder` has its processor.
+    """
+    section = read(DataSection, args["data"], "data")
+    declared = None if args.get("inputs") is None else read(tuple[_Input, ...], args["inputs"], "inputs")
+    inputs = _inputs(args["model"]) if declared is None else declared
+    dataset = open_dataset(section, inputs, model_folder=Path(args["folder"]), labels=False)
     return {
         "digest": dataset.digest,
         "samples": len(dataset),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ class Known:
         return self
 
 
-_NOTHING = Known(Signature((), {}), {}, (), {})
+Source = Callable[[], Mapping[str, Size]]
+"""Says sizes by the names of dimensions; asked only when some are missing."""
 
 
 def find(
@@ -64,16 +65,22 @@ def find(
     is asked last, in a worker, since reading it costs more than all the rest.
     """
     signature = read_signature(path)
-    given = rules.with_batch(signature.inputs, rules.given_sizes(signature.inputs, dims), batch_size)
-    opened = rules.open_dims(signature.inputs)
-    found = {name: Size(size, "given", "as asked") for name, size in given.items()}
-    sources: tuple[Callable[[], Mapping[str, Size]], ...] = (
-        lambda: _metadata(signature),
+    sources: tuple[Source, ...] = (
         lambda: others or {},
         lambda: _beside(signature.inputs, path),
         lambda: _implied(path, worker),
     )
-    for source in sources:
+    return find_in(signature, dims, batch_size=batch_size, sources=sources)
+
+
+def find_in(
+    signature: Signature, dims: Mapping[str, int], *, batch_size: int | None = None, sources: Sequence[Source] = ()
+) -> Known:
+    """What is known of the open dimensions of a signature: by its metadata, then by other sources in their order."""
+    given = rules.with_batch(signature.inputs, rules.given_sizes(signature.inputs, dims), batch_size)
+    opened = rules.open_dims(signature.inputs)
+    found = {name: Size(size, "given", "as asked") for name, size in given.items()}
+    for source in (lambda: _metadata(signature), *sources):
         missing = [name for name in opened if name not in found and not rules.is_batch(name, opened[name])]
         if missing:
             found |= {name: size for name, size in source().items() if name in missing}
@@ -118,12 +125,26 @@ def random_data(
     if data.source != RANDOM:
         return data
     try:
-        inputs = read_signature(path).inputs
-        asked = rules.given_sizes(inputs, given or {})
-        opened = rules.open_dims(inputs)
-        known = find(path, {**{n: s for n, s in data.dims.items() if n in opened}, **asked}, worker=worker).require()
+        known = find(path, _dims_of(data, read_signature(path), given or {}), worker=worker).require()
     except ModelFileError:
         return data
+    return _sized(data, known)
+
+
+def random_data_in(data: DataSection, signature: Signature, given: Mapping[str, int]) -> DataSection:
+    """The same for a model that is not a file yet."""
+    if data.source != RANDOM:
+        return data
+    return _sized(data, find_in(signature, _dims_of(data, signature, given)).require())
+
+
+def _dims_of(data: DataSection, signature: Signature, given: Mapping[str, int]) -> dict[str, int]:
+    asked = rules.given_sizes(signature.inputs, given)
+    opened = rules.open_dims(signature.inputs)
+    return {**{name: size for name, size in data.dims.items() if name in opened}, **asked}
+
+
+def _sized(data: DataSection, known: Known) -> DataSection:
     ranges = {name: (float(low), float(high)) for name, (low, high) in known.ranges.items()}
     return replace(data, dims=known.dims, ranges={**ranges, **data.ranges})
 

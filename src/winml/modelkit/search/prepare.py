@@ -265,7 +265,7 @@ def _choose_calibration(
     if data.limit is None:
         data = replace(data, limit=CALIBRATION_SAMPLES)
     data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
-    return configs.described(data, model, worker), notes
+    return configs.describe_data(data, model, worker), notes
 
 
 def _make_gate(
@@ -275,7 +275,7 @@ def _make_gate(
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
     data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
-    found = configs.described(data, model, worker)
+    found = configs.describe_data(data, model, worker)
     gate = GateRequest(
         replace(found, digest=None),
         request.task if labelled else "outputs",

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from winml.modelkit.core.build_folder import PARTS
+from winml.modelkit.core.build_folder import PARTS, PartEntry, PartsFile
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.json_text import read_json, read_object
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read
 from winml.modelkit.graph.inputs import Arrays
 from winml.modelkit.session.session import WinMLSession
 
-SCHEMA = "winml/parts/1"
 Ids = npt.NDArray[np.int64]
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def load_parts(folder: Path) -> dict[str, PartEntry]:
     """What the folder of a composite model says of its parts."""
     try:
         value = read_json(folder / PARTS)
@@ -32,9 +32,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ModelFileError(
             f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` makes one"
         ) from error
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ModelFileError(f"`{folder / PARTS}` must say {SCHEMA}", hint="build the model again")
-    return value
+    try:
+        return dict(read(PartsFile, value, strict=False).parts)
+    except RequestError as error:
+        raise ModelFileError(f"`{folder / PARTS}`: {error.message}", hint="build the model again") from error
 
 
 class Composite:
@@ -42,18 +43,18 @@ class Composite:
 
     def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
         self.folder = Path(folder)
-        self._parts = read_manifest(self.folder)["parts"]
+        self._parts = load_parts(self.folder)
         self._stack = ExitStack()
         self._sessions = {
             name: self._stack.enter_context(self._open(entry, target, section or SessionSection()))
             for name, entry in self._parts.items()
         }
 
-    def _open(self, entry: Mapping[str, str], target: Target, section: SessionSection) -> WinMLSession:
-        for name in (entry["folder"], entry["file"]):
+    def _open(self, entry: PartEntry, target: Target, section: SessionSection) -> WinMLSession:
+        for name in (entry.folder, entry.file):
             if not stays_inside(name):
                 raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is not below its folder")
-        return WinMLSession(self.folder / entry["folder"] / entry["file"], target=target, section=section)
+        return WinMLSession(self.folder / entry.folder / entry.file, target=target, section=section)
 
     def __enter__(self) -> Composite:
         return self
@@ -80,7 +81,7 @@ class Composite:
 
     def _config(self) -> dict[str, Any]:
         """What the model says about its special words."""
-        folder = self.folder / self._parts["decode"]["folder"]
+        folder = self.folder / self._parts["decode"].folder
         found: dict[str, Any] = {}
         for name in ("config.json", "generation_config.json"):
             if (folder / name).is_file():

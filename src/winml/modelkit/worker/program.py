@@ -99,6 +99,7 @@ def _failure(error: BaseException) -> Message:
         of_name,
         of_system,
     )
+    from winml.modelkit.core.values import to_json
 
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("winml"):
         error = UnavailableError(
@@ -114,7 +115,8 @@ def _failure(error: BaseException) -> Message:
     if isinstance(error, MemoryError):
         error = RunFailedError(f"out of memory: {error or 'allocation refused'}", hint="use a smaller batch or input")
     if isinstance(error, ModelkitError):
-        return {"error": error.to_json(), "details": error.details}
+        known = {} if error.result is None else to_json(error.result)
+        return {"error": error.to_json(), "details": {**error.details, **known}}
     return {"bug": "".join(traceback.format_exception(error))}
 
 

@@ -51,12 +51,12 @@ class FolderInspection:
     hint: str | None = None
 
 
-def describe(model: str, folder: ModelFolder, weights: Weights | None = None) -> FolderInspection:
-    """Class, tasks, inputs, parts and weights, which may be told from elsewhere."""
+def describe(folder: ModelFolder, weights: Weights | None = None, *, model: str | None = None) -> FolderInspection:
+    """Class, tasks, inputs, parts and weights, which may be told from elsewhere; `model` is what it is called."""
     weights = folder.weights() if weights is None else weights
     family = folder.family
     found = FolderInspection(
-        model=model,
+        model=str(folder.path) if model is None else model,
         model_type=folder.model_type,
         architecture=folder.architecture,
         remote_code=tuple(sorted(map(str, folder.remote_code.values()))),

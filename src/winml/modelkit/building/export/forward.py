@@ -10,8 +10,8 @@ from typing import Any
 from winml.modelkit.building.export import signature
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.values import to_json
 
 TO_FILL: dict[str, Any] = {"dtype": "float32", "shape": ["batch"], "low": -1.0, "high": 1.0}
 """What stands for an input until somebody says more."""
@@ -45,7 +45,7 @@ def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
         usual = signature.usual(folder, parameter.name)
         needed = parameter.default is parameter.empty or parameter.name == getattr(found, "main_input_name", None)
         if usual is not None:
-            inputs[parameter.name] = {k: v for k, v in sections.plain(usual).items() if k != "name"}
+            inputs[parameter.name] = {k: v for k, v in to_json(usual).items() if k != "name"}
         elif needed:
             inputs[parameter.name] = dict(TO_FILL)
             to_fill.append(parameter.name)

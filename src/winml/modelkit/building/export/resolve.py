@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -11,10 +12,12 @@ from winml.modelkit.building.export import families, signature
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import read, to_json
+from winml.modelkit.graph.signature import Signature, SignatureInput
+from winml.modelkit.graph.sizes import INPUTS_KEY
 
 
 @dataclass(frozen=True)
@@ -96,12 +99,12 @@ def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
 
 def _specified(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str, Any]]) -> tuple[InputSection, ...]:
     """The inputs with what a file of specs says of them."""
-    by_name = {entry.name: sections.plain(entry) for entry in inputs}
+    by_name = {entry.name: to_json(entry) for entry in inputs}
     for name, spec in specs.items():
         if not isinstance(spec, Mapping):
             raise RequestError(f"the spec of input `{name}` must be an object but got {spec!r:.80}")
         by_name[name] = {**by_name.get(name, {"name": name}), **spec}
-    return tuple(sections.read(InputSection, value, f"inputs.{name}") for name, value in by_name.items())
+    return tuple(read(InputSection, value, f"inputs.{name}") for name, value in by_name.items())
 
 
 def _shaped(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[InputSection, ...]:
@@ -201,3 +204,15 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
         if "past" in found:  # with the new words it is the total, which not every part has an axis for
             found["past"] = min(found["past"], longest - found.get("decoder_sequence", 1))
     return found
+
+
+def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:
+    """The inputs that the exported model will have, with what it will say of them (`finalize.note_sizes`)."""
+    inputs = tuple(
+        SignatureInput(entry.name, entry.shape, unnamed=False, whole=entry.dtype == "int64") for entry in section.inputs
+    )
+    noted = {
+        "sizes": npu_sizes(folder, section),
+        "ranges": {name: [int(low), int(high)] for name, (low, high) in value_ranges(section).items()},
+    }
+    return Signature(inputs, {INPUTS_KEY: json.dumps(noted)})
