@@ -44,6 +44,11 @@ DOCUMENTS: dict[str, Document] = {
     "build-parts": Document(
         "Result of `winml build` of a composite model", ("building.result:BuildPartsResult",), complete=True
     ),
+    "autoconfig": Document(
+        "Result of `winml autoconfig`",
+        ("search.result:SearchResult", "search.result:SweepResult"),
+        command=True,
+    ),
     "cache": Document(
         "Result of `winml cache`",
         (

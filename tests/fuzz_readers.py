@@ -499,10 +499,14 @@ MATRIX = [
      "reference": "r", "sent_bytes": 7},
 ]  # fmt: skip
 SERIES = {"metric": "cpu", "values": {"cpu": [0.1, 0.2], "wall": [0.1, 0.2]}, "disturbed": None}
+ENVIRONMENT = {
+    "machine": {"system": "Linux", "release": "6", "architecture": "x86_64", "cpu": "x", "cores": 2}, "winml": "0.1.0",
+    "python": "3.11", "numpy": "2", "runtime": {"name": "onnxruntime", "version": "1"}, "priority": None, "load": 1.0,
+    "ep": {"name": "cpu", "version": "1"}, "power": {"governor": None}, "pressure_pct": None,
+}  # fmt: skip
 TRIAL = {
     "id": "h0", "choice": [], "outcome": "baseline", "reason": "", "option": None, "same_as": None, "series": None,
-    "facts": {"config": {}, "environment": {"machine": {"cpu": "x"}}, "ms": {"wall": 1.0}}, "because": [],
-    "seconds": 1.0,
+    "facts": {"config": {}, "environment": ENVIRONMENT, "ms": {"wall": 1.0}}, "because": [], "seconds": 1.0,
 }  # fmt: skip
 IDENTITY = {
     "model": "sha256:1", "targets": [{"target": "cpu", "simulated": False}], "objective": "size", "calibration": None,

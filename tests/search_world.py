@@ -15,7 +15,7 @@ from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.guards import Built, GateAnswer, Probe
 from winml.modelkit.search.records import GateLimits, Record
-from winml.modelkit.search.result import Champion, GateResult, SearchResult, SearchTime, TrialResult
+from winml.modelkit.search.result import Champion, GateResult, NoEnvironment, SearchResult, SearchTime, TrialResult
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
 from winml.modelkit.search.strategy import Limits, Plan, choose_champion
 from winml.modelkit.search.study import Study
@@ -259,7 +259,7 @@ def make_result(*, folder: str, champion_folder: str, next_: str) -> SearchResul
         champion=champion,
         pareto=("h0",),
         insight=(),
-        environment={},
+        environment=NoEnvironment(),
         drafts=(),
         notes=(),
         next=next_,

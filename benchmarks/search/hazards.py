@@ -28,7 +28,7 @@ from winml.modelkit.search.guards import Built  # noqa: E402
 from winml.modelkit.search.space import Space  # noqa: E402
 from winml.modelkit.search.strategy import Plan, choose_champion  # noqa: E402
 from winml.modelkit.search.study import Study  # noqa: E402
-from winml.modelkit.search.tools import Subject, Workbench  # noqa: E402
+from winml.modelkit.search.tools import SearchSubject, Workbench  # noqa: E402
 from winml.modelkit.search.trial import TrialArtifact, Yardstick  # noqa: E402
 
 LIMIT_S = 15.0
@@ -71,7 +71,7 @@ class Rigged(Workbench):
         known = self._describe(str(path), path)
         identity = str(path)
         self._specs[identity] = self._spec(config_from_json(config, OWN_REQUEST), path)
-        artifact = TrialArtifact(digest=identity, fingerprint=known["fingerprint"], bytes=path.stat().st_size)
+        artifact = TrialArtifact(digest=identity, fingerprint=known.fingerprint, bytes=path.stat().st_size)
         return Built(path=str(path), identity=identity, target="cpu", artifact=artifact)
 
 
@@ -80,7 +80,7 @@ def main() -> None:
         folder = Path(name)
         files = {kind: saved(text_model(body), folder / f"{kind}.onnx") for kind, body in MODELS.items()}
         base = {"schema": SCHEMA, "target": "cpu", "precision": "default", "session": {"threads": 1}}
-        subject = Subject(
+        subject = SearchSubject(
             source=read_source(files["default"], ()),
             targets={"cpu": targets.resolve("cpu", None, None)},
             baseline=base,

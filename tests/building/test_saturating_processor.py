@@ -28,7 +28,7 @@ from winml.modelkit.measuring.perf import PerfRequest, perf
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.sessions import AskedProtocol
 from winml.modelkit.search.gate import Gate
-from winml.modelkit.search.tools import Subject, Workbench
+from winml.modelkit.search.tools import SearchSubject, Workbench
 from winml.modelkit.worker.client import Worker
 
 RANDOM = DataSection("random", limit=2)
@@ -101,7 +101,7 @@ def _largest(model: Path) -> int:
 def bench(tmp_path: Path) -> Workbench:
     weights = np.random.default_rng(0).standard_normal((16, 8)).astype(np.float32)
     base: dict[str, Any] = {"schema": SCHEMA, "target": "cpu", "optimize": None, "quantize": None, "session": {}}
-    subject = Subject(
+    subject = SearchSubject(
         source=read_source(_save(tmp_path, FLOAT, w=weights), ()),
         targets={"cpu": targets.resolve("cpu", None, None)},
         baseline=base,

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from winml.modelkit.core.config import SCHEMA, DataSection
+from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
@@ -72,10 +74,10 @@ class _Placements:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    def __call__(self, config: ConfigJSON) -> dict[str, Any]:
+    def __call__(self, config: ConfigJSON) -> Placement:
         self.asked.append(config["optimize"]["passes"])
         left = {"com.microsoft:FusedConv": 3} if "conv_activation_fusion" in self.asked[-1] else {}
-        return {"requested": "QNN", "nodes": {"QNN": 5}, "partitions": {"QNN": 1}, "cpu_ops": left}
+        return Placement("QNN", {"QNN": 5}, {"QNN": 1}, left)
 
 
 def test_a_finding_is_asked_about_once() -> None:
@@ -95,11 +97,11 @@ def test_a_finding_is_asked_about_once() -> None:
 
 
 def test_times_of_two_machines_are_not_put_together() -> None:
-    here = {"architecture": "x86_64", "cpu": "one", "cores": 2, "release": "6.1"}
+    here = Machine(system="Linux", release="6.1", architecture="x86_64", cpu="one", cores=2)
     check_machine(None, here)
-    check_machine({**here, "release": "6.2"}, here)
+    check_machine(replace(here, release="6.2"), here)
     with pytest.raises(UnavailableError, match=r"timed on another machine \(other, 2 cores\); this is one, 2 cores"):
-        check_machine({**here, "cpu": "other"}, here)
+        check_machine(replace(here, cpu="other"), here)
 
 
 def test_a_config_is_completed_with_data_and_passes_in_the_order_they_run() -> None:
@@ -127,5 +129,4 @@ def test_a_config_is_completed_with_data_and_passes_in_the_order_they_run() -> N
 def test_pieces_are_partitions_and_what_is_left_between_them(
     nodes: dict[str, int], partitions: dict[str, int], cpu_ops: dict[str, int], count: int
 ) -> None:
-    placement = {"requested": "Q", "nodes": nodes, "partitions": partitions, "cpu_ops": cpu_ops}
-    assert count_pieces(placement) == count
+    assert count_pieces(Placement("Q", nodes, partitions, cpu_ops)) == count

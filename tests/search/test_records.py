@@ -79,6 +79,19 @@ def test_rounds_of_earlier_versions_have_no_medians_and_records_of_later_ones_ar
     assert replay(read_records([*lines, {"kind": "of a later version"}], "j")) == study.state
 
 
+BEFORE = Path(__file__).parents[1] / "goldens" / "before"
+JOURNALS = ("search", "stopped-search", "sweep/tiny", "sweep/small")
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_journals_of_the_version_before_are_read_whole_and_written_the_same(name: str) -> None:
+    path = BEFORE / name / "journal.jsonl"
+    lines = journal.read(path).records
+    records = read_records(lines, str(path))
+    assert to_json(records) == list(lines)
+    assert replay(records).trials[0].outcome == "baseline"
+
+
 WRONG: list[Any] = ["x", 7, -1.5, True, None, [], {}, ["x", "y"], {"a": "b"}]
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core import plain_text
+from winml.modelkit.core.values import to_json
 from winml.modelkit.render.autoconfig import (
     accuracy,
     artifact_size,
@@ -71,7 +72,9 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
     for note in result.insight:
         rows = skipped if note.kind in ("skip", "blocked") else ordered
         rows.append((f"{note.knob}={note.level}", note.kind, note.source, note.reason))
-    environment: list[tuple[str, ...]] = [(name, _flat(value)) for name, value in sorted(result.environment.items())]
+    environment: list[tuple[str, ...]] = [
+        (name, _flat(value)) for name, value in sorted(to_json(result.environment).items())
+    ]
     found = [
         ("Trials", _HEAD, trials),
         ("What failed, and why", ("trial", "config", "verdict", "why"), failed),

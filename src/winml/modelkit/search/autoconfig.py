@@ -9,10 +9,9 @@ from pathlib import Path
 
 from winml.modelkit import __version__
 from winml.modelkit.building.build import BuildRequest, build
-from winml.modelkit.building.proof.prove import handed_over
+from winml.modelkit.building.proof.proof import ON_TARGET, LeastAgreement, Proof
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
-from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.events import DeliveryStarted, SearchPlanned
 from winml.modelkit.search.evidence import ask_target, weigh_notes
@@ -38,7 +37,7 @@ from winml.modelkit.search.result import (
 from winml.modelkit.search.run_folder import SearchFolder
 from winml.modelkit.search.strategy import RACE_ALL, Plan, choose_champion, reserve_s
 from winml.modelkit.search.study import Study
-from winml.modelkit.search.tools import Subject, Workbench, complete_config
+from winml.modelkit.search.tools import SearchSubject, Workbench, complete_config
 from winml.modelkit.search.trial import Yardstick
 from winml.modelkit.store.journal import Journal
 from winml.modelkit.store.journal import read as read_journal
@@ -128,11 +127,11 @@ def _open_records(journal: Journal, start: Preparation) -> list[Record]:
     return records
 
 
-def _make_subject(start: Preparation, records: list[Record]) -> Subject:
+def _make_subject(start: Preparation, records: list[Record]) -> SearchSubject:
     request = start.request
     baseline = next((record.trial.facts for record in records if isinstance(record, TrialRecord)), None)
     environment = None if baseline is None or start.objective != "latency" else baseline.environment
-    return Subject(
+    return SearchSubject(
         source=start.source,
         targets={str(r.target): r for r in start.resolved},
         baseline=start.base,
@@ -144,7 +143,7 @@ def _make_subject(start: Preparation, records: list[Record]) -> Subject:
         calibrate=request.calibrate,
         seed=request.seed,
         build_timeout_s=min(BUILD_TIMEOUT_S, request.limits.budget_s),
-        measured_on=None if environment is None else environment["machine"],
+        measured_on=None if environment is None else environment.machine,
     )
 
 
@@ -208,8 +207,16 @@ def _deliver(
     config = replace(
         complete_config(study.plan.space.config(best.choice), start.calibration), model=str(start.source.path)
     )
-    # The gate of the search ran this artifact on its target.
-    proof = handed_over(config.target, to_json(best.facts), start.gate.data.source) if best.facts.accuracy else None
+    proof, accuracy = None, best.facts.accuracy
+    if accuracy is not None:  # the gate of the search ran this artifact on its target, against the given model
+        proof = Proof(
+            status=ON_TARGET,
+            on=config.target,
+            agreement=LeastAgreement(output=None, cosine=accuracy.agreement),
+            samples=accuracy.samples,
+            data=start.gate.data.source,
+            placement=best.facts.placement,
+        )
     request = BuildRequest(config=config, output=str(folder.champion), overwrite=True, proof=proof)
 
     def tell(event: Event) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.finding import Finding
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.search.insight import Insight, make_insight
 from winml.modelkit.search.records import EvidenceRecord
 from winml.modelkit.search.space import Choice, ConfigJSON, Space
@@ -17,12 +17,12 @@ from winml.modelkit.search.trial import Note
 NOT_SEEN_WEIGHT = -10.0
 """What a finding that was not seen here still does: its levels come last."""
 
-Place = Callable[[ConfigJSON], Mapping[str, Any]]
+Placer = Callable[[ConfigJSON], Placement]
 """Builds a config and says where its nodes go."""
 
 
 def ask_target(
-    whole: Space, insight: Insight, findings: Iterable[Finding], place: Place, known: Iterable[EvidenceRecord]
+    whole: Space, insight: Insight, findings: Iterable[Finding], place: Placer, known: Iterable[EvidenceRecord]
 ) -> list[EvidenceRecord]:
     """Where the nodes go here, for every confirmed placement finding that leaves a level out and is not `known`."""
     by_placement = {finding.id for finding in findings if finding.claim == "placement"} - {one.finding for one in known}
@@ -37,7 +37,7 @@ def ask_target(
     return found
 
 
-def _compare_placement(choice: Choice, whole: Space, place: Place) -> tuple[bool, str]:
+def _compare_placement(choice: Choice, whole: Space, place: Placer) -> tuple[bool, str]:
     """Whether a choice is placed in more pieces than the baseline, in words."""
     before = place(whole.base)
     try:
@@ -46,7 +46,7 @@ def _compare_placement(choice: Choice, whole: Space, place: Place) -> tuple[bool
         return True, f"here it does not run at all: {error.message}"
     if count_pieces(after) <= count_pieces(before):
         return False, f"not seen here: {count_pieces(after)} pieces as against {count_pieces(before)}"
-    more = {op: n - before["cpu_ops"].get(op, 0) for op, n in after["cpu_ops"].items() if op not in EDGES}
+    more = {op: n - before.cpu_ops.get(op, 0) for op, n in after.cpu_ops.items() if op not in EDGES}
     ops = ", ".join(f"{op} x{n}" for op, n in more.items() if n > 0) or "more partitions"
     return True, f"seen here: {ops} on the CPU, {count_pieces(after)} pieces instead of {count_pieces(before)}"
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.latency import Interval
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.evaluation import result as evaluate_result
 from winml.modelkit.evaluation.result import Judging, Side
 from winml.modelkit.measuring.rounds import ArmSpec
@@ -186,12 +187,16 @@ class Gate:
             kind="task" if self._request.labelled else "agreement",
             metric=name if self._request.labelled else "cosine",
             value=agreement if metric is None else metric["value"],
-            interval=None if metric is None else metric["interval"],
+            interval=_read_interval(metric),
             drop=None if drop is None else drop["value"],
-            drop_interval=None if drop is None else drop["interval"],
+            drop_interval=_read_interval(drop),
             agreement=agreement,
             samples=result["samples"]["n"],
         )
+
+
+def _read_interval(metric: dict[str, Any] | None) -> Interval | None:
+    return None if metric is None or metric["interval"] is None else read(Interval, metric["interval"])
 
 
 def _agreement(distance: dict[str, Any]) -> float | None:

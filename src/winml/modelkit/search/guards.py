@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.trial import (
@@ -45,9 +47,9 @@ class Probe:
     """Best run of this config over the worst of the baseline: above 1 it is slower beyond doubt."""
     verdict_s: float
     """What a verdict is expected to take."""
-    placement: Mapping[str, Any] | None = None
+    placement: Placement | None = None
     ms: Mapping[str, float] | None = None
-    environment: Mapping[str, Any] | None = None
+    environment: Environment | None = None
     """Of the baseline alone."""
 
 

@@ -27,6 +27,7 @@ from winml.modelkit.data import sizes
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset, load_preset
@@ -181,13 +182,14 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         gate, gate_notes = _make_gate(request, calibration, model, worker)
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = source_of(config_from_json(base, OWN_REQUEST), worker)
-        described = worker.call("graph.describe", {"path": str(model), "fingerprint": False}, what="reading the model")
+        args, what = {"path": str(model), "fingerprint": False}, "reading the model"
+        facts = to_json(worker.ask(ModelDescription, "graph.describe", args, what=what).facts)
         if preset is None:
             whole = make_space(base, tuple(r.target for r in resolved), request.space)
             effects = _try_passes(whole, model, worker, on_event)
         else:
             whole, effects = make_preset_space(base, preset, request.only), {}
-    facts, target = described["facts"], resolved[0].target
+    target = resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
     advice = rules.applicable(findings, facts, target, versions=_package_versions(resolved[0]))
     insight = know_before(

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.latency import ArmTimes
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from winml.modelkit.search.run_folder import SearchFolder
 
 _SECTIONS = ("target", "optimize", "quantize", "compile", "session")
-Interval = tuple[float, float]
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class TrialResult:
     times: ArmTimes | None
     rounds: int
     accuracy: Accuracy | None
-    placement: Mapping[str, Any] | None
+    placement: Placement | None
     artifact: TrialArtifact | None
     probe_ms: Mapping[str, float] | None
     """Median of the probe by clock."""
@@ -83,10 +85,10 @@ class Champion:
     trial: TrialResult = key(inline=True)
     status: Literal["KEEP_CONFIRMED", "BASELINE_IS_BEST"]
     gain_pct: float
-    gain_interval_pct: Interval | None
+    gain_interval_pct: Bounds | None
     speedup: float | None
     """null where times were not what was searched for."""
-    speedup_interval: Interval | None
+    speedup_interval: Bounds | None
     factor: float
     """How many times as fast, as small or in as few pieces."""
     folder: str | None = key(omit=True)
@@ -115,6 +117,11 @@ class SearchTime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoEnvironment:
+    """Nothing was measured yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchResult:
     """A search."""
 
@@ -139,7 +146,7 @@ class SearchResult:
     pareto: tuple[str, ...]
     """Trials that no other one beats in speed, accuracy and size at once."""
     insight: tuple[Note, ...]
-    environment: Mapping[str, Any]
+    environment: Environment | NoEnvironment
     drafts: tuple[str, ...]
     """Findings that were drafted."""
     notes: tuple[str, ...]
@@ -360,7 +367,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         champion=_champion(study, start.objective) if is_decided else None,
         pareto=_front(study),
         insight=start.insight.notes,
-        environment=environment or {},
+        environment=environment or NoEnvironment(),
         drafts=(),
         notes=start.notes,
         next=_next_command(start, study, folder),

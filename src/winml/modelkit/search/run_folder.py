@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.measurement import Measurement
 from winml.modelkit.core.values import to_json
 from winml.modelkit.findings import draft as kb_draft
 from winml.modelkit.search.records import JOURNAL
@@ -63,9 +64,9 @@ class SearchFolder:
         for name in ("measurements", "findings", self.champion.name):
             shutil.rmtree(self.path / name, ignore_errors=True)
 
-    def keep(self, name: str, measurement: Mapping[str, Any]) -> None:
+    def keep(self, name: str, measurement: Measurement) -> None:
         """Store the samples of some rounds."""
-        write_json(self.path / "measurements" / f"{name}.json", measurement)
+        write_json(self.path / "measurements" / f"{name}.json", to_json(measurement))
 
     def derive(self, rows: Iterable[TableRow], session: SearchSession) -> None:
         """Write the table of trials and the state of the search."""

@@ -15,9 +15,11 @@ from winml.modelkit.building.optimize.knobs import ordered
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
+from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.measurement import Arm, CompareProtocol, Measurement
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.core.values import to_json
@@ -25,6 +27,7 @@ from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import options
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.targets import Resolved
+from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
 from winml.modelkit.measuring.calibration import ClockValues
@@ -45,16 +48,14 @@ CLOCKS: tuple[Clock, Clock] = ("cpu", "wall")
 FIRST_PROBE_TIMEOUT_S = 300.0
 ROUND_TIMEOUT_S = 60.0
 CONFIRM_S = 60.0
-MACHINE = ("architecture", "cpu", "cores")
-"""What makes two machines another one when times are compared."""
 CONFIRM_SEED = 500_000
 """Seeds of confirming rounds, which no other round has."""
 
-Keep = Callable[[str, Mapping[str, Any]], None]
+Keep = Callable[[str, Measurement], None]
 
 
 @dataclass(frozen=True)
-class Subject:
+class SearchSubject:
     """What is searched for, and how it is measured."""
 
     source: Source
@@ -70,7 +71,7 @@ class Subject:
     calibrate: bool = True
     seed: int = 0
     build_timeout_s: float | None = None
-    measured_on: Mapping[str, Any] | None = None
+    measured_on: Machine | None = None
     """The machine that earlier rounds are of; rounds of two machines say nothing together."""
 
 
@@ -100,11 +101,15 @@ def complete_config(config: ConfigJSON, calibration: DataSection | None) -> Buil
     return config_from_json(value, OWN_REQUEST)
 
 
-def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> None:
+def check_machine(before: Machine | None, here: Machine) -> None:
     """Refuse to time on another machine than before."""
-    if before is None or all(before.get(key) == here[key] for key in MACHINE):
+
+    def kind(machine: Machine) -> tuple[object, ...]:
+        return machine.architecture, machine.cpu, machine.cores
+
+    if before is None or kind(before) == kind(here):
         return
-    was, now = (f"{machine.get('cpu')}, {machine.get('cores')} cores" for machine in (before, here))
+    was, now = (f"{machine.cpu}, {machine.cores} cores" for machine in (before, here))
     raise UnavailableError(
         f"the trials so far were timed on another machine ({was}); this is {now}",
         hint="go on where they were timed, or search anew in another folder",
@@ -114,7 +119,7 @@ def check_machine(before: Mapping[str, Any] | None, here: Mapping[str, Any]) -> 
 class Workbench:
     """The tools of a search on this machine."""
 
-    def __init__(self, subject: Subject, gate: Gate, folder: Path, *, keep: Keep, on_event: OnEvent) -> None:
+    def __init__(self, subject: SearchSubject, gate: Gate, folder: Path, *, keep: Keep, on_event: OnEvent) -> None:
         self._subject = subject
         self._gate = gate
         self._folder = folder
@@ -123,7 +128,7 @@ class Workbench:
         self._cache = Cache()
         self._reader = Worker(preload=("winml.modelkit.graph.describe",))
         self._probers = measuring.Probers()
-        self._described: dict[str, dict[str, Any]] = {}
+        self._described: dict[str, ModelDescription] = {}
         self._specs: dict[str, ArmSpec] = {}
         self._probes: dict[str, ArmProbe] = {}
         self._base: _Base | None = None
@@ -168,7 +173,7 @@ class Workbench:
         known = self._describe(pipeline.artifact.digest, path)
         spec = self._spec(made, path)
         identity = digest.of_json(
-            [known["fingerprint"] or pipeline.artifact.digest, made.target, to_json(spec.arm.session)]
+            [known.fingerprint or pipeline.artifact.digest, made.target, to_json(spec.arm.session)]
         )
         self._specs[identity] = spec
         return Built(
@@ -177,8 +182,8 @@ class Workbench:
             target=made.target,
             artifact=TrialArtifact(
                 digest=pipeline.artifact.digest,
-                fingerprint=known["fingerprint"],
-                bytes=sum(file["bytes"] for file in known["files"]),
+                fingerprint=known.fingerprint,
+                bytes=sum(file.bytes for file in known.files),
             ),
             stages=tuple(StageRun(stage=r.step.stage.name, hit=r.hit, seconds=r.seconds) for r in pipeline.runs),
         )
@@ -191,10 +196,10 @@ class Workbench:
             return folder / pipeline.artifact.main
         return pipeline.materialize(folder)
 
-    def _describe(self, name: str, path: Path) -> dict[str, Any]:
+    def _describe(self, name: str, path: Path) -> ModelDescription:
         if name not in self._described:
-            args = {"path": str(path)}
-            self._described[name] = self._living_reader().call("graph.describe", args, what="reading the model")
+            args, what = {"path": str(path)}, "reading the model"
+            self._described[name] = self._living_reader().ask(ModelDescription, "graph.describe", args, what=what)
         return self._described[name]
 
     def _spec(self, made: BuildConfig, path: Path) -> ArmSpec:
@@ -220,7 +225,7 @@ class Workbench:
             spec = self._specs[built.identity]
             started = time.monotonic()
             probe = self._run_probe(spec, FIRST_PROBE_TIMEOUT_S)
-            check_machine(self._subject.measured_on, to_json(probe.environment.machine))
+            check_machine(self._subject.measured_on, probe.environment.machine)
             self._base = _Base(built, spec, probe, time.monotonic() - started)
             self._probes[built.identity] = probe
         return self._base
@@ -243,9 +248,9 @@ class Workbench:
         return Probe(
             slowdown=slowdown,
             verdict_s=self._verdict_s(base.probe),
-            placement=to_json(probe.placement),
+            placement=probe.placement,
             ms={clock: median(probe.on(clock)) / 1e6 for clock in CLOCKS},
-            environment=to_json(probe.environment) if built.identity == base.built.identity else None,
+            environment=probe.environment if built.identity == base.built.identity else None,
         )
 
     def _verdict_s(self, probe: ArmProbe) -> float:
@@ -257,12 +262,11 @@ class Workbench:
         round_s = 2 * max(protocol.min_round_s, protocol.few_pairs * run_s) + protocol.cool_down_s + 1.0
         return protocol.first_look * round_s
 
-    def placement(self, config: ConfigJSON) -> Mapping[str, Any]:
+    def placement(self, config: ConfigJSON) -> Placement:
         """Where the nodes of a config go."""
         built = self.build(config)
         self.probe(built)
-        found: Mapping[str, Any] = to_json(self._probes[built.identity].placement)
-        return found
+        return self._probes[built.identity].placement
 
     def check(self, built: Built) -> GateAnswer:
         given = self.build({**self._subject.baseline, "precision": "fp32", "quantize": None, "compile": None})
@@ -303,7 +307,7 @@ class Workbench:
                 bench.measure_round(specs, plan, measuring.start, progress)
                 self._on_event(RoundDone(first + progress.count))
         taken = bench.measurement(specs, plan, progress, self._baseline().probe.environment)
-        self._keep(f"{_short(built)}-{first}", to_json(taken))
+        self._keep(f"{_short(built)}-{first}", taken)
         return _series(taken, plan, progress)
 
     def _count(self, built: Built) -> float:
@@ -312,7 +316,7 @@ class Workbench:
         bytes_ratio = math.log(base.artifact.bytes / built.artifact.bytes)
         if self._subject.objective == "size":
             return bytes_ratio
-        pieces = [count_pieces(to_json(self._probes[b.identity].placement)) for b in (base, built)]
+        pieces = [count_pieces(self._probes[b.identity].placement) for b in (base, built)]
         # Among builds in equally many pieces the smaller one is better; size alone hardly outweighs a piece.
         return math.log(pieces[0] / pieces[1]) + 0.1 * bytes_ratio
 
@@ -354,7 +358,7 @@ class Workbench:
                 on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
         name = f"{_short(built)}-confirmation"
-        self._keep(name, to_json(compared.measurement))
+        self._keep(name, compared.measurement)
         return compared.verdict, FreshRounds(measurement=name, times=arm_times(compared.measurement, plan.metric))
 
 
@@ -366,13 +370,12 @@ EDGES = ("QuantizeLinear", "DequantizeLinear")
 """Operators that an EP leaves to the CPU where a quantized model takes and gives floats."""
 
 
-def count_pieces(placement: Mapping[str, Any]) -> int:
+def count_pieces(placement: Placement) -> int:
     """Groups of nodes that the EP compiled, and nodes that run on the CPU in between."""
-    requested = placement["requested"]
-    if not placement["nodes"].get(requested):
-        return 1 + int(sum(placement["nodes"].values()))
-    left = sum(count for op, count in placement["cpu_ops"].items() if op not in EDGES)
-    return max(1, int(placement["partitions"].get(requested, 1))) + int(left)
+    if not placement.nodes.get(placement.requested):
+        return 1 + placement.total
+    left = sum(count for op, count in placement.cpu_ops.items() if op not in EDGES)
+    return max(1, placement.partitions.get(placement.requested, 1)) + left
 
 
 def _series(taken: Measurement, plan: Plan, progress: Progress) -> Series:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.latency import ArmTimes
+from winml.modelkit.core.latency import ArmTimes, Interval
 from winml.modelkit.core.measurement import CompareProtocol
+from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.values import key
 from winml.modelkit.core.verdict import Clock, Verdict, gain_pct
 from winml.modelkit.measuring.judge import Estimate, estimate, judge
@@ -105,9 +107,9 @@ class Accuracy:
     kind: Literal["task", "agreement"]
     metric: str | None
     value: float | None
-    interval: Mapping[str, Any] | None
+    interval: Interval | None
     drop: float | None
-    drop_interval: Mapping[str, Any] | None
+    drop_interval: Interval | None
     agreement: float | None
     """The median cosine with the given model's outputs."""
     samples: int
@@ -133,12 +135,12 @@ class Facts:
     artifact: TrialArtifact | None = key(omit=True)
     stages: tuple[StageRun, ...] | None = key(omit=True)
     identity: str | None = key(omit=True)
-    placement: Mapping[str, Any] | None = key(omit=True)
+    placement: Placement | None = key(omit=True)
     ms: Mapping[str, float] | None = key(omit=True)
     """Median of the probe by clock."""
     verdict_s: float | None = key(omit=True)
     """What a verdict is expected to take."""
-    environment: Mapping[str, Any] | None = key(omit=True)
+    environment: Environment | None = key(omit=True)
     """The baseline's, for all."""
     accuracy: Accuracy | None = key(omit=True)
     failure: Failure | None = key(omit=True)

@@ -37,7 +37,6 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data import sizes
@@ -107,22 +106,6 @@ class Subject:
 def unproven(reason: str, limit: float | None = None) -> Proof:
     """A proof that says nothing, and why."""
     return Proof(status=NOT, reason=reason, limit=limit)
-
-
-def handed_over(target: str, facts: Mapping[str, Any], data: str) -> Proof:
-    """The proof of a search, which ran the artifact on its target and held it against the given model.
-
-    `facts` are those of its trial.
-    """
-    accuracy, placed = facts.get("accuracy") or {}, facts.get("placement")
-    return Proof(
-        status=ON_TARGET,
-        on=target,
-        agreement=LeastAgreement(output=None, cosine=accuracy.get("agreement")),
-        samples=accuracy.get("samples", 0),
-        data=data,
-        placement=read(Placement, placed) if placed is not None else None,
-    )
 
 
 def warnings(proof: Proof) -> list[str]:

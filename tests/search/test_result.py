@@ -1,0 +1,101 @@
+"""What searches come to, as the table and the state that are written after every trial."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from search_world import World, search
+from winml.modelkit.core.errors import RunFailedError
+from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.values import read, to_json
+from winml.modelkit.render.autoconfig import autoconfig_text
+from winml.modelkit.render.autoconfig_report import html, markdown
+from winml.modelkit.render.autoconfig_sweep import sweep_text
+from winml.modelkit.search.result import (
+    SearchResult,
+    SearchSession,
+    SweepResult,
+    make_session,
+    make_table,
+    raise_if_all_failed,
+)
+from winml.modelkit.search.run_folder import SearchFolder
+
+WORLD = World(
+    {"scheme": 3},
+    {("scheme", "l1"): 0.7, ("scheme", "l2"): -0.9},
+    inaccurate=frozenset({("scheme", "l3")}),
+    spread=0.001,
+)
+BEFORE = Path(__file__).parents[1] / "goldens" / "before"
+
+
+def result_of_before() -> SearchResult:
+    return read(SearchResult, read_json(BEFORE / "search" / "autoconfig.json"))
+
+
+def test_the_table_has_a_row_per_trial() -> None:
+    study, _ = search(WORLD)
+    rows = {row.config: row for row in make_table(study)}
+    assert {name: row.verdict for name, row in rows.items()} == {
+        "baseline": "BASELINE",
+        "scheme=l1": "KEEP",
+        "scheme=l2": "DISCARD",
+        "scheme=l3": "FAILED",
+    }
+    kept = rows["scheme=l1"]
+    assert kept.gain_pct is not None
+    assert kept.low_pct is not None
+    assert kept.high_pct is not None
+    assert kept.low_pct <= kept.gain_pct <= kept.high_pct
+    assert rows["scheme=l3"].reason == "accuracy fell to 10 %"
+
+
+def test_the_state_names_the_leader(tmp_path: Path) -> None:
+    study, _ = search(WORLD)
+    folder = SearchFolder(tmp_path / "out", resume=False)
+    folder.path.mkdir()
+    folder.derive(make_table(study), make_session(study, "size"))
+    session = read(SearchSession, read_json(folder.path / "session.json"))
+    assert (session.best_label, session.baseline_p50, session.best_p50) == ("scheme=l1", None, None)
+    assert session.best_gain_pct == pytest.approx(50.3, abs=0.5)
+    lines = (folder.path / "results.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].replace("\t", " ") == (
+        "id config target outcome verdict gain_pct low_pct high_pct rounds accuracy bytes seconds reason"
+    )
+    assert [line.split("\t")[0] for line in lines[1:]] == list(session.completed)
+
+
+@pytest.mark.parametrize("name", ["search", "sweep/tiny", "sweep/small"])
+def test_results_of_the_version_before_are_read_whole_and_written_the_same(name: str) -> None:
+    value = read_json(BEFORE / name / "autoconfig.json")
+    assert to_json(read(SearchResult, value)) == value
+
+
+def test_a_search_that_failed_everywhere_is_told_with_its_result() -> None:
+    value = read_json(BEFORE / "search" / "autoconfig.json")
+    raise_if_all_failed(read(SearchResult, value))
+    for trial in value["trials"][1:]:
+        trial |= {"outcome": "failed", "reason": "it crashed", "step": "probe"}
+    failed = read(SearchResult, value)
+    with pytest.raises(
+        RunFailedError, match=r"every config failed: h1 \(quantize.scheme=int8\): it crashed; h2"
+    ) as caught:
+        raise_if_all_failed(failed)
+    assert caught.value.result is failed
+
+
+def test_the_texts_name_the_champion_and_every_trial() -> None:
+    result = result_of_before()
+    text = autoconfig_text(result)
+    assert "champion h3  quantize.scheme=fp16\n  1.37x smaller · cosine 1.0000 · 1.5 KiB" in text
+    assert "4 trials of 4 choices; everything worth a trial was tried" in text
+    for page in (markdown(result), html(result)):
+        assert all(trial.label in page for trial in result.trials)
+        assert "accuracy gate: no labelled data" in page
+    summary = read(SweepResult, read_json(BEFORE / "sweep" / "summary.json"))
+    assert all(row.champion is not None and row.champion.trial.label in sweep_text(summary) for row in summary.models)
+    assert json.loads(json.dumps(to_json(summary))) == read_json(BEFORE / "sweep" / "summary.json")
