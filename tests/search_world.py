@@ -13,7 +13,7 @@ from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
-from winml.modelkit.search.guards import Built, GateAnswer, Probe
+from winml.modelkit.search.guards import Built, GateAnswer, ProbeAnswer
 from winml.modelkit.search.records import GateLimits, Record
 from winml.modelkit.search.result import Champion, GateResult, NoEnvironment, SearchResult, SearchTime, TrialResult
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
@@ -118,7 +118,7 @@ class Laboratory:
     def _choice(self, built: Built) -> Choice:
         return self._acting[built.identity]
 
-    def probe(self, built: Built) -> Probe:
+    def probe(self, built: Built) -> ProbeAnswer:
         choice = self._choice(built)
         pairs = {frozenset(pair) for pair in itertools.combinations(choice, 2)}
         if pairs & self.world.hangs:
@@ -129,7 +129,7 @@ class Laboratory:
             raise WorkerCrashed("the process crashed with SIGSEGV")
         slowdown = math.exp(-self.world.speed(choice))
         self._cost("slow" if slowdown > 10 else "probe", PROBE_S + min(WATCHDOG_S, 0.02 * slowdown))
-        return Probe(slowdown=slowdown / 1.2, verdict_s=3 * ROUND_S)
+        return ProbeAnswer(slowdown=slowdown / 1.2, verdict_s=3 * ROUND_S)
 
     def _cost(self, kind: str, seconds: float) -> None:
         self.now += seconds

@@ -14,7 +14,7 @@ from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import strategy
-from winml.modelkit.search.guards import Built, Probe
+from winml.modelkit.search.guards import Built, ProbeAnswer
 from winml.modelkit.search.records import PreparationRecord, Record, TrialRecord, read_records
 from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide
 from winml.modelkit.search.study import Study
@@ -168,7 +168,7 @@ def test_it_stops_after_many_trials_without_a_new_leader() -> None:
 
 def test_a_baseline_that_does_not_work_ends_the_search() -> None:
     class Broken(Laboratory):
-        def probe(self, built: Built) -> Probe:
+        def probe(self, built: Built) -> ProbeAnswer:
             raise WorkerCrashed("the process crashed with SIGSEGV")
 
     plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))

@@ -32,11 +32,11 @@ from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
 from winml.modelkit.measuring.calibration import ClockValues
 from winml.modelkit.measuring.events import RoundDone
-from winml.modelkit.measuring.reports import Probe as ArmProbe
+from winml.modelkit.measuring.reports import Probe
 from winml.modelkit.measuring.rounds import ArmSpec, Plan, Progress
 from winml.modelkit.measuring.summary import arm_medians_ms, arm_times
 from winml.modelkit.search.gate import Gate
-from winml.modelkit.search.guards import Built, Calibration, GateAnswer, Probe
+from winml.modelkit.search.guards import Built, Calibration, GateAnswer, ProbeAnswer
 from winml.modelkit.search.records import Objective
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.trial import FreshRounds, Series, StageRun, TrialArtifact, Yardstick, exact
@@ -81,7 +81,7 @@ class _Base:
 
     built: Built
     spec: ArmSpec
-    probe: ArmProbe
+    probe: Probe
     probe_s: float
 
 
@@ -130,7 +130,7 @@ class Workbench:
         self._probers = measuring.Probers()
         self._described: dict[str, ModelDescription] = {}
         self._specs: dict[str, ArmSpec] = {}
-        self._probes: dict[str, ArmProbe] = {}
+        self._probes: dict[str, Probe] = {}
         self._base: _Base | None = None
 
     def close(self) -> None:
@@ -230,10 +230,10 @@ class Workbench:
             self._probes[built.identity] = probe
         return self._base
 
-    def _run_probe(self, spec: ArmSpec, timeout_s: float) -> ArmProbe:
+    def _run_probe(self, spec: ArmSpec, timeout_s: float) -> Probe:
         return self._probers.probe(spec, self._folder / "probe.npz", timeout_s)
 
-    def probe(self, built: Built) -> Probe:
+    def probe(self, built: Built) -> ProbeAnswer:
         base = self._baseline()
         spec = self._specs[built.identity]
         if built.identity not in self._probes:
@@ -245,7 +245,7 @@ class Workbench:
             mode = bench.choose_mode(base.spec, spec)
             clock = bench.choose_metric(base.spec, spec, mode, (base.probe, probe))
             slowdown = min(probe.on(clock)) / max(1, *base.probe.on(clock))
-        return Probe(
+        return ProbeAnswer(
             slowdown=slowdown,
             verdict_s=self._verdict_s(base.probe),
             placement=probe.placement,
@@ -253,7 +253,7 @@ class Workbench:
             environment=probe.environment if built.identity == base.built.identity else None,
         )
 
-    def _verdict_s(self, probe: ArmProbe) -> float:
+    def _verdict_s(self, probe: Probe) -> float:
         """About how long the rounds of a first look take: runs of both arms, and a process per round."""
         if self._subject.objective != "latency":
             return 0.0
