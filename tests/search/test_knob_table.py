@@ -15,7 +15,7 @@ from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.search.evidence import ask_target
 from winml.modelkit.search.insight import make_insight
-from winml.modelkit.search.knob_table import knobs, know_before, make_preset_space
+from winml.modelkit.search.knob_table import collect_insight, knobs, make_preset_space
 from winml.modelkit.search.records import EvidenceRecord
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.tools import check_machine, complete_config, count_pieces
@@ -52,7 +52,7 @@ def test_a_preset_can_be_cut_down() -> None:
 def test_what_is_known_of_one_target_leaves_nothing_out_on_another(others: bool, kind: str, searched: bool) -> None:
     facts = {"ops": {"Conv": 4, "Add": 2}, "nodes": 6, "opsets": {"ai.onnx": 17}, "conv_share": 0.6, "compiled": False}
     space = Space(knobs((CPU,)), BASE)
-    found = know_before(
+    found = collect_insight(
         space,
         target=CPU,
         facts=facts,

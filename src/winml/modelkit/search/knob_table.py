@@ -121,7 +121,7 @@ def _pass_notes(space: Space, target: Target) -> list[Note]:
     return found
 
 
-def know_before(
+def collect_insight(
     space: Space,
     *,
     target: Target,

@@ -35,7 +35,7 @@ from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search.events import PassesProbed
 from winml.modelkit.search.gate import GateRequest
 from winml.modelkit.search.insight import Insight
-from winml.modelkit.search.knob_table import NO_DATA, know_before, make_preset_space, make_space
+from winml.modelkit.search.knob_table import NO_DATA, collect_insight, make_preset_space, make_space
 from winml.modelkit.search.records import Identity, Objective
 from winml.modelkit.search.space import ConfigJSON, Space
 from winml.modelkit.search.strategy import Limits
@@ -192,7 +192,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     target = resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
     advice = rules.applicable(findings, facts, target, versions=_package_versions(resolved[0]))
-    insight = know_before(
+    insight = collect_insight(
         whole,
         target=target,
         facts=facts,
