@@ -16,7 +16,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from winml.modelkit.core.errors import ModelkitError, RequestError, RunFailedError
+from winml.modelkit.core.error_object import ErrorObject
+from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import parse_json, read_object
 from winml.modelkit.core.target import Target
@@ -31,7 +32,7 @@ from winml.modelkit.feed.table import open_feed
 from winml.modelkit.search.events import ModelStarted
 from winml.modelkit.search.prepare import AutoconfigRequest
 from winml.modelkit.search.records import JOURNAL
-from winml.modelkit.search.result import ErrorObject, SearchResult, SweepRow
+from winml.modelkit.search.result import SearchResult, SweepRow
 from winml.modelkit.search.run_folder import RESULT
 from winml.modelkit.store import atomic
 from winml.modelkit.worker import exit_reason
@@ -166,7 +167,7 @@ def _rows(jobs: _Jobs, searches: Mapping[str, Search], on_event: OnEvent) -> Ite
             try:
                 jobs.submit(search)
             except (RunFailedError, RequestError) as error:
-                yield make_failed_row(search, error, None)
+                yield make_failed_row(search, ErrorObject.of(error), None)
                 continue
             running.add(search.id)
         result = jobs.executor.wait(_POLL_S) if running else None
@@ -186,12 +187,13 @@ def _make_row_of(search: Search, job: Result, staging: Staging) -> SweepRow:
     try:
         if not value.get("ok"):
             said = value.get("error")
-            error = None if said is None else read(ErrorObject, said, strict=False)
-            return make_failed_row(search, error or RunFailedError(_last_words(job)), job.node)
+            if said is None:
+                raise RunFailedError(_last_words(job))
+            return make_failed_row(search, read(ErrorObject, said, strict=False), job.node)
         result = _read_result(value)
         _fetch_folder(answer["digest"], search, staging, job)
     except (RunFailedError, RequestError) as error:
-        return make_failed_row(search, error, job.node)
+        return make_failed_row(search, ErrorObject.of(error), job.node)
     return make_row(search, result, job.node)
 
 
@@ -243,8 +245,6 @@ def make_row(search: Search, result: SearchResult, node: str | None) -> SweepRow
     )
 
 
-def make_failed_row(search: Search, error: ModelkitError | ErrorObject, node: str | None) -> SweepRow:
+def make_failed_row(search: Search, error: ErrorObject, node: str | None) -> SweepRow:
     """A model whose search came to nothing."""
-    if isinstance(error, ModelkitError):
-        error = read(ErrorObject, error.to_json())
     return SweepRow(model=str(search.model), folder=str(search.folder), error=error, champion=None, trials=0, node=node)

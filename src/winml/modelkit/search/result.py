@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from winml.modelkit.core.environment import Environment
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.latency import ArmTimes
 from winml.modelkit.core.placement import Placement
@@ -154,16 +155,6 @@ class SearchResult:
     node: str | None = key(omit=True)
     """The node of a cluster that searched; absent for this machine."""
     node_environment: Mapping[str, Any] | None = key(omit=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorObject:
-    """Why a search failed."""
-
-    code: str
-    message: str
-    hint: str | None
-    exit: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from winml.modelkit.building.pipeline.folder import write_json
+from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
     Interrupted,
     ModelkitError,
@@ -144,7 +145,7 @@ def _search_one(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> S
         raise
     except ModelkitError as error:
         # One model that does not work must not take the others with it.
-        return make_failed_row(search, error, None)
+        return make_failed_row(search, ErrorObject.of(error), None)
 
 
 def _summarize(root: Path, rows: Sequence[SweepRow], total: int, notes: Sequence[str]) -> SweepResult:
