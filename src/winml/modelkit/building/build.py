@@ -18,8 +18,7 @@ from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
 from winml.modelkit.building.events import PrecisionGivenUp
 from winml.modelkit.building.export import resolve as export
-from winml.modelkit.building.exported import Exported, Exporting, processor_objects
-from winml.modelkit.building.exported import export as export_model
+from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
@@ -232,7 +231,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     made = _make_config(request, worker)
     exported: Exported | None = None
     if made.export is not None:
-        exported = export_model(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
+        exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
         made = configs.fit_export(made, exported.path)
     source = source_of(made.config, worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
@@ -252,7 +251,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         analysis = _run_stages(pipeline, request, plan, cache)
         uncompiled = pipeline.artifact
         if settings is not None:
-            build_compile.compiled(pipeline, settings, cache)
+            build_compile.compile_artifact(pipeline, settings, cache)
     return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
 
 
@@ -344,7 +343,7 @@ def _inputs(plan: _Plan) -> DataSection:
     if section is not None and section.calibration is not None:
         return section.calibration
     if exported is None:
-        return build_proof.made_up(plan.source.path)
+        return build_proof.make_inputs(plan.source.path)
     return replace(export.random_inputs(exported.section), limit=build_proof.SAMPLES)
 
 

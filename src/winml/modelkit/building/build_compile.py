@@ -32,7 +32,7 @@ def settings_for(section: CompileSection, planned: Planned, *, rebuild: bool, ti
     return replace(found, reuse=not rebuild, timeout_s=timeout_s)
 
 
-def compiled(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
+def compile_artifact(pipeline: Pipeline, settings: Settings, cache: Cache) -> StageRun:
     """Compile what the build has so far and make it the artifact."""
     started = time.monotonic()
     pipeline.stage = COMPILE.name

@@ -101,14 +101,14 @@ def hub_weights(ref: ModelRef) -> Weights:
     return Weights(None if types is None else sum(types.values()), types or {}, None)
 
 
-def fetched_file(ref: ModelRef) -> Path:
+def fetch_file(ref: ModelRef) -> Path:
     """An ONNX file of the hub, on this machine."""
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision, "file": ref.file}
         return Path(worker.call("data.hub_file", args, what=f"fetching `{ref}`")["path"])
 
 
-def export(plan: ExportPlan, exporting: Exporting) -> Exported:
+def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     """The export of a model, from the cache or from a worker of its own."""
     located, section = plan.located, plan.section
     files = located.folder.content_files(code=bool(located.folder.remote_code))
@@ -126,11 +126,11 @@ def export(plan: ExportPlan, exporting: Exporting) -> Exported:
     return Exported(located, section, source, run, _folder(located, source, run, exporting.cache))
 
 
-def exported_model(ref: ModelRef, exporting: Exporting) -> Exported:
+def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
     """The whole of a model that a command wants to run, exported for the task that it was saved for."""
     located = locate(ref)
     options = ExportOptions(task=ref.task)
-    return export(ExportPlan(located, resolve(located.folder, options)), exporting)
+    return run_export(ExportPlan(located, resolve(located.folder, options)), exporting)
 
 
 def _libraries() -> dict[str, str]:

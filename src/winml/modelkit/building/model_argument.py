@@ -97,10 +97,10 @@ def _file(ref: ModelRef, on_event: OnEvent) -> Path:
     from winml.modelkit.building.events import StageStarted
 
     if ref.kind == "hub-file":
-        return require_model_file(exported.fetched_file(ref))
+        return require_model_file(exported.fetch_file(ref))
 
     def tell(event: Event) -> None:
         if isinstance(event, StageStarted) and not event.hit:
             on_event(ExportNeeded(str(ref)))
 
-    return exported.exported_model(ref, exported.Exporting(on_event=tell)).path
+    return exported.export_whole(ref, exported.Exporting(on_event=tell)).path

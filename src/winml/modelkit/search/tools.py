@@ -168,7 +168,7 @@ class Workbench:
             planned = Planned(here.target, here, None)
             timeout_s = self._subject.build_timeout_s
             settings = build_compile.settings_for(made.compile, planned, rebuild=False, timeout_s=timeout_s)
-            build_compile.compiled(pipeline, settings, self._cache)
+            build_compile.compile_artifact(pipeline, settings, self._cache)
         path = self._place(pipeline)
         known = self._describe(pipeline.artifact.digest, path)
         spec = self._spec(made, path)

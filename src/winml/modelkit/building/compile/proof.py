@@ -46,7 +46,7 @@ class Prover:
             planned=self.planned,
             reference=source.path,
             reference_digest=source.artifact.digest,
-            data=build_proof.made_up(source.path),
+            data=build_proof.make_inputs(source.path),
             model_folder=source.path.parent,
             uncompiled=source.artifact,
             unloadable=build_proof.unloadable(read_reports(entry)[0].validation),

@@ -18,7 +18,7 @@ _MAX_NAME = 40
 _WHOLE = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8)
 
 
-def finalized(model: ModelProto, section: ExportSection) -> ModelProto:
+def finalize_model(model: ModelProto, section: ExportSection) -> ModelProto:
     """The model with the names of the section in place of the exporter's; an error when its opset is out of reach."""
     _rename_axes(model, section)
     _drop_traces(model)

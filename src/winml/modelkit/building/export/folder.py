@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from winml.modelkit.building.export import families
 from winml.modelkit.building.export.families import Family
-from winml.modelkit.core.errors import ModelFileError
-from winml.modelkit.core.forms import misfit
+from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.json_text import MAX_BYTES, parse_json
 from winml.modelkit.core.model_ref import CONFIG
+from winml.modelkit.core.values import read
 from winml.modelkit.data.processor import read_object
 
 _SAFETENSORS, _BIN = "*.safetensors", "pytorch_model*.bin"
@@ -48,18 +48,22 @@ class Weights:
     """None where they are not on this machine."""
 
 
-class _Config(TypedDict, total=False):
+@dataclass(frozen=True)
+class _Config:
     """What is read of config.json here, by the types that save_pretrained writes."""
 
-    model_type: str | None
-    architectures: list[str] | None
-    auto_map: dict[str, str | list[str | None] | None] | None
-    text_config: dict[str, Any] | None
-    vision_config: dict[str, Any] | None
+    model_type: str | None = None
+    architectures: tuple[str, ...] | None = None
+    auto_map: Mapping[str, str | tuple[str | None, ...] | None] | None = None
+    text_config: Mapping[str, Any] | None = None
+    vision_config: Mapping[str, Any] | None = None
 
 
-class _Index(TypedDict):
-    weight_map: dict[str, str]
+@dataclass(frozen=True)
+class _Index:
+    """Which file of weights holds a tensor."""
+
+    weight_map: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,17 @@ class ModelFolder:
     def config(self) -> dict[str, Any]:
         try:
             found = read_object(self.path / CONFIG)
-            problem = misfit(found, _Config, "config")
-            if problem:
-                raise ModelFileError(f"`{self.path / CONFIG}`: {problem}", hint="fetch it again; it may be damaged")
-            return found
         except FileNotFoundError as error:
             raise ModelFileError(
                 f"`{self.path}` has no {CONFIG}", hint="a model folder is what `save_pretrained` writes"
             ) from error
+        try:
+            read(_Config, found, "config", strict=False)
+        except RequestError as error:
+            raise ModelFileError(
+                f"`{self.path / CONFIG}`: {error.message}", hint="fetch it again; it may be damaged"
+            ) from error
+        return found
 
     @property
     def model_type(self) -> str | None:
@@ -218,11 +225,12 @@ class ModelFolder:
 
 def _check_index(path: Path) -> None:
     """Raise when an index names weights that are not beside it: the library would open whatever it names."""
-    index = read_object(path)
-    problem = misfit(index, _Index, "index")
-    if problem:
-        raise ModelFileError(f"`{path}`: {problem}", hint="fetch it again; it may be damaged")
-    for name in index["weight_map"].values():
+    value = read_object(path)
+    try:
+        index = read(_Index, value, "index", strict=False)
+    except RequestError as error:
+        raise ModelFileError(f"`{path}`: {error.message}", hint="fetch it again; it may be damaged") from error
+    for name in index.weight_map.values():
         if not _PLAIN_NAME.fullmatch(name):
             raise ModelFileError(
                 f"`{path}` names `{name}`, which is no file of weights beside it",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from winml.modelkit.building.export import samples
-from winml.modelkit.building.export.parts import Part, evaluated
+from winml.modelkit.building.export.parts import Part, evaluate_part
 from winml.modelkit.building.export.result import FailedParity, OutputParity, ParityFailed, ParityPassed
 from winml.modelkit.core.config import ExportSection
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
@@ -46,7 +46,7 @@ def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[O
     shapes = [section.sizes] if not section.sizes else [section.sizes, samples.other_sizes(section)]
     with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
         for seed, sizes in zip(SEEDS, shapes, strict=False):
-            inputs = samples.made(section, sizes, seed=section.seed + seed)
+            inputs = samples.make_samples(section, sizes, seed=section.seed + seed)
             wanted, made = _answer(reference, inputs), session.run(_taken(inputs, session))
             for name, value in wanted.items():
                 difference, largest = _difference(name, value, made)
@@ -56,7 +56,7 @@ def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[O
 def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
     """What PyTorch says; a model may want more of its inputs than shapes and ranges, as one end token in every text."""
     try:
-        return evaluated(reference, inputs)
+        return evaluate_part(reference, inputs)
     except Exception as error:  # whatever the code of a model raises
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise RunFailedError(

@@ -177,7 +177,7 @@ def _present(cache: Cache, kind: str) -> Iterator[tuple[str, Tensor]]:
         yield value, entry.values
 
 
-def evaluated(part: Part, inputs: dict[str, Any]) -> dict[str, Any]:
+def evaluate_part(part: Part, inputs: dict[str, Any]) -> dict[str, Any]:
     """The outputs of a part for arrays, as arrays."""
     with torch.inference_mode():
         output = part(**{name: torch.from_numpy(array) for name, array in inputs.items()})

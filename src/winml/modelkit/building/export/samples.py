@@ -13,7 +13,7 @@ from winml.modelkit.core.config import ExportSection, InputSection
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def made(section: ExportSection, sizes: Mapping[str, int], *, seed: int) -> Arrays:
+def make_samples(section: ExportSection, sizes: Mapping[str, int], *, seed: int) -> Arrays:
     """An array for every input with open axes at these sizes."""
     rng = np.random.default_rng(seed)
     return {entry.name: _array(entry, sizes, rng) for entry in section.inputs}

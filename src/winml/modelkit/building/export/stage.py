@@ -57,14 +57,14 @@ class _Export:
         self._tell("load")
         part = self._part(self.section.attention)
         section = self._fitting(part)
-        arrays = samples.made(section, section.sizes, seed=section.seed)
+        arrays = samples.make_samples(section, section.sizes, seed=section.seed)
         self._tell("trace")
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        traced = tracing.traced(part, tensors, section)
+        traced = tracing.trace_part(part, tensors, section)
         architecture = type(part.model).__name__
         parameters = sum(p.numel() for p in part.model.parameters())
         del part  # what is traced may be changed by it, and two of a large model are too many
-        finished = finalize.finalized(traced, section)
+        finished = finalize.finalize_model(traced, section)
         finalize.note_sizes(finished, self._sizes(section), resolve.value_ranges(section))
         written = files.save(finished, output)
         exported = time.monotonic() - started

@@ -23,7 +23,7 @@ _OLDEST_OF_TORCH = 18
 _SPECIALIZED = ("specialized", "Constraints violated", "ConstraintViolation", "marked as dynamic")
 
 
-def traced(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:
+def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:
     """The part in ONNX, as its exporter leaves it; a refusal says which axis or operator is to blame."""
     _refuse_single(section)
     try:

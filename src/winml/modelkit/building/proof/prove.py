@@ -125,7 +125,7 @@ def unloadable(validation: Validation | None) -> str | None:
     return str(validation.reason)
 
 
-def made_up(model: Path) -> DataSection:
+def make_inputs(model: Path) -> DataSection:
     """Made-up inputs of the sizes that are known of a model; without sizes a proof says that there are none."""
     data = DataSection(RANDOM, limit=SAMPLES)
     try:
