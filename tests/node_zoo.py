@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -17,9 +17,13 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from winml.modelkit.building.optimize import command as optimize_app
+from winml.modelkit.building.optimize.result import OptimizeReport
+from winml.modelkit.building.pipeline import stage
 from winml.modelkit.building.quantize import command as quantize_app
+from winml.modelkit.building.quantize.result import QuantizeOutcome
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import ModelkitError, WorkerCrashed
+from winml.modelkit.core.events import ignore
 from winml.modelkit.worker.client import Worker
 
 MODES = ("optimize", "dynamic", "static", "fp16")
@@ -111,6 +115,9 @@ def _constant(case: Case, constant: Mapping[str, Any]) -> Case:
     return Case(f"{case.name}.constant", model, inputs, case.expected, case.rtol, case.atol)
 
 
+R = TypeVar("R")
+
+
 class WarmWorker:
     """Stands in for `Worker` in the commands: one process serves many of them and is replaced when it dies."""
 
@@ -127,10 +134,10 @@ class WarmWorker:
         if self._worker is not None and not self._worker.alive:
             self.close()
 
-    def call(self, *args: Any, **values: Any) -> Any:
+    def ask(self, *args: Any, **values: Any) -> Any:
         if self._worker is None:
-            self._worker = Worker(preload=(*optimize_app.PRELOAD, *quantize_app.PRELOAD))
-        return self._worker.call(*args, **values)
+            self._worker = Worker(preload=tuple(f"winml.modelkit.building.{s}.stage" for s in ("optimize", "quantize")))
+        return self._worker.ask(*args, **values)
 
     def log_tail(self, lines: int = 20) -> list[str]:
         return [] if self._worker is None else self._worker.log_tail(lines)
@@ -245,31 +252,31 @@ class Judge:
         output = self._folder / f"{mode}.onnx"
         output.unlink(missing_ok=True)
         try:
-            result = self._command(case, mode, source, output)
+            done = self._command(case, mode, source, output)
         except WorkerCrashed as error:
             return Verdict("crashed", error.message)
         except ModelkitError as error:
             return Verdict("refused", error.message)
         except Exception:  # noqa: BLE001 - a traceback of any kind is what is looked for
             return Verdict("traceback", traceback.format_exc()[-1500:])
-        warned = [text for text in result["warnings"] if DOUBTS.search(text)]
+        warned = [text for text in done.warnings if DOUBTS.search(text)]
         found, detail = self._compare(case, mode, source, output, run)
         if found in BAD and warned:
             found, detail = f"{found}, warned", f"{detail}; {warned[0]}"
-        return Verdict(found, detail, bool(warned), result["changed"])
+        return Verdict(found, detail, bool(warned), done.changed)
 
-    def _command(self, case: Case, mode: str, source: Path, output: Path) -> dict[str, Any]:
-        """The JSON object of the command."""
+    def _command(self, case: Case, mode: str, source: Path, output: Path) -> OptimizeReport | QuantizeOutcome:
+        """What the command says of its work."""
         if mode.startswith("optimize"):
             level = "all" if mode.endswith("all") else "basic"
             request = optimize_app.OptimizeRequest(str(source), str(output), level=level, overwrite=True)
-            return _with_worker(optimize_app, self.worker, lambda: optimize_app.optimize(request, _nobody))
+            return _with_worker(self.worker, lambda: optimize_app.optimize(request, ignore)).report
         precision = {"static": "int8"}.get(mode, mode)
         data = self._data(case) if mode == "static" else None
         asked = quantize_app.QuantizeRequest(
             str(source), str(output), target="cpu", precision=precision, data=data, overwrite=True, timeout_s=120
         )
-        return _with_worker(quantize_app, self.worker, lambda: quantize_app.quantize(asked, _nobody))
+        return _with_worker(self.worker, lambda: quantize_app.quantize(asked, ignore)).outcome
 
     def _data(self, case: Case) -> DataSection:
         """The inputs of the case as calibration data; random ones where a file cannot hold them."""
@@ -316,17 +323,13 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and bool(np.isfinite(value).all())
 
 
-def _nobody(event: dict[str, Any]) -> None:
-    """Listens to no event."""
-
-
-def _with_worker(app: Any, worker: WarmWorker, call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    original = app.Worker
-    app.Worker = worker
+def _with_worker(worker: WarmWorker, call: Callable[[], R]) -> R:
+    original = stage.Worker
+    stage.Worker = worker  # type: ignore[assignment,misc]
     try:
         return call()
     finally:
-        app.Worker = original
+        stage.Worker = original  # type: ignore[misc]
 
 
 def _shown(outputs: Outputs) -> str:

@@ -20,7 +20,6 @@ from winml.modelkit.building.events import (
     StageEvent,
 )
 from winml.modelkit.building.optimize import crashes
-from winml.modelkit.building.optimize.command import PRELOAD
 from winml.modelkit.building.optimize.resolve import resolve
 from winml.modelkit.building.optimize.result import Crashes, OptimizeReport
 from winml.modelkit.building.optimize.stage import run
@@ -65,7 +64,7 @@ def test_a_pass_that_crashes_is_left_out_with_its_reason_and_the_rest_goes_on(tm
     args = _args(_folds_and_fuses(), tmp_path, level="none", enable=("constant_folding", "conv_bn_fusion"))
     report = crashes.ask(
         OptimizeReport,
-        lambda: Worker(preload=PRELOAD),
+        Worker,
         "stages.optimize",
         args,
         timeout_s=60,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from winml.modelkit import __version__
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze
 from winml.modelkit.building.analysis.result import AnalyzeResult
-from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.building.result import OperatorCounts
@@ -18,7 +17,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
-from winml.modelkit.store.stage_cache import StageKey
+from winml.modelkit.store.stage_cache import StageEntry, StageKey
 
 
 def target_libraries(planned: Planned) -> dict[str, str]:
@@ -45,21 +44,11 @@ def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSecti
         parent=pipeline.artifact.digest,
         libraries=target_libraries(planned),
     )
-    entry = None if pipeline.rebuild else cache.stages.find(key)
-    started, hit = time.monotonic(), entry is not None
-    pipeline.tell(StageStarted("analyze", hit))
-    if entry is None:
-        found = _ask(pipeline, planned, session, cache, key)
-    else:
-        stored = read_object(cache.objects.open_path(entry.files[ANALYSIS]))
-        found = read(AnalyzeResult, stored, strict=False)
-    pipeline.tell(StageDone("analyze", hit, time.monotonic() - started))
-    return found
 
+    def load(entry: StageEntry) -> AnalyzeResult:
+        return read(AnalyzeResult, read_object(cache.objects.open_path(entry.files[ANALYSIS])), strict=False)
 
-def _ask(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache, key: StageKey) -> AnalyzeResult:
-    """The answer of the target; a crash or a timeout is none, and may be over the next time, so that it is not kept."""
-    with pipeline.work_folder() as folder:
+    def ask(folder: Path) -> tuple[AnalyzeResult, dict[str, Path]]:
         request = AnalyzeRequest(
             model=str(pipeline.materialize(folder)),
             shown_as=pipeline.artifact.main,
@@ -68,10 +57,12 @@ def _ask(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: C
             fusions=False,
         )
         found = analyze(request, lambda event: pipeline.tell(event.step))
-        if found.targets[0].status != "failed":
-            write_json(folder / ANALYSIS, found)
-            cache.stages.store(key, {ANALYSIS: folder / ANALYSIS}, {})
-    return found
+        if found.targets[0].status == "failed":
+            return found, {}  # a crash or a timeout is no answer
+        write_json(folder / ANALYSIS, found)
+        return found, {ANALYSIS: folder / ANALYSIS}
+
+    return pipeline.remember(key, load, ask)
 
 
 def counts(analysis: AnalyzeResult) -> OperatorCounts:

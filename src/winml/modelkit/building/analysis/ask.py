@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from winml.modelkit.building.analysis.result import AskedNode, AskedVersions, EPAnswer
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.discovery import distribution_version
@@ -14,8 +15,8 @@ from winml.modelkit.session import environment
 from winml.modelkit.session.session import WinMLSession
 
 
-def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """`{"nodes", "provider_options", "added_options", "environment"}` of the session that `args` describe."""
+def ask(args: dict[str, Any], context: object) -> EPAnswer:
+    """What the session that `args` describe shows of its EP."""
     session = WinMLSession(
         args["model"],
         target=Target(args["ep"], args["device"], args["simulated"]),
@@ -25,9 +26,12 @@ def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
     )
     with session:
         known = environment.environment(session.target.ep, distribution_version(session.package))
-        return {
-            "nodes": list(session.assigned_nodes()),
-            "provider_options": session.provider_options,
-            "added_options": session.added_options,
-            "environment": {"runtime": known.runtime, "ep": known.ep},
-        }
+        return EPAnswer(
+            nodes=tuple(
+                AskedNode(name=node.name, op=node.op, ep=node.ep, partition=node.partition)
+                for node in session.assigned_nodes()
+            ),
+            provider_options=session.provider_options,
+            added_options=session.added_options,
+            environment=AskedVersions(runtime=known.runtime, ep=known.ep),
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from winml.modelkit.building.proof.proof import Proof
+from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key
@@ -253,14 +254,9 @@ class ReadContext:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparedOutput:
+class ComparedOutput(Distance):
     """How far an output is from that of the source."""
 
-    same_shape: bool
-    equal: bool
-    max_abs: float | None
-    cosine: float | None
-    relative: float | None
     is_float: bool = key("float")
 
 

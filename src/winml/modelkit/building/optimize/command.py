@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from winml.modelkit.building import output_model
-from winml.modelkit.building.events import PassStarted, StageEvent, StageStarted
+from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.model_argument import model_path
-from winml.modelkit.building.optimize import crashes, table
+from winml.modelkit.building.optimize import table
 from winml.modelkit.building.optimize.resolve import resolve
 from winml.modelkit.building.optimize.result import (
     OptimizeArguments,
@@ -18,16 +18,14 @@ from winml.modelkit.building.optimize.result import (
     PassTable,
 )
 from winml.modelkit.building.optimize.support import refused
-from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
+from winml.modelkit.building.pipeline.stage import run_alone
+from winml.modelkit.building.pipeline.table import OPTIMIZE
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.worker.client import Worker
 
-PRELOAD = ("winml.modelkit.building.optimize.stage",)
 DEFAULT_TIMEOUT_S = 1800.0
 
 
@@ -77,9 +75,18 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> OptimizeResult:
         allow_unsupported=request.allow_unsupported,
         verify=request.verify,
         seed=request.seed,
-        overwrite=request.overwrite,
     )
-    report = _run(given, request.timeout_s, on_event)
+    report = run_alone(
+        OptimizeReport,
+        OPTIMIZE,
+        given,
+        output,
+        overwrite=request.overwrite,
+        timeout_s=request.timeout_s,
+        on_event=on_event,
+        what="optimizing",
+        uncompared="`--no-verify` runs no model; the passes may still do so where they fold constants",
+    )
     return OptimizeResult(
         model=request.model, output=request.output, target=given.target, section=section, report=report
     )
@@ -110,34 +117,3 @@ def _target(target: str | None, ep: str | None, device: str | None) -> Target | 
     if target is None and ep is None and device is None:
         return None
     return targets.plan(target, ep, device).target
-
-
-def _run(given: OptimizeArguments, timeout_s: float, on_event: OnEvent) -> OptimizeReport:
-    """The report of the stage; what takes the process down and cannot be left out is named."""
-    last: StageEvent | None = None
-
-    def listen(event: StageEvent) -> None:
-        nonlocal last
-        last = event
-        on_event(event.step)
-
-    try:
-        return crashes.ask(
-            OptimizeReport,
-            lambda: Worker(preload=PRELOAD),
-            "stages.optimize",
-            to_json(given),
-            timeout_s=timeout_s,
-            on_event=listen,
-            what="optimizing",
-        )
-    except (WorkerCrashed, WorkerTimeout) as error:
-        if last is None:
-            raise
-        what, hint = (
-            "comparing outputs",
-            "`--no-verify` runs no model; the passes may still do so where they fold constants",
-        )
-        if isinstance(last, PassStarted):
-            what, hint = f"pass `{last.name}`", f"leave it out with `--disable {last.name}`"
-        raise type(error)(f"{what}: {error.message}; nothing was written", hint=hint, details=error.details) from error

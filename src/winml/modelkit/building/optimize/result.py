@@ -35,7 +35,6 @@ class OptimizeArguments:
     allow_unsupported: bool = False
     verify: bool = True
     seed: int = 0
-    overwrite: bool = False
     crashes: Crashes = field(default_factory=Crashes)
 
 

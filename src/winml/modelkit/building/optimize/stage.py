@@ -99,7 +99,7 @@ def run(args: dict[str, Any], context: Context) -> OptimizeReport:
         last, outcomes, verification = _optimize(job, start)
         result = source if last is first else files.load(last.path)
         rename_generated(result, source=value_names)
-        written = files.save(result, given.output, overwrite=given.overwrite)
+        written = files.save(result, given.output)
     before, after = fingerprint(source), fingerprint(result)
     return OptimizeReport(
         changed=before != after,

@@ -11,15 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from winml.modelkit.building.events import OptimizedOutputs, PassStarted, StageDone, StageEvent, StageStarted
+from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.manifest import StageRecord
-from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.pipeline.artifact import Artifact, Source
+from winml.modelkit.building.pipeline.stage import run_stage
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.building.result import BuildStage, CacheAnswer
-from winml.modelkit.core.errors import WorkerCrashed, WorkerTimeout
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.location import work_owner
 from winml.modelkit.store import atomic
@@ -27,6 +26,7 @@ from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
+R = TypeVar("R")
 REBUILD = Explanation(False, (), "asked to run it again")
 
 
@@ -154,6 +154,30 @@ class Pipeline:
         self.runs.append(done)
         self.tell(StageDone(done.step.stage.name, done.hit, done.seconds))
 
+    def remember(
+        self, key: StageKey, load: Callable[[StageEntry], R], make: Callable[[Path], tuple[R, Mapping[str, Path]]]
+    ) -> R:
+        """What is known of the result so far besides it: from the cache, or made in a folder.
+
+        `make` names the files to keep; none where the answer may be another one the next time.
+        """
+        entry = self._find(key)
+        started, hit = time.monotonic(), entry is not None
+        self.tell(StageStarted(key.stage, hit))
+        if entry is not None:
+            found = load(entry)
+        else:
+            with self._cache.stages.computing(key), self.work_folder() as folder:
+                entry = self._find(key)  # another process may have been at it already
+                if entry is not None:
+                    found = load(entry)
+                else:
+                    found, files = make(folder)
+                    if files:
+                        self._cache.stages.store(key, files, {})
+        self.tell(StageDone(key.stage, hit, time.monotonic() - started))
+        return found
+
     def _find(self, key: StageKey) -> StageEntry | None:
         return None if self.rebuild else self._cache.stages.find(key)
 
@@ -177,33 +201,20 @@ class Pipeline:
             model = self.materialize(folder / "in")
             args = {"model": str(model), "output": str(output), "section": dict(step.section), **step.arguments}
             started = time.monotonic()
-            report = self._report(step, args)
+            report = run_stage(
+                dict[str, Any],
+                step.stage,
+                args,
+                start=self._start,
+                timeout_s=self._timeout_s,
+                on_event=self.tell,
+                what=f"stage `{step.stage.name}`",
+                uncompared="`--no-optimize` leaves the stage out",
+            )
             seconds = time.monotonic() - started
             self._source.check_unchanged()
             files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
             return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
-
-    def _report(self, step: Step, args: Mapping[str, Any]) -> Any:
-        """What the stage says of its work; when it takes the worker down for good, what it was at is named."""
-        last: StageEvent | None = None
-
-        def listen(event: StageEvent) -> None:
-            nonlocal last
-            last = event
-            self.tell(event.step)
-
-        try:
-            return crashes.ask(
-                dict[str, Any],
-                self._start,
-                step.stage.operation,
-                args,
-                timeout_s=self._timeout_s,
-                on_event=listen,
-                what=f"stage `{step.stage.name}`",
-            )
-        except (WorkerCrashed, WorkerTimeout) as error:
-            raise _blamed(error, last) from None
 
     @contextlib.contextmanager
     def work_folder(self) -> Iterator[Path]:
@@ -226,17 +237,6 @@ class Pipeline:
         for name, digest in artifact.files.items():
             self._cache.objects.link_out(digest, folder / name)
         return folder / artifact.main
-
-
-def _blamed(error: WorkerCrashed | WorkerTimeout, last: StageEvent | None) -> WorkerCrashed | WorkerTimeout:
-    """The death of a worker with what the optimizer was at, where it told."""
-    if isinstance(last, PassStarted):
-        what, hint = f"pass `{last.name}`", f"leave it out with `--disable {last.name}`"
-    elif isinstance(last, OptimizedOutputs):
-        what, hint = "comparing outputs", "`--no-optimize` leaves the stage out"
-    else:
-        return error
-    return error.with_message(f"{what}: {error.message}", hint=hint)
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -9,7 +9,8 @@ from typing import Any
 from winml.modelkit.building import output_model
 from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.model_argument import model_path
-from winml.modelkit.building.optimize import crashes
+from winml.modelkit.building.pipeline.stage import run_alone
+from winml.modelkit.building.pipeline.table import QUANTIZE
 from winml.modelkit.building.quantize import advice, weight_range
 from winml.modelkit.building.quantize.result import QuantizeArguments, QuantizeReport, QuantizeResult
 from winml.modelkit.core import sections
@@ -17,15 +18,12 @@ from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.worker.client import Worker
 
-PRELOAD = ("winml.modelkit.building.quantize.stage",)
 DEFAULT_PRECISION = "int8"
 """Where a target prefers no precision of its own."""
 RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
@@ -80,24 +78,24 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
         section, _ = weight_range.resolve(section, lambda: False)
     doubts = advice.check(section, target)
     on_event(StageStarted("quantize"))
-    with output_model.staged(output, overwrite=request.overwrite) as staged:
-        given = QuantizeArguments(
-            model=str(model),
-            output=str(staged),
-            section=section,
-            model_folder=str(model.parent),
-            compare=request.compare,
-            dims=dims,
-        )
-        report = crashes.ask(
-            QuantizeReport,
-            lambda: Worker(preload=PRELOAD),
-            "stages.quantize",
-            to_json(given),
-            timeout_s=request.timeout_s,
-            on_event=lambda event: on_event(event.step),
-            what="quantizing",
-        )
+    given = QuantizeArguments(
+        model=str(model),
+        output=str(output),
+        section=section,
+        model_folder=str(model.parent),
+        compare=request.compare,
+        dims=dims,
+    )
+    report = run_alone(
+        QuantizeReport,
+        QUANTIZE,
+        given,
+        output,
+        overwrite=request.overwrite,
+        timeout_s=request.timeout_s,
+        on_event=on_event,
+        what="quantizing",
+    )
     if section.calibration is not None and section.calibration.source == RANDOM:
         doubts.append(RANDOM_DOUBT)
     return QuantizeResult(
