@@ -84,14 +84,15 @@ def _skeleton_lines(found: InputSkeleton | None, model: str) -> list[str]:
     """Input specs that a user can fill in, and the command that takes them."""
     if found is None:
         return []
-    source = f"as {found.class_name} takes them" if found.reason is None else f"nobody could be asked: {found.reason}"
-    specs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in found.inputs.items())
+    proposed, reason = found.proposed, found.reason
+    source = f"as {proposed.class_name} takes them" if reason is None else f"nobody could be asked: {reason}"
+    specs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in proposed.inputs.items())
     lines = [f"inputs to write down in a file ({source}):", f"{{\n{specs}\n}}"]
     lines.append(f"which `winml build -m {shell_word(model)} --input-specs FILE [--task TASK]` takes")
-    if found.to_fill:
-        lines.append(f"type, shape and values to fill in: {', '.join(found.to_fill)}")
-    if found.others:
-        lines.append(f"it can do without: {', '.join(found.others)}")
+    if proposed.to_fill:
+        lines.append(f"type, shape and values to fill in: {', '.join(proposed.to_fill)}")
+    if proposed.others:
+        lines.append(f"it can do without: {', '.join(proposed.others)}")
     return lines
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from winml.modelkit.building import exported
 from winml.modelkit.building.export.describe import FolderInspection
-from winml.modelkit.building.export.forward import TO_FILL
+from winml.modelkit.building.export.forward import TO_FILL, ProposedInputs
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.errors import ModelkitError
@@ -89,12 +89,12 @@ def _make_skeleton(word: str) -> InputSkeleton:
     folder = exported.locate(model_ref.parse(word), weights=False).folder
     try:
         with Worker() as worker:
-            asked = worker.call("stages.forward", {"folder": str(folder.path)}, what="asking what the model takes")
+            what = "asking what the model takes"
+            proposed = worker.ask(ProposedInputs, "stages.forward", {"folder": str(folder.path)}, what=what)
     except ModelkitError as error:
-        return InputSkeleton(
-            class_name=None, inputs={"INPUT": TO_FILL}, to_fill=("INPUT",), others=(), reason=error.message
-        )
-    return read(InputSkeleton, {**asked, "reason": None})
+        unknown = ProposedInputs(class_name=None, inputs={"INPUT": TO_FILL}, to_fill=("INPUT",), others=())
+        return InputSkeleton(proposed=unknown, reason=error.message)
+    return InputSkeleton(proposed=proposed, reason=None)
 
 
 def _make_recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:

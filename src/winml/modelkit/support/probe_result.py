@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from winml.modelkit.building.export.forward import ProposedInputs
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import RungVerdict, SupportResult
 from winml.modelkit.core.values import Names, key
@@ -55,12 +56,7 @@ class Obstacle:
 class InputSkeleton:
     """Input specs to fill in for a model whose inputs nobody has written down."""
 
-    class_name: str | None = key("class")
-    """Null when the class could not be asked."""
-    inputs: Mapping[str, Mapping[str, Any]]
-    to_fill: Names
-    others: Names
-    """Inputs that it can do without."""
+    proposed: ProposedInputs = key(inline=True)
     reason: str | None
     """Why the class could not be asked."""
 

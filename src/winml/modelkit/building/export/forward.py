@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from winml.modelkit.building.export import signature
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import Names, key, to_json
 
 TO_FILL: dict[str, Any] = {"dtype": "float32", "shape": ["batch"], "low": -1.0, "high": 1.0}
 """What stands for an input until somebody says more."""
@@ -31,10 +32,22 @@ _NO_DATA = (
 """Ends of names of what a training, a cache or another part of the model gives."""
 
 
-def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
-    """Inputs of the class that saved the model in `args["folder"]`, as far as they can be proposed.
+@dataclass(frozen=True, kw_only=True)
+class ProposedInputs:
+    """Input specs as far as they can be proposed."""
 
-    `to_fill` are those whose type and shape are not known, `others` tensors that it takes besides and can do without.
+    class_name: str | None = key("class")
+    """Null when the class could not be asked."""
+    inputs: Mapping[str, Mapping[str, Any]]
+    to_fill: Names
+    """Those whose type and shape are not known."""
+    others: Names
+    """Inputs that it takes besides and can do without."""
+
+
+def forward(args: dict[str, Any], context: object) -> ProposedInputs:
+    """Inputs of the class that saved the model in `args["folder"]`.
+
     Nothing is loaded, and code that comes with a model is not run.
     """
     folder = ModelFolder(Path(args["folder"]))
@@ -51,7 +64,7 @@ def forward(args: dict[str, Any], context: object) -> dict[str, Any]:
             to_fill.append(parameter.name)
         else:
             others.append(parameter.name)
-    return {"class": found.__name__, "inputs": inputs, "to_fill": to_fill, "others": others}
+    return ProposedInputs(class_name=found.__name__, inputs=inputs, to_fill=tuple(to_fill), others=tuple(others))
 
 
 def _class(name: str) -> type:
