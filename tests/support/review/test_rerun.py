@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from winml.modelkit.core.measurement import SessionsProtocol
+from winml.modelkit.measuring import summary
 from winml.modelkit.support.review.rerun import contradictions
 from winml.modelkit.support.review.results import (
     MeasuringEnvironment,
     PerfEvidence,
     PerfMeasurement,
-    PerfProtocol,
     Placement,
     Samples,
 )
@@ -22,15 +23,18 @@ def _result(cpu_ns: tuple[int, ...]) -> PerfEvidence:
     taken = Samples(
         arm=0, round=0, order=0, process=0, wall_ns=wall_ns, cpu_ns=cpu_ns, load_before=None, load_after=None
     )
+    protocol = SessionsProtocol(
+        iterations=len(cpu_ns), duration_s=None, warmup=0, sessions=1, cool_down_s=0.0, timeout_s=None
+    )
     return PerfEvidence(
         schema="winml/perf/1",
         target="cpu",
         simulated=False,
         inputs=[],
-        latency_ms={},
-        cpu_ms={},
+        latency_ms=summary.latency((taken,)),
+        cpu_ms=summary.cpu_time((taken,)),
         placement=Placement(nodes={"CPUExecutionProvider": 3}),
-        measurement=PerfMeasurement(rounds=(taken,), protocol=PerfProtocol(sessions=1, iterations=len(cpu_ns))),
+        measurement=PerfMeasurement(rounds=(taken,), protocol=protocol),
         environment=MeasuringEnvironment(machine={}),
     )
 

@@ -10,6 +10,7 @@ import pytest
 from winml.modelkit.building.export.describe import FolderInspection
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.config import InputSection
+from winml.modelkit.core.measurement import PairProtocol
 from winml.modelkit.core.recipe import BuildPart, ExportPart, Recipe
 from winml.modelkit.core.support import GOALS, RungVerdict
 from winml.modelkit.core.values import read, to_json
@@ -28,7 +29,6 @@ from winml.modelkit.support.review.results import (
     ComparedBase,
     ComparedCandidate,
     ComparedMeasurement,
-    ComparedProtocol,
     CompareEvidence,
     Conditions,
     Content,
@@ -228,7 +228,7 @@ def _compared(factor: float, *, spread: float = 0.001) -> CompareEvidence:
         for arm in (0, 1)
         for ns in [tuple(round(1e6 * ((factor * (1 + spread * (-1) ** n)) if arm else 1.0)) + i for i in range(12))]
     )
-    protocol = ComparedProtocol(settings=PROTOCOLS["cpu"], mode="together", metric="cpu")
+    protocol = PairProtocol(protocol=PROTOCOLS["cpu"], mode="together", metric="cpu", seed=0)
     candidate = ComparedCandidate(
         target="cpu",
         simulated=False,

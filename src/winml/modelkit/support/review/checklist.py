@@ -9,6 +9,7 @@ from dataclasses import replace
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import Recipe
+from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.knowledge import files, recipes
 from winml.modelkit.knowledge.models import ModelFinding
@@ -60,9 +61,9 @@ def _samples(dossier: Dossier) -> Iterator[Item]:
         result = find(dossier.results, step.id, PerfEvidence)
         if result is None:
             continue
-        made_of_samples = derive.summarize_perf(result)
-        for name, said in (("latency_ms", result.latency_ms), ("cpu_ms", result.cpu_ms)):
-            if any(not same(value, said.get(key)) for key, value in made_of_samples[name].items()):
+        said = derive.PerfSummary(latency_ms=result.latency_ms, cpu_ms=result.cpu_ms)
+        for name, found in to_json(derive.summarize_perf(result)).items():
+            if not same(found, to_json(said)[name]):
                 yield reject("numbers", f"{step.id}: `{name}` is not what its samples give")
         rounds, protocol = result.measurement.rounds, result.measurement.protocol
         lengths = {len(taken.wall_ns) for taken in rounds}

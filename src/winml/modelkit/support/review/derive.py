@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from winml.modelkit.building.export.result import ExportResult, ParityPassed
 from winml.modelkit.building.inspect import Inspection
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.ep.precision import PRECISIONS, fits
 from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.measuring import summary
@@ -26,10 +26,18 @@ COSINE: dict[str, float] = {word: row.agreement for word, row in PRECISIONS.item
 """Least cosine with the reference, by precision."""
 
 
-def summarize_perf(result: PerfEvidence) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class PerfSummary:
+    """What the samples of a measurement give."""
+
+    latency_ms: Latency
+    cpu_ms: CPUTime
+
+
+def summarize_perf(result: PerfEvidence) -> PerfSummary:
     """The summaries of a measurement, made anew from its samples."""
-    rounds = result.measurement.plain_rounds
-    return {"latency_ms": to_json(summary.latency(rounds)), "cpu_ms": to_json(summary.cpu_time(rounds))}
+    rounds = result.measurement.rounds
+    return PerfSummary(latency_ms=summary.latency(rounds), cpu_ms=summary.cpu_time(rounds))
 
 
 def numbers(result: Result | None) -> Numbers:
@@ -53,8 +61,8 @@ def numbers(result: Result | None) -> Numbers:
 
 def _perf(result: PerfEvidence) -> Numbers:
     found = summarize_perf(result)
-    numbers = {"latency_p50_ms": found["latency_ms"]["p50"], "cpu_p50_ms": found["cpu_ms"]["p50"]}
-    return numbers | {"nodes": float(sum(result.placement.nodes.values()))}
+    nodes = float(sum(result.placement.nodes.values()))
+    return {"latency_p50_ms": found.latency_ms.p50, "cpu_p50_ms": found.cpu_ms.p50, "nodes": nodes}
 
 
 def _parity(result: ParityEvidence) -> Numbers:

@@ -93,7 +93,7 @@ def _perf(claimed: PerfEvidence, again: PerfEvidence, same_machine: bool) -> Ite
 
 def _cpu_range(result: PerfEvidence, found_ms: float) -> tuple[float, float]:
     """What the CPU time of a run may be: a coarse clock misses up to a step in every session."""
-    if derive.summarize_perf(result)["cpu_ms"]["per"] == "run":
+    if derive.summarize_perf(result).cpu_ms.per == "run":
         return found_ms, found_ms
     step_ms = CLOCK_STEP_MS / min(len(taken.wall_ns) for taken in result.measurement.rounds)
     return max(0.0, found_ms - step_ms), found_ms + step_ms

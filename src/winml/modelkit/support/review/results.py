@@ -14,9 +14,10 @@ from winml.modelkit.building.export.result import ExportResult
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.building.result import BuildPartsResult, BuildResult
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.measurement import CompareProtocol, Round
-from winml.modelkit.core.values import AtLeast, AtMost, NotEmpty, key, read
-from winml.modelkit.core.verdict import Clock, Verdict
+from winml.modelkit.core.latency import CPUTime, Latency
+from winml.modelkit.core.measurement import PairProtocol, Round, SessionsProtocol
+from winml.modelkit.core.values import AtLeast, AtMost, NotEmpty, read
+from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.support.inputs import InputsResult
 from winml.modelkit.support.probe_result import ProbeResult
 
@@ -84,33 +85,17 @@ class MeasuringEnvironment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples:
-    """The round of one arm."""
+class Samples(Round):
+    """A round that something can be computed from."""
 
-    arm: int
-    round: int
-    process: int
-    order: int
     wall_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
     cpu_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
-    load_before: float | None
-    load_after: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PerfProtocol:
-    sessions: int
-    iterations: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerfMeasurement:
     rounds: Annotated[tuple[Samples, ...], NotEmpty()]
-    protocol: PerfProtocol
-
-    @property
-    def plain_rounds(self) -> tuple[Round, ...]:
-        return tuple(Round(**vars(taken)) for taken in self.rounds)
+    protocol: SessionsProtocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,19 +110,12 @@ class PerfEvidence:
     simulated: bool
     inputs: Any
     """Compared as they are."""
-    latency_ms: Mapping[str, Any]
+    latency_ms: Latency
     """Held against what the samples give."""
-    cpu_ms: Mapping[str, Any]
+    cpu_ms: CPUTime
     placement: Placement
     measurement: PerfMeasurement
     environment: MeasuringEnvironment
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedProtocol:
-    settings: CompareProtocol = key(inline=True)
-    mode: str
-    metric: Clock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,11 +128,7 @@ class ComparedArm:
 class ComparedMeasurement:
     arms: tuple[ComparedArm, ...]
     rounds: tuple[Samples, ...]
-    protocol: ComparedProtocol
-
-    @property
-    def plain_rounds(self) -> tuple[Round, ...]:
-        return tuple(Round(**vars(taken)) for taken in self.rounds)
+    protocol: PairProtocol
 
 
 @dataclass(frozen=True, kw_only=True)

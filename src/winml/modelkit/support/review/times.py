@@ -53,7 +53,7 @@ def _decides(result: CompareEvidence) -> bool:
     by_the_rules = all(
         one.calibration is None
         and one.measurement is not None
-        and one.measurement.protocol.settings == _protocol(result.base.target)
+        and one.measurement.protocol.protocol == _protocol(result.base.target)
         for one in taken
     )
     disturbed = candidate.conditions is not None and candidate.conditions.disturbed
@@ -67,12 +67,12 @@ def _protocol(target: str) -> CompareProtocol | None:
 
 
 def _replay(taken: ComparedMeasurement) -> Verdict:
-    rounds, metric, paired = taken.plain_rounds, taken.protocol.metric, taken.protocol.mode != "turns"
+    rounds, metric, paired = taken.rounds, taken.protocol.metric, taken.protocol.mode != "turns"
     return replay(
         pair_values(rounds, metric, paired=paired),
         calibration=(),
         other=pair_values(rounds, "wall" if metric == "cpu" else "cpu", paired=paired),
-        protocol=taken.protocol.settings,
+        protocol=taken.protocol.protocol,
         metric=metric,
     )
 
@@ -138,7 +138,7 @@ def _words(found: Verdict) -> str:
 def _measurement_problems(taken: ComparedMeasurement, target: str) -> Iterator[str]:
     """Rounds that are whole, by the protocol of the device."""
     protocol, rounds = taken.protocol, taken.rounds
-    if protocol.settings != _protocol(target):
+    if protocol.protocol != _protocol(target):
         yield "its protocol is not the one of the device"
     if any(arm.target != target or arm.simulated for arm in taken.arms):
         yield "its rounds were made on another target"
@@ -147,6 +147,6 @@ def _measurement_problems(taken: ComparedMeasurement, target: str) -> Iterator[s
     numbers = [[r.round for r in rounds if r.arm == arm] for arm in (0, 1)]
     if numbers[0] != numbers[1] or numbers[0] != list(range(len(rounds) // 2)):
         yield "rounds are missing, or not of two arms"
-    few = protocol.settings.few_pairs
+    few = protocol.protocol.few_pairs
     if any(len(r.wall_ns) != len(r.cpu_ns) or len(r.wall_ns) < few for r in rounds):
         yield "rounds have fewer samples than the protocol asks for"
