@@ -44,18 +44,12 @@ def put_simplest_first(ranked: Sequence[Runner]) -> list[Runner]:
     return [] if simplest is None else [simplest, *(runner for runner in ranked if runner is not simplest)]
 
 
-def _common(a: Trial, b: Trial) -> Metric:
-    """The clock on which two trials can be held against each other."""
-    assert a.series is not None
-    assert b.series is not None
-    return a.series.metric if a.series.metric == b.series.metric else "wall"
-
-
 def advantage(rival: Trial, leader: Trial, yardstick: Yardstick, rivals: int) -> tuple[float, float] | None:
     """Lower and upper bound of how much better the rival is than the leader; None while that is unknown."""
     assert rival.series is not None
     assert leader.series is not None
-    metric = _common(rival, leader)
+    # Trials that were decided on different clocks are held against each other by wall time.
+    metric: Metric = rival.series.metric if rival.series.metric == leader.series.metric else "wall"
     ours, theirs = yardstick.estimate(rival.series, metric), yardstick.estimate(leader.series, metric)
     if ours is None or theirs is None:
         return None
@@ -78,11 +72,8 @@ def choose_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: 
     closest = _closest(leader, rivals, yardstick, max_rounds)
     if closest is not None:
         return min((leader, closest), key=lambda runner: runner.rounds).trial
-    return leader.trial if leader.rounds < max_rounds and _undecided(leader.trial, yardstick) else None
-
-
-def _undecided(trial: Trial, yardstick: Yardstick) -> bool:
-    return yardstick.verdict_of(trial).verdict == "INCONCLUSIVE"
+    undecided = yardstick.verdict_of(leader.trial).verdict == "INCONCLUSIVE"
+    return leader.trial if leader.rounds < max_rounds and undecided else None
 
 
 def _closest(leader: Runner, rivals: Sequence[Runner], yardstick: Yardstick, max_rounds: int) -> Runner | None:

@@ -136,7 +136,11 @@ def decide(state: State, plan: Plan) -> Action:
         return Try(())
     stopped = _reason_to_stop(state, plan)
     if stopped is None:
-        action = _next_try(state, plan) or _next_round(state, plan)
+        if plan.all_raced:
+            choice = _next_of_all(state, plan)
+        else:
+            choice = _next_screened(state, plan) or _next_retried(state, plan) or _next_predicted(state, plan)
+        action = choice or _next_round(state, plan)
         if action is not None:
             return action
     leader = _to_confirm(state, plan)
@@ -185,12 +189,6 @@ def consecutive_discards(state: State) -> int:
         else:
             since += 1
     return since
-
-
-def _next_try(state: State, plan: Plan) -> Try | None:
-    if plan.all_raced:
-        return _next_of_all(state, plan)
-    return _next_screened(state, plan) or _next_retried(state, plan) or _next_predicted(state, plan)
 
 
 def _tried(state: State) -> set[Choice]:
@@ -349,21 +347,17 @@ def _next_round(state: State, plan: Plan) -> More | None:
     return None if trial is None else More(trial.id)
 
 
-def _contenders(state: State, plan: Plan) -> list[Trial]:
-    """Trials that may beat the baseline, best first: those it was not shown of that they do not."""
+def _to_confirm(state: State, plan: Plan) -> Trial | None:
+    """The best trial that may beat the baseline, unless it was measured again already; none after three refusals."""
+    answers = {done.trial: done.confirmed for done in state.confirmations}
+    refused = sum(not confirmed for confirmed in answers.values())
     yardstick = plan.measured_by(state)
-    return [
+    contenders = [
         runner.trial
         for runner in race.put_simplest_first(race.rank_runners(state.trials))
         if runner.score > 0 and yardstick.verdict_of(runner.trial).verdict != "DISCARD"
     ]
-
-
-def _to_confirm(state: State, plan: Plan) -> Trial | None:
-    """The best contender unless it was measured again already; after three that were not confirmed none."""
-    answers = {done.trial: done.confirmed for done in state.confirmations}
-    refused = sum(not confirmed for confirmed in answers.values())
-    for trial in _contenders(state, plan):
+    for trial in contenders:
         if answers.get(trial.id) or refused >= CONFIRMED_AT_MOST:
             return None
         if trial.id not in answers:

@@ -183,14 +183,6 @@ class Trial:
         return self.outcome in ("baseline", "measured", "same")
 
 
-def _clock(metric: Metric) -> Clock:
-    return "cpu" if metric == "cpu" else "wall"
-
-
-def _other(metric: Metric) -> Clock:
-    return "wall" if metric == "cpu" else "cpu"
-
-
 @dataclass(frozen=True)
 class Yardstick:
     """How series become numbers with a spread: the protocol, and A/A rounds that lend their variance."""
@@ -210,13 +202,13 @@ class Yardstick:
         """What the rounds so far say of the trial against the baseline."""
         if series.metric == EXACT:
             return self._count_verdict(series.deciding[0])
-        metric = _clock(series.metric)
+        metric: Clock = "cpu" if series.metric == "cpu" else "wall"
         if series.disturbed is not None:
             return Verdict("INCONCLUSIVE", series.disturbed, rounds=len(series.deciding), metric=metric)
         judged = judge(
             series.deciding,
             calibration=self.calibration.get(series.metric, ()),
-            other=series.values[_other(series.metric)],
+            other=series.values["wall" if metric == "cpu" else "cpu"],
             protocol=self.protocol,
             metric=metric,
             last=True,
