@@ -74,6 +74,26 @@ DOCUMENTS: dict[str, Document] = {
         ("support.review.evidence:Record",),
         complete=True,
     ),
+    "finding": Document("What is known about an execution provider, with its evidence", ("core.finding:Finding",)),
+    "gap": Document("Something that is missing, and the findings that show it", ("knowledge.gaps:Gap",)),
+    "kb": Document(
+        "Result of `winml kb`",
+        (
+            "findings.result:KbList",
+            "findings.result:KbFinding",
+            "findings.result:KbCheck",
+            "findings.result:KbJudgement",
+            "findings.result:KbReplay",
+            "findings.result:KbPromotion",
+            "findings.result:KbDrafts",
+            "findings.result:KbReport",
+        ),
+        command=True,
+    ),
+    "outcome": Document("What a replay of a finding came to", ("knowledge.findings:ReplayOutcome",)),
+    "sessions": Document(
+        "Recorded session medians, the input of `winml kb judge`", ("findings.judge:RecordedSessions",)
+    ),
     "feed": Document(
         "Result of `winml feed`",
         (

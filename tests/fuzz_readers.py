@@ -123,7 +123,7 @@ def _comparison(folder: Path, data: bytes) -> None:
 def _finding(folder: Path, data: bytes) -> None:
     from winml.modelkit.knowledge import files, findings
 
-    files.read(_file(folder, "cpu-001.json", data), findings._finding)
+    files.read(_file(folder, "cpu-001.json", data), findings._read_finding)
 
 
 def _recipe(folder: Path, data: bytes) -> None:
@@ -141,14 +141,14 @@ def _family(folder: Path, data: bytes) -> None:
 def _sessions(folder: Path, data: bytes) -> None:
     from winml.modelkit.findings import judge as kb_judge
 
-    kb_judge.recorded(kb_judge.read_record(_file(folder, "r.json", data)))
+    kb_judge.group_rows(kb_judge.load_record(_file(folder, "r.json", data)))
 
 
 def _trials(folder: Path, data: bytes) -> None:
     from winml.modelkit.findings import draft as kb_draft
 
     _file(folder, f"run/{kb_draft.TRIALS}", data)
-    kb_draft.drafts(folder / "run")
+    kb_draft.draft_findings(folder / "run")
 
 
 def _contribution(folder: Path, data: bytes) -> None:

@@ -5,17 +5,21 @@ from typing import Any
 import pytest
 
 from winml.modelkit.core.errors import CheckFailed, RequestError
-from winml.modelkit.core.ladder import finding_from_json, lacking, promoted
+from winml.modelkit.core.ladder import finding_from_json, missing_evidence, promote
+from winml.modelkit.core.values import to_json
+
+PLACED = {"opens": True, "nodes": {"CPUExecutionProvider": 1}, "on_cpu": {"Conv": 1}, "partitions": 0}
+PLACES = {"base": PLACED, "candidate": {"opens": False, "message": "refused"}}
+SAMPLES = {"measurement": None, "verdict": {}, "calibration": None, "calibrations": {}, "tests": 1}
 
 
 def evidence(run: str, **changes: Any) -> dict[str, Any]:
-    found = {"kind": "placement", "form": "nodes", "run": run, "shows": "nodes", "data": {"base": {}, "candidate": {}}}
+    found = {"kind": "placement", "form": "nodes", "run": run, "shows": "nodes", "data": PLACES}
     return {**found, **changes}
 
 
 def samples(run: str, **changes: Any) -> dict[str, Any]:
-    keys = ("measurement", "verdict", "calibration", "calibrations", "tests")
-    return evidence(run, kind="latency", form="samples", data=dict.fromkeys(keys), **changes)
+    return evidence(run, kind="latency", form="samples", data=SAMPLES, **changes)
 
 
 def value(**changes: Any) -> dict[str, Any]:
@@ -38,7 +42,7 @@ TWICE = [evidence("one"), evidence("two")]
 
 def test_a_finding_comes_back_as_it_was_written() -> None:
     finding = finding_from_json(value(evidence=TWICE, status="confirmed", confidence="L2"))
-    assert finding_from_json(finding.to_json()) == finding
+    assert finding_from_json(to_json(finding)) == finding
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,7 @@ def test_a_finding_comes_back_as_it_was_written() -> None:
         ({"evidence": [evidence("one"), {"kind": "placement"}]}, r"evidence\[1\].form"),
         ({"evidence": [evidence("one", form="medians", data={})]}, r"evidence\[0\].data.base"),
         ({"evidence": [evidence("one", form="words")]}, r"evidence\[0\].data"),
-        ({"evidence": [evidence("one", data={"base": {}})]}, r"evidence\[0\].data.candidate"),
+        ({"evidence": [evidence("one", data={"base": PLACED})]}, r"evidence\[0\].data.candidate"),
         ({"action": {"verb": "avoid", "what": {"passes": "all"}}}, "action.what.passes"),
         ({"action": {"verb": "avoid", "what": {}}}, "action.what"),
     ],
@@ -89,22 +93,22 @@ def test_simulated_and_sequential_latency_replicates_nothing() -> None:
     simulated = [samples(run, simulated=True) for run in ("one", "two")]
     for found in (recorded, simulated):
         assert "interleaved on a real device" in str(
-            lacking(finding_from_json(value(claim="latency", evidence=found)), "replicated")
+            missing_evidence(finding_from_json(value(claim="latency", evidence=found)), "replicated")
         )
 
 
 def test_simulated_placement_confirms_a_placement_finding() -> None:
     found = [evidence(run, simulated=True) for run in ("one", "two")]
-    assert promoted(finding_from_json(value(evidence=found)), "confirmed").status == "confirmed"
+    assert promote(finding_from_json(value(evidence=found)), "confirmed").status == "confirmed"
 
 
 def test_latency_also_needs_a_mechanism_with_its_source() -> None:
     measured = value(claim="latency", evidence=[samples("one"), samples("two")])
-    assert promoted(finding_from_json(measured), "replicated").status == "replicated"
+    assert promote(finding_from_json(measured), "replicated").status == "replicated"
     with pytest.raises(CheckFailed, match="mechanism"):
-        promoted(finding_from_json(measured), "confirmed")
+        promote(finding_from_json(measured), "confirmed")
     known = {**measured, "mechanism": {"why": "kernels", "confirmed": True, "source": "profile"}}
-    assert promoted(finding_from_json(known), "confirmed").status == "confirmed"
+    assert promote(finding_from_json(known), "confirmed").status == "confirmed"
 
 
 def test_contested_needs_something_against_it() -> None:
@@ -122,14 +126,14 @@ def test_levels_ask_for_models_types_and_predictions() -> None:
     def on(*models: tuple[str, str]) -> list[dict[str, Any]]:
         return [evidence(f"run {i}", model=m, family=f) for i, (m, f) in enumerate(models)]
 
-    assert lacking(finding_from_json(value()), "L1") == "nothing was observed"
+    assert missing_evidence(finding_from_json(value()), "L1") == "nothing was observed"
     two = finding_from_json(value(evidence=on(("a", "bert"), ("b", "vit"))))
-    assert lacking(two, "L2") is None
-    assert "two models of one type" in str(lacking(two, "L3"))
-    assert lacking(finding_from_json(value(evidence=on(("a", "bert"), ("b", "bert")))), "L3") is None
+    assert missing_evidence(two, "L2") is None
+    assert "two models of one type" in str(missing_evidence(two, "L3"))
+    assert missing_evidence(finding_from_json(value(evidence=on(("a", "bert"), ("b", "bert")))), "L3") is None
     three = value(evidence=on(("a", "bert"), ("b", "vit"), ("c", "resnet")))
-    assert lacking(finding_from_json(three), "L4") is None
-    assert "held-out" in str(lacking(finding_from_json(three), "L5"))
+    assert missing_evidence(finding_from_json(three), "L4") is None
+    assert "held-out" in str(missing_evidence(finding_from_json(three), "L5"))
     for wrong, fine in ((0, True), (2, False)):
         held = {**three, "held_out": {"cases": 40, "false_positives": wrong}}
-        assert (lacking(finding_from_json(held), "L5") is None) is fine
+        assert (missing_evidence(finding_from_json(held), "L5") is None) is fine

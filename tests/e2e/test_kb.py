@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from program import Done, failed, valid, winml
 
-from winml.modelkit.core.sweep import pair_from_json
+from winml.modelkit.core.evidence import MediansEvidence, SamplesEvidence
 from winml.modelkit.knowledge.findings import SHIPPED, Knowledge
 
 SEED_SESSIONS = Path(__file__).parents[1] / "knowledge" / "seed-sessions.json"
@@ -29,8 +29,8 @@ def _rows(*names: str) -> list[dict[str, Any]]:
     """The sweeps that shipped findings embed, as the rows of a sessions file."""
     rows = {}
     for finding in (Knowledge().entry(name).finding for name in names):
-        for evidence in (e for e in finding.evidence if e.form == "medians"):
-            for config in pair_from_json(evidence.data, "data").sweep.configs:
+        for evidence in (e for e in finding.evidence if isinstance(e, MediansEvidence)):
+            for config in evidence.data.sweep.configs:
                 where = (finding.scope.ep, finding.scope.device, evidence.model, config.id)
                 rows[where] = {
                     "ep": where[0],
@@ -220,19 +220,19 @@ def test_failures_and_distances_are_replayed(folder: Path, name: str) -> None:
 
 
 def test_a_kept_gain_becomes_a_draft_once(folder: Path, tmp_path: Path) -> None:
-    samples = next(e for e in Knowledge().entry("cpu-101").finding.evidence if e.form == "samples").data
-    assert samples is not None
+    evidence = Knowledge().entry("cpu-101").finding.evidence
+    samples = next(e for e in evidence if isinstance(e, SamplesEvidence)).data
     line = {
         "hypothesis": "h7",
         "target": "cpu",
         "model": "digits.onnx",
         "model_type": "resnet",
         "changes": {"quantize": {"activation_type": "uint8"}},
-        "verdict": samples["verdict"],
-        "measurement": samples["measurement"],
+        "verdict": samples.verdict,
+        "measurement": samples.measurement,
         "note": "ignored",
     }
-    dull = {**line, "hypothesis": "h8", "verdict": {**samples["verdict"], "gain_pct": 4.0}}
+    dull = {**line, "hypothesis": "h8", "verdict": {**samples.verdict, "gain_pct": 4.0}}
     run = tmp_path / "run"
     run.mkdir()
     (run / "trials.jsonl").write_text("\n".join(map(json.dumps, (line, {"record": dull}))), encoding="utf-8")

@@ -28,7 +28,7 @@ CPU, QNN, QNN_GPU, OPENVINO = (
 
 def _hazards(model: onnx.ModelProto, target: Target) -> dict[str, Hazard]:
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
-    found = hazards.hazards(Model(facts(model), nodes, tuple(quantized_nodes(model))), target)
+    found = hazards.find_hazards(Model(facts(model), nodes, tuple(quantized_nodes(model))), target)
     return {hazard.row.id: hazard for hazard in found}
 
 

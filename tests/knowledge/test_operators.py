@@ -21,11 +21,11 @@ TABLES = sorted(operators.DATA.glob("*.json"))
 
 
 def test_what_a_target_takes_refuses_and_what_nobody_knows() -> None:
-    assert operators.taken("qnn", "npu", "Conv") is True
-    assert operators.taken("qnn", "npu", "com.microsoft:FusedConv") is False
-    assert operators.taken("qnn", "npu", "com.example:Mine") is None
-    assert operators.taken("vitisai", "npu", "Conv") is None
-    assert operators.taken("cpu", "cpu", "com.microsoft:FusedConv") is True
+    assert operators.takes("qnn", "npu", "Conv") is True
+    assert operators.takes("qnn", "npu", "com.microsoft:FusedConv") is False
+    assert operators.takes("qnn", "npu", "com.example:Mine") is None
+    assert operators.takes("vitisai", "npu", "Conv") is None
+    assert operators.takes("cpu", "cpu", "com.microsoft:FusedConv") is True
 
 
 @pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
@@ -46,7 +46,7 @@ def test_every_table_says_where_it_is_from_and_agrees_with_itself(path: Path) ->
 
 def test_the_tables_need_no_onnx() -> None:
     code = (
-        "import sys; from winml.modelkit.knowledge.operators import taken; taken('qnn', 'npu', 'Conv'); "
+        "import sys; from winml.modelkit.knowledge.operators import takes; takes('qnn', 'npu', 'Conv'); "
         "sys.exit(any(m in sys.modules for m in ('onnx', 'onnxruntime', 'numpy')))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
@@ -86,4 +86,4 @@ def test_the_table_agrees_with_the_ep(worker: Worker, tmp_path: Path, op: str) -
     except ModelkitError as error:
         pytest.fail(error.message)
     took = all(node["ep"] == "QNNExecutionProvider" for node in nodes)
-    assert took is operators.taken("qnn", "npu", op)
+    assert took is operators.takes("qnn", "npu", op)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from winml.modelkit.core.config import SCHEMA, BuildConfig, CompileSection, OptimizeSection, QuantizeSection
-from winml.modelkit.core.finding import Finding, Selection
-from winml.modelkit.core.ladder import finding_from_json
+from winml.modelkit.core.finding import Action, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.rules import Advice, applicable, concerns, fact
@@ -41,7 +41,7 @@ def silent(findings: tuple[Finding, ...], name: str, facts: Any = CNN, target: T
 def test_a_confirmed_hazard_prunes_and_names_its_finding(findings: tuple[Finding, ...]) -> None:
     found = advice(findings, "npu-006", versions=HERE)
     assert found.kind == "skip"
-    assert found.action == {"skip": {"passes": ["conv_activation_fusion", "conv_add_activation_fusion"]}}
+    assert found.what == ConfigFilter(passes=("conv_activation_fusion", "conv_add_activation_fusion"))
     assert "npu-006" in found.reason
 
 
@@ -51,7 +51,8 @@ def test_weak_findings_order_and_never_prune(findings: tuple[Finding, ...]) -> N
     for target in targets:
         for found in applicable(findings, CNN, target):
             assert found.finding in confirmed or found.kind in ("order", "boost"), found
-    assert advice(findings, "gpu-003", target=Target("qnn", "gpu")).action == {"last": {"compile": True}}
+    found = advice(findings, "gpu-003", target=Target("qnn", "gpu"))
+    assert (found.place, found.what) == ("last", ConfigFilter(compile=True))
 
 
 def test_a_finding_on_one_ep_says_nothing_on_another(findings: tuple[Finding, ...]) -> None:
@@ -84,14 +85,15 @@ def test_another_release_of_the_runtime_weakens_a_finding(findings: tuple[Findin
 
 def test_a_retracted_finding_is_silent(findings: tuple[Finding, ...]) -> None:
     retracted = next(f for f in findings if f.id == "cpu-008")
-    value = {**retracted.to_json(), "action": {"verb": "avoid", "what": {"compile": True}}}
-    assert applicable([finding_from_json(value)], CNN, Target("cpu", "cpu"), family=None) == []
+    acting = replace(retracted, action=Action(verb="avoid", what=ConfigFilter(compile=True)))
+    assert applicable([acting], CNN, Target("cpu", "cpu"), family=None) == []
 
 
 def test_the_rules_of_the_first_search_are_there_as_advice(findings: tuple[Finding, ...]) -> None:
-    assert advice(findings, "npu-002").action == {"start": {"precision": ["w8a16"]}}
-    assert advice(findings, "npu-003").action == {"finish": {"compile": True}, "after": "convergence"}
-    assert advice(findings, "npu-004").action["after"] == "accuracy-collapse"
+    start, finish = advice(findings, "npu-002"), advice(findings, "npu-003")
+    assert (start.place, start.what, start.after) == ("start", ConfigFilter(precision=("w8a16",)), None)
+    assert (finish.place, finish.what, finish.after) == ("finish", ConfigFilter(compile=True), "convergence")
+    assert advice(findings, "npu-004").after == "accuracy-collapse"
 
 
 @pytest.mark.parametrize(
@@ -115,21 +117,21 @@ def config(**changes: Any) -> BuildConfig:
     ("what", "meant", "spared"),
     [
         (
-            Selection(passes=("a", "b")),
+            ConfigFilter(passes=("a", "b")),
             config(optimize=OptimizeSection(("b",))),
             config(optimize=OptimizeSection(("c",))),
         ),
-        (Selection(compile=True), config(compile=CompileSection()), config()),
-        (Selection(precision=("int8",)), config(precision="int8"), config(precision="fp16")),
+        (ConfigFilter(compile=True), config(compile=CompileSection()), config()),
+        (ConfigFilter(precision=("int8",)), config(precision="int8"), config(precision="fp16")),
         (
-            Selection(quantize={"weight_type": ("int4",), "per_channel": (False,)}),
+            ConfigFilter(quantize={"weight_type": ("int4",), "per_channel": (False,)}),
             config(quantize=QuantizeSection("static", weight_type="int4")),
             config(quantize=QuantizeSection("static", weight_type="int4", per_channel=True)),
         ),
     ],
 )
-def test_a_selection_means_the_configs_in_which_it_holds(
-    what: Selection, meant: BuildConfig, spared: BuildConfig
+def test_a_filter_means_the_configs_in_which_it_holds(
+    what: ConfigFilter, meant: BuildConfig, spared: BuildConfig
 ) -> None:
     assert concerns(what, meant)
     assert not concerns(what, spared)

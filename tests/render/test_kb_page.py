@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from winml.modelkit.findings import kb_command as kb
+from winml.modelkit.findings import kb_command
+from winml.modelkit.findings.result import KbReport
 from winml.modelkit.render.kb_page import page
 
 VOID = {"meta", "br", "hr"}
@@ -24,8 +26,8 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
-def _report(tmp_path: Any) -> dict[str, Any]:
-    return kb.report(str(tmp_path))
+def _report(tmp_path: Any) -> KbReport:
+    return kb_command.report(str(tmp_path), "page.html")
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(tmp_path: Any) -> None:
@@ -47,5 +49,6 @@ def test_findings_stand_by_target_and_single_models_are_folded(tmp_path: Any) ->
 
 def test_text_of_findings_is_escaped(tmp_path: Any) -> None:
     report = _report(tmp_path)
-    report["entries"][0]["finding"]["title"] = "<b>&"
-    assert "&lt;b&gt;&amp;" in page(report)
+    entry = report.entries[0]
+    titled = replace(entry, finding=replace(entry.finding, title="<b>&"))
+    assert "&lt;b&gt;&amp;" in page(replace(report, entries=(titled,)))

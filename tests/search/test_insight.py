@@ -8,7 +8,7 @@ import pytest
 from search_world import make_trial
 from winml.modelkit.building.optimize.result import Candidate
 from winml.modelkit.core.config import SCHEMA, config_from_json
-from winml.modelkit.core.finding import Selection
+from winml.modelkit.core.finding import ConfigFilter
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.knowledge import rules
@@ -44,12 +44,12 @@ def concerns(advice: Advice, config: Any) -> bool:
     return rules.concerns(advice.what, config_from_json(config, OWN_REQUEST))
 
 
-def advice(kind: str, word: str, what: Selection, **more: Any) -> Advice:
-    return Advice(kind, {word: {}, **more}, "npu-900", "it was seen (npu-900)", what)  # type: ignore[arg-type]
+def advice(kind: str, word: str, what: ConfigFilter, **more: Any) -> Advice:
+    return Advice(kind, word, "npu-900", "it was seen (npu-900)", what, **more)  # type: ignore[arg-type]
 
 
-FUSED = Selection(passes=("conv_activation_fusion",))
-W8A8 = Selection(precision=("int8",))
+FUSED = ConfigFilter(passes=("conv_activation_fusion",))
+W8A8 = ConfigFilter(precision=("int8",))
 
 
 def test_a_confirmed_finding_leaves_a_level_out_and_is_named() -> None:
@@ -77,7 +77,7 @@ def test_a_weaker_finding_orders() -> None:
 
 
 def test_a_finding_about_the_baseline_says_nothing_about_levels() -> None:
-    unquantized = Selection(precision=("fp32",))
+    unquantized = ConfigFilter(precision=("fp32",))
     assert insight.advice_notes(SPACE, [advice("skip", "skip", unquantized)], concerns) == []
 
 

@@ -5,29 +5,23 @@ What a status or a level asks of the evidence is in `core/ladder.py`.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.sections import choice, each, flag, key, mapping, names, number, optional, section, text, whole
-from winml.modelkit.core.values import Between, Pattern
+from winml.modelkit.core.evidence import Evidence, EvidenceKind
+from winml.modelkit.core.target import Device
+from winml.modelkit.core.values import AtLeast, Between, Count, Names, NotEmpty, Pattern, Text
 
-SCHEMA = "winml/finding/1"
-
-EvidenceKind = Literal["latency", "placement", "accuracy", "size", "failure"]
 Status = Literal["draft", "replicated", "confirmed", "contested", "retracted"]
 Level = Literal["L1", "L2", "L3", "L4", "L5"]
 Role = Literal["benefits", "harmed", "neutral", "control"]
 Verb = Literal["avoid", "try", "start", "finish", "measure"]
-Form = Literal["medians", "samples", "nodes", "distance", "error", "words"]
 
-EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
 STATUSES: tuple[Status, ...] = get_args(Status)
 LEVELS: tuple[Level, ...] = get_args(Level)
 
-CATEGORIES = (
+Category = Literal[
     "export-opset",
     "quantization",
     "compile",
@@ -40,7 +34,7 @@ CATEGORIES = (
     "build-runtime-failure",
     "measurement-methodology",
     "tooling",
-)
+]
 
 
 FACTS = (
@@ -50,19 +44,6 @@ FACTS = (
 """Numbers of a graph that conditions may name."""
 OP_FACTS = ("ops", "op_share")
 """Families of numbers per operator: how many there are, and their share of all nodes."""
-
-
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-def _identifier(value: Any, where: str) -> str:
-    word = text(value, where)
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", word):
-        raise RequestError(f"`{where}` must be lower-case words joined by `-` but got {value!r}")
-    return word
 
 
 @dataclass(frozen=True)
@@ -95,197 +76,160 @@ class Condition:
 class ScopeModel:
     """A model that was looked at, and what came out."""
 
-    model: str = key(text)
-    role: str = key(choice(*get_args(Role)))
-    result: str = key(text)
+    model: Text
+    role: Role
+    result: Text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scope:
     """Where the finding was seen. It says nothing about anything outside."""
 
-    ep: str | None = key(optional(text), None)
+    ep: Text | None = None
     """null: a finding about measuring or tooling, which binds no EP."""
-    device: str | None = key(optional(choice("npu", "gpu", "cpu")), None)
+    device: Device | None = None
     """null: every device of the EP."""
-    versions: dict[str, tuple[str, ...]] = key(lambda v, w: _versions(v, w), factory=dict)
+    versions: Mapping[str, Names] = field(default_factory=dict)
     """Versions it was seen with, by package."""
-    graph: tuple[Condition, ...] = key(each(section(Condition)), ())
+    graph: tuple[Condition, ...] = ()
     """All of these hold for a graph the finding is about."""
-    families: tuple[str, ...] = key(names, ())
+    families: Names = ()
     """Model types it is about; empty: the graph alone decides."""
-    models: tuple[ScopeModel, ...] = key(each(section(ScopeModel)), ())
-
-
-def _versions(value: Any, where: str) -> dict[str, tuple[str, ...]]:
-    return {name: names(seen, f"{where}.{name}") for name, seen in mapping(value, where).items()}
+    models: tuple[ScopeModel, ...] = ()
 
 
 @dataclass(frozen=True)
 class OpsetRange:
     """Opsets from one to another, both included."""
 
-    first: int | None = key(optional(whole(1)), None)
-    last: int | None = key(optional(whole(1)), None)
+    first: Annotated[int, AtLeast(1)] | None = None
+    last: Annotated[int, AtLeast(1)] | None = None
 
     def __contains__(self, opset: int) -> bool:
         return (self.first is None or opset >= self.first) and (self.last is None or opset <= self.last)
 
 
-def _values(value: Any, where: str) -> dict[str, tuple[Any, ...]]:
-    """Allowed values by key, each a list."""
-    found = mapping(value, where)
-    for name, allowed in found.items():
-        if not isinstance(allowed, list | tuple) or not allowed:
-            raise RequestError(f"`{where}.{name}` must be a list of values but got {allowed!r}")
-    return {name: tuple(allowed) for name, allowed in found.items()}
+AllowedValues = Mapping[str, Annotated[tuple[Any, ...], NotEmpty()]]
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, kw_only=True)
+class ConfigFilter:
     """The configs in which everything given here holds; what is not given does not matter."""
 
-    passes: tuple[str, ...] = key(names, ())
+    passes: Names = ()
     """At least one of these optimizer passes is on."""
-    opset: OpsetRange | None = key(optional(section(OpsetRange)), None)
-    precision: tuple[str, ...] = key(names, ())
-    compile: bool | None = key(optional(flag), None)
-    analyze: bool | None = key(optional(flag), None)
-    quantize: dict[str, tuple[Any, ...]] = key(_values, factory=dict)
+    opset: OpsetRange | None = None
+    precision: Names = ()
+    compile: bool | None = None
+    analyze: bool | None = None
+    quantize: AllowedValues = field(default_factory=dict)
     """Keys of the quantize section with the values that are meant."""
-    session: dict[str, tuple[Any, ...]] = key(_values, factory=dict)
-    protocol: dict[str, Any] = key(mapping, factory=dict)
+    session: AllowedValues = field(default_factory=dict)
+    protocol: Mapping[str, Any] = field(default_factory=dict)
     """How to measure; only for the verb `measure`."""
 
     @property
     def empty(self) -> bool:
-        return self == Selection()
+        return self == ConfigFilter()
 
 
-@dataclass(frozen=True)
+After = Literal["accuracy-collapse", "convergence"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Action:
     """What a search does with a finding; how firmly is decided by the finding's status."""
 
-    verb: str = key(choice(*get_args(Verb)))
-    what: Selection = key(section(Selection))
-    after: str | None = key(optional(choice("accuracy-collapse", "convergence")), None)
+    verb: Verb
+    what: ConfigFilter
+    after: After | None = None
     """Only once this has happened in the search: a collapse of the chosen precision, or no further gain."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Mechanism:
     """Why it is so; confirmed only by the EP's source, documentation or a profile that is named."""
 
-    why: str | None = key(optional(text), None)
-    confirmed: bool = key(flag, False)
-    source: str | None = key(optional(text), None)
+    why: Text | None = None
+    confirmed: bool = False
+    source: Text | None = None
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """One observation. `run` names where it is from: two entries of one run are one observation."""
-
-    kind: str = key(choice(*EVIDENCE_KINDS))
-    form: str = key(choice(*get_args(Form)))
-    run: str = key(text)
-    shows: str = key(text)
-    speaks: str = key(choice("for", "against", "control"), "for")
-    model: str | None = key(optional(text), None)
-    family: str | None = key(optional(text), None)
-    simulated: bool = key(flag, False)
-    versions: dict[str, str] = key(sections.words, factory=dict)
-    data: dict[str, Any] | None = key(optional(mapping), None)
-    """What was seen, in full; null for `words`."""
-
-    @property
-    def raw(self) -> bool:
-        return self.data is not None
-
-    @property
-    def decides(self) -> bool:
-        """Whether it can carry a status: raw, and for latency measured interleaved on a real device."""
-        if self.kind != "latency":
-            return self.raw
-        return self.raw and self.form == "samples" and not self.simulated
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExperimentArm:
     """A model the experiment makes, where it runs and how it is opened."""
 
-    builder: str = key(text)
-    parameters: dict[str, Any] = key(mapping, factory=dict)
-    target: str | None = key(optional(text), None)
+    builder: Text
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    target: Text | None = None
     """null: the target of the experiment."""
-    session: dict[str, Any] = key(mapping, factory=dict)
+    session: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expectation:
     """What the experiment shows when the finding is true; what is null is not looked at."""
 
-    base_on_cpu: tuple[str, ...] | None = key(optional(names), None)
+    base_on_cpu: Names | None = None
     """The op types the EP leaves to the CPU, all of them."""
-    candidate_on_cpu: tuple[str, ...] | None = key(optional(names), None)
-    candidate_partitions: int | None = key(optional(whole(0)), None)
-    candidate_fails_with: str | None = key(optional(text), None)
+    candidate_on_cpu: Names | None = None
+    candidate_partitions: Count | None = None
+    candidate_fails_with: Text | None = None
     """Part of the runtime's message when the candidate cannot be opened; the base can."""
-    gain_at_least_pct: float | None = key(optional(number(-1e6, 100)), None)
+    gain_at_least_pct: Annotated[float, Between(-1e6, 100)] | None = None
     """The candidate takes less of the base's time by at least this much, beyond the 95 % interval."""
-    cosine_at_most: float | None = key(optional(number(-1, 1)), None)
-    relative_error_at_least: float | None = key(optional(number(0, 1e6)), None)
+    cosine_at_most: Annotated[float, Between(-1, 1)] | None = None
+    relative_error_at_least: Annotated[float, Between(0, 1e6)] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """Two arms made from nothing, and what is compared: data that `winml kb replay` runs."""
 
-    measures: str = key(choice("placement", "failure", "latency", "accuracy"))
-    target: str = key(text)
-    base: ExperimentArm = key(section(ExperimentArm))
-    candidate: ExperimentArm = key(section(ExperimentArm))
-    expect: Expectation = key(section(Expectation))
+    measures: Literal["placement", "failure", "latency", "accuracy"]
+    target: Text
+    base: ExperimentArm
+    candidate: ExperimentArm
+    expect: Expectation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldOut:
     """How a prediction from the graph alone did on models it was not made from."""
 
-    cases: int = key(whole(1))
-    false_positives: int = key(whole(0))
+    cases: Annotated[int, AtLeast(1)]
+    false_positives: Count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One claim with everything needed to judge it."""
 
-    schema: str = key(_schema)
-    id: str = key(_identifier)
-    title: str = key(text)
-    category: str = key(choice(*CATEGORIES))
-    claim: str = key(choice(*EVIDENCE_KINDS))
+    schema: Literal["winml/finding/1"] = "winml/finding/1"
+    id: Annotated[str, Pattern("[a-z0-9]+(-[a-z0-9]+)*", "lower-case words joined by `-`")]
+    """The name of the file."""
+    title: Text
+    category: Category
+    claim: EvidenceKind
     """The kind of evidence that decides it."""
-    observation: str = key(text)
-    scope: Scope = key(section(Scope))
-    status: str = key(choice(*STATUSES))
-    source: str = key(text)
-    confidence: str | None = key(optional(choice(*LEVELS)), None)
-    do_not_generalize_to: tuple[str, ...] = key(names, ())
-    caveats: tuple[str, ...] = key(names, ())
-    evidence: tuple[Evidence, ...] = key(each(section(Evidence)), ())
-    mechanism: Mechanism = key(section(Mechanism), factory=Mechanism)
-    mechanism_invalidation: str | None = key(optional(text), None)
-    follow_up: tuple[str, ...] = key(names, ())
-    issue: str | None = key(optional(text), None)
-    action: Action | None = key(optional(section(Action)), None)
-    related: tuple[str, ...] = key(names, ())
-    falsified_by: tuple[str, ...] = key(names, ())
-    experiment: Experiment | None = key(optional(section(Experiment)), None)
-    held_out: HeldOut | None = key(optional(section(HeldOut)), None)
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
+    observation: Text
+    scope: Scope
+    status: Status
+    """confirmed and replicated need raw evidence of two runs; contested and retracted need something against it."""
+    source: Text
+    confidence: Level | None = None
+    do_not_generalize_to: Names = ()
+    caveats: Names = ()
+    evidence: tuple[Evidence, ...] = ()
+    mechanism: Mechanism = field(default_factory=Mechanism)
+    mechanism_invalidation: Text | None = None
+    follow_up: Names = ()
+    issue: Text | None = None
+    action: Action | None = None
+    related: Names = ()
+    falsified_by: Names = ()
+    experiment: Experiment | None = None
+    held_out: HeldOut | None = None
 
     @property
     def deciding(self) -> tuple[Evidence, ...]:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import CheckFailed, RequestError
-from winml.modelkit.core.finding import LEVELS, Finding
-from winml.modelkit.core.sweep import pair_from_json
+from winml.modelkit.core.finding import LEVELS, STATUSES, Finding
+from winml.modelkit.core.values import read
 
 HELD_OUT_CASES = 20
 HELD_OUT_FALSE_SHARE = 0.05
@@ -17,58 +16,20 @@ HELD_OUT_FALSE_SHARE = 0.05
 
 def finding_from_json(value: Any) -> Finding:
     """The finding in a JSON value; an error names the first field that does not fit or lacks its evidence."""
-    finding = sections.read(Finding, value, "")
-    for check in (_evidence_fits, _binds_an_ep, _status_has_its_evidence, _level_has_its_evidence):
-        check(finding)
+    finding = read(Finding, value)
+    action = finding.action
+    if action is not None and action.verb != "measure" and finding.scope.ep is None:
+        raise RequestError(f"`scope.ep` is missing: an action `{action.verb}` binds the EP it was seen on, no other")
+    if action is not None and action.what.empty:
+        raise RequestError("`action.what` says nothing: it would be about every config")
+    for field, rung in (("status", finding.status), ("confidence", finding.confidence)):
+        reason = None if rung is None else missing_evidence(finding, rung)
+        if reason is not None:
+            raise RequestError(f"`{field}` cannot be `{rung}`: {reason}")
     return finding
 
 
-_KEYS: dict[str, tuple[str, ...]] = {
-    "samples": ("measurement", "verdict", "calibration", "calibrations", "tests"),
-    "nodes": ("base", "candidate"),
-    "error": ("base", "candidate"),
-    "distance": ("outputs",),
-}
-"""What the data of each form holds."""
-
-
-def _evidence_fits(finding: Finding) -> None:
-    for index, evidence in enumerate(finding.evidence):
-        where = f"evidence[{index}].data"
-        if evidence.form == "words":
-            if evidence.data is not None:
-                raise RequestError(f"`{where}` must be null: `words` carry no data")
-        elif evidence.form == "medians":
-            pair_from_json(evidence.data, where)
-        else:
-            missing = [name for name in _KEYS[evidence.form] if name not in (evidence.data or {})]
-            if missing:
-                raise RequestError(f"`{where}.{missing[0]}` is missing")
-
-
-def _binds_an_ep(finding: Finding) -> None:
-    action = finding.action
-    if action is None:
-        return
-    if action.verb != "measure" and finding.scope.ep is None:
-        raise RequestError(f"`scope.ep` is missing: an action `{action.verb}` binds the EP it was seen on, no other")
-    if action.what.empty:
-        raise RequestError("`action.what` says nothing: it would be about every config")
-
-
-def _status_has_its_evidence(finding: Finding) -> None:
-    reason = lacking(finding, finding.status)
-    if reason is not None:
-        raise RequestError(f"`status` cannot be `{finding.status}`: {reason}")
-
-
-def _level_has_its_evidence(finding: Finding) -> None:
-    reason = None if finding.confidence is None else lacking(finding, finding.confidence)
-    if reason is not None:
-        raise RequestError(f"`confidence` cannot be `{finding.confidence}`: {reason}")
-
-
-def lacking(finding: Finding, rung: str) -> str | None:
+def missing_evidence(finding: Finding, rung: str) -> str | None:
     """Which evidence is missing for a status or a level of the ladder; None when the finding may stand there."""
     return _RUNGS[rung](finding)
 
@@ -153,10 +114,13 @@ RUNGS: tuple[str, ...] = ("replicated", "confirmed", *LEVELS)
 """Rungs one can promote to."""
 
 
-def promoted(finding: Finding, rung: str) -> Finding:
+def promote(finding: Finding, rung: str) -> Finding:
     """The finding on another rung; the error says which evidence is missing."""
-    reason = lacking(finding, rung)
+    reason = missing_evidence(finding, rung)
     if reason is not None:
         hint = f"`winml kb show {finding.id}` says what each rung needs"
         raise CheckFailed(f"`{finding.id}` cannot become {rung}: {reason}", hint=hint)
-    return replace(finding, confidence=rung) if rung in LEVELS else replace(finding, status=rung)
+    for level in LEVELS:
+        if level == rung:
+            return replace(finding, confidence=level)
+    return replace(finding, status=next(status for status in STATUSES if status == rung))

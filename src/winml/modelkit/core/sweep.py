@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, NotEmpty, Unique, read
+from winml.modelkit.core.values import AtLeast, AtMost, MoreThan, Names, Text, key
 
 Order = Literal["sequential", "interleaved", "unknown"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+Claim = Literal["faster", "slower", "neutral"]
 Milliseconds = Annotated[float, MoreThan(0), AtMost(1e9)]
-Text = Annotated[str, NotEmpty()]
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Config:
 
     id: Text
     opset: Annotated[int, AtLeast(1)] | None = None
-    passes: Annotated[tuple[Text, ...], Unique()] | None = None
+    passes: Names | None = None
     """Passes switched on; null when that was not recorded."""
     sessions_ms: tuple[Milliseconds, ...] = ()
 
@@ -36,7 +35,7 @@ class Sweep:
 
     order: Order
     configs: tuple[Config, ...]
-    measured_on: Text | None = None
+    measured_on: Text | None = key(omit=True)
 
     def __post_init__(self) -> None:
         if len({c.id for c in self.configs}) != len(self.configs):
@@ -52,15 +51,10 @@ class RecordedPair:
 
     base: Text
     candidate: Text
-    claim: Literal["faster", "slower", "neutral"]
+    claim: Claim
     sweep: Sweep
 
     def __post_init__(self) -> None:
         for side, name in (("base", self.base), ("candidate", self.candidate)):
             if self.sweep.config(name) is None:
                 raise RequestError(f"`{side}` names no config of the sweep: {name!r}")
-
-
-def pair_from_json(value: Any, where: str) -> RecordedPair:
-    """The pair in a JSON value."""
-    return read(RecordedPair, value, where)

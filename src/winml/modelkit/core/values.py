@@ -477,7 +477,7 @@ def _union_reader(forms: tuple[Any, ...]) -> Reader:
     def choose(value: Any, strict: bool) -> Any:
         if tagged and isinstance(value, dict):
             word = value.get(tag)
-            if not isinstance(word, str) or word not in tagged:
+            if not isinstance(word, str | bool) or word not in tagged:
                 known = ", ".join(repr(w) for w in tagged)
                 raise _misfit_at(str(tag), lambda where: f"`{where}` must be one of {known} but got {word!r:.200}")
             return tagged[word](value, strict)

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.finding import STATUSES, Evidence, Finding
-from winml.modelkit.core.ladder import RUNGS, lacking, promoted
+from winml.modelkit.core.evidence import Evidence, MediansEvidence, SamplesEvidence
+from winml.modelkit.core.finding import STATUSES, Finding
+from winml.modelkit.core.ladder import RUNGS, missing_evidence, promote
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import did_you_mean
-from winml.modelkit.core.sweep import pair_from_json
-from winml.modelkit.core.values import read
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.trust import NOTHING, Trust
-from winml.modelkit.findings import draft as kb_draft
-from winml.modelkit.findings import judge as kb_judge
-from winml.modelkit.findings import replay as kb_replay
+from winml.modelkit.findings import replay
+from winml.modelkit.findings.draft import draft_findings
+from winml.modelkit.findings.judge import answer_claim, judge
+from winml.modelkit.findings.result import (
+    Draft,
+    FindingRow,
+    GapRow,
+    KbCheck,
+    KbDrafts,
+    KbFinding,
+    KbJudgement,
+    KbList,
+    KbPromotion,
+    KbReplay,
+    KbReport,
+    ReplayRow,
+    ReportEntry,
+)
 from winml.modelkit.knowledge import files
-from winml.modelkit.knowledge.findings import Entry, Knowledge
+from winml.modelkit.knowledge.findings import Knowledge, KnownFinding
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.measuring.recorded import judge_pair
 from winml.modelkit.measuring.stored import StoredSamples
 from winml.modelkit.store import atomic
-
-SCHEMA = "winml/kb/1"
-
-
-def _result(action: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "ok": True, "action": action, **values}
 
 
 def knowledge_folder(given: str | None) -> Path:
@@ -41,7 +50,7 @@ def knowledge_folder(given: str | None) -> Path:
     return folder
 
 
-def _knowledge(given: str | None) -> Knowledge:
+def _load_knowledge(given: str | None) -> Knowledge:
     """Everything that is known; a folder that was named has to be there to be read."""
     folder = knowledge_folder(given)
     if given is not None and not folder.is_dir():
@@ -49,183 +58,173 @@ def _knowledge(given: str | None) -> Knowledge:
     return Knowledge(folder)
 
 
-def _where(finding: Finding) -> str | None:
+def _write_finding(folder: Path, finding: Finding) -> Path:
+    path = folder / "findings" / f"{finding.id}.json"
+    atomic.write_bytes(path, files.text(finding))
+    return path
+
+
+def _target(finding: Finding) -> str | None:
     """The target a finding is about, as targets are written; the EP alone when it is about all of its devices."""
     ep, device = finding.scope.ep, finding.scope.device
     return ep if device in (None, ep) else f"{ep}/{device}"
 
 
-def _row(entry: Entry) -> dict[str, Any]:
-    finding = entry.effective
-    return {
-        "id": finding.id,
-        "title": finding.title,
-        "target": _where(finding),
-        "category": finding.category,
-        "claim": finding.claim,
-        "status": finding.status,
-        "confidence": finding.confidence,
-        "prunes": finding.status == "confirmed" and finding.action is not None and finding.action.verb == "avoid",
-        "replayable": finding.experiment is not None,
-        "single_model": finding.single_model,
-    }
-
-
-def _about(finding: Finding, asked: targets.TargetRequest) -> bool:
+def _is_about(finding: Finding, asked: targets.TargetRequest) -> bool:
     right_ep = asked.ep is None or finding.scope.ep in (None, asked.ep.name)
     return right_ep and (asked.device is None or finding.scope.device in (None, asked.device))
 
 
-def listing(knowledge: str | None, *, target: str | None, status: str | None) -> dict[str, Any]:
+def list_findings(knowledge: str | None, *, target: str | None, status: str | None) -> KbList:
     """Every finding in short, with the gaps; by target and status when they are given."""
     if status is not None and status not in STATUSES:
         raise RequestError(f"unknown status `{status}`", hint=did_you_mean(status, STATUSES))
     asked = targets.parse_target(target) if target is not None else None
-    known = _knowledge(knowledge)
-    rows = [_row(e) for e in known if asked is None or _about(e.finding, asked)]
-    gaps = [{"id": g.id, "title": g.title, "status": g.status, "findings": list(g.findings)} for g in known.gaps]
-    return _result("list", {"findings": [r for r in rows if status in (None, r["status"])], "gaps": gaps})
+    known = _load_knowledge(knowledge)
+    rows = tuple(
+        FindingRow(
+            id=finding.id,
+            title=finding.title,
+            target=_target(finding),
+            category=finding.category,
+            claim=finding.claim,
+            status=finding.status,
+            confidence=finding.confidence,
+            prunes=finding.status == "confirmed" and finding.action is not None and finding.action.verb == "avoid",
+            replayable=finding.experiment is not None,
+            single_model=finding.single_model,
+        )
+        for finding in known.findings
+        if (asked is None or _is_about(finding, asked)) and status in (None, finding.status)
+    )
+    gaps = tuple(GapRow(id=g.id, title=g.title, status=g.status, findings=g.findings) for g in known.gaps)
+    return KbList(findings=rows, gaps=gaps)
 
 
-def _statistics(evidence: Evidence) -> str | None:
+def _judge_evidence(evidence: Evidence) -> str | None:
     """What our statistics say of evidence by latency; None for what needs no statistics."""
-    if evidence.form == "medians":
-        pair = pair_from_json(evidence.data, "data")
-        judged = judge_pair(pair.sweep, pair.base, pair.candidate)
-        return f"{kb_judge.claim_answer(judged, pair.claim)} ({pair.claim}): {judged.reason}"
-    if evidence.form == "samples" and evidence.data is not None:
-        verdict = read(StoredSamples, evidence.data, "data", strict=False, error=DataError).judge()
+    if isinstance(evidence, MediansEvidence):
+        pair = evidence.data
+        shown = judge_pair(pair.sweep, pair.base, pair.candidate)
+        return f"{answer_claim(shown, pair.claim)} ({pair.claim}): {shown.reason}"
+    if isinstance(evidence, SamplesEvidence):
+        verdict = read(StoredSamples, to_json(evidence.data), "data", strict=False, error=DataError).judge()
         return f"{verdict.verdict}: {verdict.reason}"
     return None
 
 
-def _judged(entry: Entry) -> list[str | None]:
+def _judge_all(known: KnownFinding) -> tuple[str | None, ...]:
     """What our statistics say of each piece of evidence; samples that cannot be read are named by their field."""
     answers = []
-    for index, evidence in enumerate(entry.finding.evidence):
+    for index, evidence in enumerate(known.finding.evidence):
         try:
-            answers.append(_statistics(evidence))
+            answers.append(_judge_evidence(evidence))
         except DataError as error:
-            raise DataError(f"`{entry.path}`: `evidence[{index}]` is damaged: {error.message}") from error
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise DataError(f"`{known.path}`: `evidence[{index}]` is damaged: {error.message}") from error
+        except (LookupError, ValueError) as error:  # each part fits, and they do not fit together
             what = f"{type(error).__name__}: {error}"
-            raise DataError(f"`{entry.path}`: `evidence[{index}].data` is damaged: {what}") from error
-    return answers
+            raise DataError(f"`{known.path}`: `evidence[{index}].data` is damaged: {what}") from error
+    return tuple(answers)
 
 
-def show(knowledge: str | None, name: str) -> dict[str, Any]:
+def show_finding(knowledge: str | None, name: str) -> KbFinding:
     """A finding in full, with what our statistics say of its evidence and what each rung would need."""
-    entry = _knowledge(knowledge).entry(name)
-    finding = entry.effective
-    return _result(
-        "show",
-        {
-            "file": str(entry.path),
-            "finding": finding.to_json(),
-            "outcomes": [o.to_json() for o in entry.outcomes],
-            "judged": _judged(entry),
-            "missing": {rung: lacking(entry.with_outcomes, rung) for rung in RUNGS},
-        },
+    known = _load_knowledge(knowledge).entry(name)
+    return KbFinding(
+        file=str(known.path),
+        finding=known.effective,
+        outcomes=known.outcomes,
+        judged=_judge_all(known),
+        missing={rung: missing_evidence(known.with_outcomes, rung) for rung in RUNGS},
     )
 
 
-def _contradictions(entry: Entry) -> list[str]:
+def _contradictions(known: KnownFinding) -> Iterator[str]:
     """Raw latency evidence that speaks for a finding and, judged again, shows nothing."""
-    return [
-        f"{entry.finding.id}: evidence of {evidence.run} is {judged}"
-        for evidence, judged in zip(entry.finding.evidence, _judged(entry), strict=True)
-        if evidence in entry.finding.deciding and (judged or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED"))
-    ]
+    deciding = known.finding.deciding
+    for evidence, judged in zip(known.finding.evidence, _judge_all(known), strict=True):
+        if evidence in deciding and (judged or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED")):
+            yield f"{known.finding.id}: evidence of {evidence.run} is {judged}"
 
 
-def check(knowledge: str | None) -> dict[str, Any]:
+def check_knowledge(knowledge: str | None) -> KbCheck:
     """Read everything strictly and judge its evidence again; what does not fit is a check answered with no."""
-    known = _knowledge(knowledge)
-    hypotheses = {name: len(preset.hypotheses) for name, preset in load_presets().items()}
-    problems = [*known.strangers(), *(p for entry in known for p in _contradictions(entry))]
+    known = _load_knowledge(knowledge)
+    presets = {name: len(preset.hypotheses) for name, preset in load_presets().items()}
+    problems = [*known.broken_links(), *(problem for one in known for problem in _contradictions(one))]
     problems += [
-        f"{e.finding.id}: a replay did not hold, so it is contested here"
-        for e in known
-        if e.effective.status != e.finding.status
+        f"{one.finding.id}: a replay did not hold, so it is contested here"
+        for one in known
+        if one.effective.status != one.finding.status
     ]
-    counts = Counter(e.effective.status for e in known)
-    result = _result(
-        "check",
-        {
-            "findings": sum(counts.values()),
-            "statuses": {status: counts.get(status, 0) for status in STATUSES},
-            "gaps": len(known.gaps),
-            "presets": hypotheses,
-            "problems": problems,
-        },
+    counts = Counter(finding.status for finding in known.findings)
+    result = KbCheck(
+        findings=sum(counts.values()),
+        statuses={status: counts.get(status, 0) for status in STATUSES},
+        gaps=len(known.gaps),
+        presets=presets,
+        problems=tuple(problems),
     )
     if problems:
-        raise CheckFailed(f"{len(problems)} problems in the knowledge base: {problems[0]}", details=result)
+        raise CheckFailed(f"{len(problems)} problems in the knowledge base: {problems[0]}", result=result)
     return result
 
 
-def judge(
+def judge_sessions(
     knowledge: str | None, path: str, *, model: str | None, base: str, candidates: tuple[str, ...]
-) -> dict[str, Any]:
+) -> KbJudgement:
     """What recorded sessions show."""
-    known = _knowledge(knowledge)
-    judged = kb_judge.judge(Path(path), known.findings, model=model, base=base, candidates=candidates)
-    return _result("judge", judged)
+    findings = _load_knowledge(knowledge).findings
+    return judge(Path(path), findings, model=model, base=base, candidates=candidates)
 
 
-def replay(knowledge: str | None, name: str, on_event: OnEvent, *, trust: Trust = NOTHING) -> dict[str, Any]:
+def replay_finding(knowledge: str | None, name: str, on_event: OnEvent, *, trust: Trust = NOTHING) -> KbReplay:
     """Run the experiment of a finding here."""
     folder = knowledge_folder(knowledge)
-    return _result("replay", kb_replay.replay(Knowledge(folder), name, folder, on_event, trust=trust))
+    return replay.replay(Knowledge(folder), name, folder, on_event, trust=trust)
 
 
-def promote(knowledge: str | None, name: str, rung: str) -> dict[str, Any]:
+def promote_finding(knowledge: str | None, name: str, rung: str) -> KbPromotion:
     """Put a finding on a rung, with the evidence of its replays; refused when evidence is missing."""
     if rung not in RUNGS:
         raise RequestError(f"unknown rung `{rung}`", hint=did_you_mean(rung, RUNGS))
     folder = knowledge_folder(knowledge)
-    entry = Knowledge(folder).entry(name)
-    if entry.effective.status in ("contested", "retracted") and rung in STATUSES:
-        raise CheckFailed(
-            f"`{entry.finding.id}` is {entry.effective.status}: {'; '.join(entry.effective.falsified_by)}"
-        )
-    better = promoted(entry.with_outcomes, rung)
-    path = folder / "findings" / f"{better.id}.json"
-    atomic.write_bytes(path, files.text(better.to_json()))
-    return _result("promote", {"file": str(path), "finding": better.id, "rung": rung, "runs": sorted(better.runs)})
+    known = Knowledge(folder).entry(name)
+    now = known.effective
+    if now.status in ("contested", "retracted") and rung in STATUSES:
+        raise CheckFailed(f"`{now.id}` is {now.status}: {'; '.join(now.falsified_by)}")
+    better = promote(known.with_outcomes, rung)
+    path = _write_finding(folder, better)
+    return KbPromotion(file=str(path), finding=better.id, rung=rung, runs=tuple(sorted(better.runs)))
 
 
-def draft(knowledge: str | None, run: str) -> dict[str, Any]:
+def draft_from_run(knowledge: str | None, run: str) -> KbDrafts:
     """Draft findings from the kept gains of a run."""
     folder = knowledge_folder(knowledge)
-    known = {e.finding.id for e in Knowledge(folder)}
-    made, passed_over = kb_draft.drafts(Path(run))
-    fresh = [finding for finding in made if finding.id not in known]
+    known = {one.finding.id for one in Knowledge(folder)}
+    drafts, passed_over = draft_findings(Path(run))
+    fresh = [finding for finding in drafts if finding.id not in known]
     for finding in fresh:
-        atomic.write_bytes(folder / "findings" / f"{finding.id}.json", files.text(finding.to_json()))
-    return _result(
-        "draft",
-        {
-            "folder": str(folder / "findings"),
-            "drafts": [{"id": f.id, "title": f.title} for f in fresh],
-            "known": [f.id for f in made if f.id in known],
-            "passed_over": passed_over,
-        },
+        _write_finding(folder, finding)
+    return KbDrafts(
+        folder=str(folder / "findings"),
+        drafts=tuple(Draft(id=finding.id, title=finding.title) for finding in fresh),
+        known=tuple(finding.id for finding in drafts if finding.id in known),
+        passed_over=tuple(passed_over),
     )
 
 
-def report(knowledge: str | None) -> dict[str, Any]:
-    """Everything a page about the knowledge base shows."""
-    known = _knowledge(knowledge)
-    entries = [
-        {
-            "target": _where(entry.finding),
-            "single_model": entry.finding.single_model,
-            "finding": entry.effective.to_json(),
-            "judged": _judged(entry),
-            "outcomes": [{"answer": o.answer, "reason": o.reason, "run": o.evidence.run} for o in entry.outcomes],
-        }
-        for entry in known
-    ]
-    gaps = [gap.to_json() for gap in known.gaps]
-    return _result("report", {"entries": entries, "gaps": gaps})
+def report(knowledge: str | None, file: str) -> KbReport:
+    """Everything a page about the knowledge base shows; it is to be in `file`."""
+    known = _load_knowledge(knowledge)
+    entries = tuple(
+        ReportEntry(
+            target=_target(one.finding),
+            single_model=one.finding.single_model,
+            finding=one.effective,
+            judged=_judge_all(one),
+            outcomes=tuple(ReplayRow(answer=o.answer, reason=o.reason, run=o.evidence.run) for o in one.outcomes),
+        )
+        for one in known
+    )
+    return KbReport(file=file, entries=entries, gaps=known.gaps)

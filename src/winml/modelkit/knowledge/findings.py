@@ -10,67 +10,54 @@ A finding in the user's folder replaces the shipped one of the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import DataError, RequestError
-from winml.modelkit.core.finding import Evidence, Experiment, Finding
+from winml.modelkit.core.evidence import Evidence
+from winml.modelkit.core.finding import Experiment, Finding
 from winml.modelkit.core.ladder import finding_from_json
-from winml.modelkit.core.sections import choice, key, section, text
 from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.values import Text, to_json
 from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.experiments.table import BUILDERS
-from winml.modelkit.knowledge.gaps import Gap, gap_from_json
+from winml.modelkit.knowledge.gaps import Gap
 from winml.modelkit.store import digest
 
 SHIPPED = Path(__file__).parent
-OUTCOME_SCHEMA = "winml/outcome/1"
+
+ReplayAnswer = Literal["holds", "does not hold", "unclear"]
 
 
-def _outcome_schema(value: Any, where: str) -> str:
-    if value != OUTCOME_SCHEMA:
-        raise RequestError(f"`{where}` must be `{OUTCOME_SCHEMA}` but got {value!r}")
-    return OUTCOME_SCHEMA
-
-
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, kw_only=True)
+class ReplayOutcome:
     """What a replay came to."""
 
-    schema: str = key(_outcome_schema)
-    finding: str = key(text)
-    answer: str = key(choice("holds", "does not hold", "unclear"))
-    reason: str = key(text)
-    experiment: str = key(text)
+    schema: Literal["winml/outcome/1"] = "winml/outcome/1"
+    finding: Text
+    answer: ReplayAnswer
+    reason: Text
+    experiment: Text
     """Digest of the experiment that was run; an outcome of another one says nothing."""
-    winml: str = key(text)
-    evidence: Evidence = key(section(Evidence))
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
+    winml: Text
+    evidence: Evidence
 
 
 def experiment_digest(experiment: Experiment) -> str:
-    return digest.of_json(sections.plain(experiment))
-
-
-def outcome_from_json(value: Any) -> Outcome:
-    return sections.read(Outcome, value, "")
+    return digest.of_json(to_json(experiment))
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownFinding:
     """A finding with the file it is from and what its replays came to."""
 
     path: Path
     finding: Finding
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ReplayOutcome, ...] = ()
 
     @property
     def effective(self) -> Finding:
@@ -88,26 +75,18 @@ class Entry:
         return replace(self.finding, evidence=(*self.finding.evidence, *more))
 
 
-def _finding(value: Any) -> Finding:
+def _read_finding(value: Any) -> Finding:
     """A finding whose EP and model builders exist."""
     finding = finding_from_json(value)
     ep = finding.scope.ep
     if ep is not None and ep not in catalog.BY_NAME:
         raise RequestError(f"`scope.ep` cannot be {ep!r}", hint=did_you_mean(ep, catalog.BY_NAME))
-    if finding.experiment is not None:
-        for arm in ("base", "candidate"):
-            name = getattr(finding.experiment, arm).builder
-            if name not in BUILDERS:
-                raise RequestError(f"`experiment.{arm}.builder` cannot be {name!r}", hint=did_you_mean(name, BUILDERS))
+    experiment = finding.experiment
+    for side, arm in () if experiment is None else (("base", experiment.base), ("candidate", experiment.candidate)):
+        name = arm.builder
+        if name not in BUILDERS:
+            raise RequestError(f"`experiment.{side}.builder` cannot be {name!r}", hint=did_you_mean(name, BUILDERS))
     return finding
-
-
-def _outcomes_of(finding: Finding, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """What replays of the finding's present experiment came to."""
-    if finding.experiment is None:
-        return ()
-    present = experiment_digest(finding.experiment)
-    return tuple(o for o in outcomes if o.finding == finding.id and o.experiment == present)
 
 
 class Knowledge:
@@ -117,24 +96,21 @@ class Knowledge:
         """Read the shipped knowledge and that in `folder`, where new findings and outcomes are written."""
         self.folder = folder
         roots = [SHIPPED] if folder is None or folder.resolve() == SHIPPED else [SHIPPED, folder]
-        outcomes = [o for root in roots for o in self._outcomes(root)]
-        self._entries: dict[str, Entry] = {}
+        outcomes = [files.load(path, ReplayOutcome) for root in roots for path in files.json_files(root / "outcomes")]
+        self._entries: dict[str, KnownFinding] = {}
         for root in roots:
             for path in files.json_files(root / "findings"):
-                finding = files.read(path, _finding)
+                finding = files.read(path, _read_finding)
                 if finding.id != path.stem:
                     raise DataError(f"`{path}`: `id` must be the file's name but is `{finding.id}`")
-                self._entries[finding.id] = Entry(path, finding, _outcomes_of(finding, outcomes))
+                present = None if finding.experiment is None else experiment_digest(finding.experiment)
+                own = tuple(o for o in outcomes if o.finding == finding.id and o.experiment == present)
+                self._entries[finding.id] = KnownFinding(path, finding, own)
         self.gaps: tuple[Gap, ...] = tuple(
-            files.read(path, gap_from_json) for root in roots for path in files.json_files(root / "gaps")
+            files.load(path, Gap) for root in roots for path in files.json_files(root / "gaps")
         )
 
-    @staticmethod
-    def _outcomes(root: Path) -> Iterator[Outcome]:
-        for path in files.json_files(root / "outcomes"):
-            yield files.read(path, outcome_from_json)
-
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[KnownFinding]:
         yield from (self._entries[name] for name in sorted(self._entries))
 
     @cached_property
@@ -142,13 +118,13 @@ class Knowledge:
         """All findings as they stand after their replays: what rules are asked with."""
         return tuple(entry.effective for entry in self)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> KnownFinding:
         found = self._entries.get(name.strip().casefold())
         if found is None:
             raise RequestError(f"unknown finding `{name}`", hint=did_you_mean(name, self._entries))
         return found
 
-    def strangers(self) -> list[str]:
+    def broken_links(self) -> list[str]:
         """Names of findings that are referred to and do not exist, with where."""
         known = set(self._entries)
         links = [(e.finding.id, "related", e.finding.related) for e in self]

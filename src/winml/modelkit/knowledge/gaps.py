@@ -3,48 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
-from winml.modelkit.core import sections
-from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.sections import choice, key, names, optional, text
+from winml.modelkit.core.values import Names, Text
 
-SCHEMA = "winml/gap/1"
+GapStatus = Literal["open", "filed", "closed"]
 
 
-def _schema(value: Any, where: str) -> str:
-    if value != SCHEMA:
-        raise RequestError(f"`{where}` must be `{SCHEMA}` but got {value!r}")
-    return SCHEMA
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gap:
     """One thing that is missing."""
 
-    schema: str = key(_schema)
-    id: str = key(text)
-    title: str = key(text)
-    status: str = key(choice("open", "filed", "closed"))
-    category: str = key(choice("execution-provider", "analyze", "optimize", "quantize", "measure", "tooling"))
-    summary: str = key(text)
-    needed: str = key(text)
-    findings: tuple[str, ...] = key(names, ())
+    schema: Literal["winml/gap/1"] = "winml/gap/1"
+    id: Text
+    title: Text
+    status: GapStatus
+    category: Literal["execution-provider", "analyze", "optimize", "quantize", "measure", "tooling"]
+    summary: Text
+    needed: Text
+    findings: Names = ()
     """Findings that show it."""
-    eps: tuple[str, ...] = key(names, ())
-    families: tuple[str, ...] = key(names, ())
-    cause: str | None = key(optional(text), None)
-    impact: tuple[str, ...] = key(names, ())
-    discriminator: str | None = key(optional(text), None)
+    eps: Names = ()
+    families: Names = ()
+    cause: Text | None = None
+    impact: Names = ()
+    discriminator: Text | None = None
     """How to tell an affected model from another."""
-    issue: str | None = key(optional(text), None)
-    related: tuple[str, ...] = key(names, ())
-    notes: tuple[str, ...] = key(names, ())
-
-    def to_json(self) -> dict[str, Any]:
-        value: dict[str, Any] = sections.plain(self)
-        return value
-
-
-def gap_from_json(value: Any) -> Gap:
-    return sections.read(Gap, value, "")
+    issue: Text | None = None
+    related: Names = ()
+    notes: Names = ()

@@ -68,7 +68,7 @@ class Hazard:
     found: Found
 
 
-def hazards(model: Model, target: Target) -> list[Hazard]:
+def find_hazards(model: Model, target: Target) -> list[Hazard]:
     """What the table says of a model on a target."""
     answers = [(row, row.find(model, target)) for row in TABLE]
     return [Hazard(row, found) for row, found in answers if found is not None]
@@ -95,7 +95,7 @@ def _contrib(model: Model, target: Target, *, taken: bool | None) -> frozenset[s
     return frozenset(
         op
         for op in model.facts.contrib_ops
-        if op != EP_CONTEXT and not op.startswith(NCHWC) and operators.taken(target.ep, target.device, op) is taken
+        if op != EP_CONTEXT and not op.startswith(NCHWC) and operators.takes(target.ep, target.device, op) is taken
     )
 
 

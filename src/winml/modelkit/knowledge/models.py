@@ -20,7 +20,7 @@ from winml.modelkit.core.support import Effort, Goal
 from winml.modelkit.core.values import Names, Pattern, Text
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.findings import SHIPPED
-from winml.modelkit.knowledge.gaps import gap_from_json
+from winml.modelkit.knowledge.gaps import Gap
 from winml.modelkit.store import atomic
 
 METHODOLOGY = "methodology"
@@ -109,7 +109,7 @@ class ModelKnowledge:
             for path in (*files.json_files(root / "models"), _place(root, METHODOLOGY)):
                 if path.is_file():
                     self._read(path)
-        self._gaps = {files.read(path, gap_from_json).id for root in roots for path in files.json_files(root / "gaps")}
+        self._gaps = {files.load(path, Gap).id for root in roots for path in files.json_files(root / "gaps")}
 
     def _read(self, path: Path) -> None:
         found = files.load(path, FamilyFile)

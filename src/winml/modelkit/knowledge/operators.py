@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.core.json_text import read_json
-from winml.modelkit.core.values import read
+from winml.modelkit.core.values import key, read
 
 DATA = Path(__file__).with_name("data")
 
@@ -29,31 +29,42 @@ class TableSource:
     options: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class OperatorSupport:
+    """What is known of one operator."""
+
+    taken: bool
+    """Whether the EP takes it in some form."""
+    forms: Mapping[str, tuple[int, int]]
+    """How many models of each form it took, of how many."""
+    reason: str | None = key(omit=True)
+    """Why not all."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OperatorTable:
     """What is known of one EP on one kind of device."""
 
+    schema: Literal["winml/operators/1"] = "winml/operators/1"
+    target: str
     source: TableSource
-    operators: dict[str, dict[str, Any]]
+    operators: Mapping[str, OperatorSupport]
 
 
 @cache
-def table(ep: str, device: str) -> OperatorTable | None:
+def load_table(ep: str, device: str) -> OperatorTable | None:
     """The table of an EP on a device, or None when there is none."""
     path = DATA / (f"{ep}.json" if ep == device else f"{ep}_{device}.json")
-    if not path.is_file():
-        return None
-    stored = read_json(path)
-    return OperatorTable(read(TableSource, stored["source"], "source"), stored["operators"])
+    return read(OperatorTable, read_json(path)) if path.is_file() else None
 
 
-def entry(ep: str, device: str, op: str) -> dict[str, Any] | None:
-    """What the table has on an operator: `taken`, how many models of each form were, and the reason why not all."""
-    known = table(ep, device)
-    return None if known is None else known.operators.get(op)
+def find_operator(ep: str, device: str, op: str) -> OperatorSupport | None:
+    """What the table has on an operator (`Conv`, `com.microsoft:FusedConv`)."""
+    table = load_table(ep, device)
+    return None if table is None else table.operators.get(op)
 
 
-def taken(ep: str, device: str, op: str) -> bool | None:
-    """Whether the EP takes the operator (`Conv`, `com.microsoft:FusedConv`) in some form; None when that is unknown."""
-    found = entry(ep, device, op)
-    return None if found is None else bool(found["taken"])
+def takes(ep: str, device: str, op: str) -> bool | None:
+    """Whether the EP takes the operator in some form; None when that is unknown."""
+    found = find_operator(ep, device, op)
+    return None if found is None else found.taken

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import BuildConfig
-from winml.modelkit.core.finding import Condition, Finding, Selection
+from winml.modelkit.core.finding import Action, After, Condition, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
 
 Kind = Literal["skip", "boost", "order", "blocked"]
+Place = Literal["skip", "last", "first", "start", "finish", "measure"]
 Facts = Mapping[str, Any]
 """The `facts` object of `winml inspect --json`."""
 
@@ -31,14 +31,13 @@ class Advice:
     """
 
     kind: Kind
-    action: dict[str, Any]
-    """`{"skip" | "last" | "first" | "start" | "finish" | "measure": {...}}`; `after` when it waits for an event."""
+    place: Place
+    """Where the configs come in a search; `measure` is about how to measure."""
     finding: str
     reason: str
-    what: Selection
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "action": self.action, "finding": self.finding, "reason": self.reason}
+    what: ConfigFilter
+    after: After | None = None
+    """What it waits for."""
 
 
 def fact(facts: Facts, name: str) -> float | None:
@@ -127,37 +126,27 @@ def applicable(
         if finding.action is None or finding.status in _SILENT or not _binds(finding, target):
             continue
         fit = _fit(finding, facts, family, versions or {})
-        found = None if fit is None else _advice(finding, fit)
+        found = None if fit is None else _advise(finding, finding.action, fit)
         if found is not None:
             advice.append(found)
     return advice
 
 
-def _advice(finding: Finding, fit: _Fit) -> Advice | None:
-    assert finding.action is not None
-    verb, what = finding.action.verb, finding.action.what
-    if verb == "avoid":
-        kind, word = _avoid(finding, fit)
+def _advise(finding: Finding, action: Action, fit: _Fit) -> Advice | None:
+    kind: Kind
+    place: Place
+    if action.verb == "avoid":
+        if finding.status != "confirmed" or fit.weaker is not None:
+            kind, place = "order", "last"
+        else:
+            kind, place = "blocked" if fit.unknown else "skip", "skip"
     elif fit.unknown:
         return None  # nothing is favoured on a guess
+    elif action.verb == "try":
+        kind, place = "boost", "first"
     else:
-        kind, word = ("boost", "first") if verb == "try" else ("order", verb)
-    action: dict[str, Any] = {word: _given(what)}
-    if finding.action.after is not None:
-        action["after"] = finding.action.after
-    return Advice(kind, action, finding.id, _reason(finding, fit), what)
-
-
-def _avoid(finding: Finding, fit: _Fit) -> tuple[Kind, str]:
-    if finding.status != "confirmed" or fit.weaker is not None:
-        return "order", "last"
-    return ("blocked", "skip") if fit.unknown else ("skip", "skip")
-
-
-def _given(what: Selection) -> dict[str, Any]:
-    """What a selection names, without what it leaves open."""
-    empty = sections.plain(Selection())
-    return {name: value for name, value in sections.plain(what).items() if value != empty[name]}
+        kind, place = "order", action.verb
+    return Advice(kind, place, finding.id, _reason(finding, fit), action.what, action.after)
 
 
 def _reason(finding: Finding, fit: _Fit) -> str:
@@ -169,10 +158,10 @@ def _reason(finding: Finding, fit: _Fit) -> str:
     return "; ".join(parts)
 
 
-def concerns(what: Selection, config: BuildConfig, *, opset: int | None = None, analyze: bool | None = None) -> bool:
-    """Whether a config is among those a selection means.
+def concerns(what: ConfigFilter, config: BuildConfig, *, opset: int | None = None, analyze: bool | None = None) -> bool:
+    """Whether a config is among those a filter means.
 
-    `opset` is the model's own, for a config that keeps it; `analyze` whether analysis adds passes. What a selection
+    `opset` is the model's own, for a config that keeps it; `analyze` whether analysis adds passes. What a filter
     asks for and the config does not tell counts as meant: unknown never permits.
     """
     optimize = config.optimize

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core.statistics import mean, t_quantile
 from winml.modelkit.core.sweep import Config, Sweep
@@ -52,7 +52,7 @@ class Drift:
 
 
 @dataclass(frozen=True)
-class Judged:
+class PairAnswer:
     """What a pair of configs shows."""
 
     base: str
@@ -65,19 +65,6 @@ class Judged:
     """Of the gain, by the sessions alone, at the level of the decision."""
     drift_pct: float | None = None
     ranges_apart: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "base": self.base,
-            "candidate": self.candidate,
-            "answer": self.answer,
-            "effect": self.effect,
-            "reason": self.reason,
-            "gain_pct": self.gain_pct,
-            "interval_pct": None if self.interval_pct is None else list(self.interval_pct),
-            "drift_pct": self.drift_pct,
-            "ranges_apart": self.ranges_apart,
-        }
 
 
 def drift(sweep: Sweep, candidate: str) -> Drift | None:
@@ -149,20 +136,20 @@ def _difference(base: Config, candidate: Config) -> _Difference:
     return _Difference(mean(a) - mean(b), math.sqrt(squares / df * (1 / len(a) + 1 / len(b))), df)
 
 
-def judge_pair(sweep: Sweep, base: str, candidate: str) -> Judged:
+def judge_pair(sweep: Sweep, base: str, candidate: str) -> PairAnswer:
     """Whether the candidate differs from the base in a recorded sweep, and which way."""
     arms = sweep.config(base), sweep.config(candidate)
     if arms[0] is None or arms[1] is None:
         missing = base if arms[0] is None else candidate
-        return Judged(base, candidate, "insufficient", "unknown", f"{missing} is not in the record")
+        return PairAnswer(base, candidate, "insufficient", "unknown", f"{missing} is not in the record")
     few = [c for c in arms if c is not None and len(c.sessions_ms) < MIN_SESSIONS]
     if few:
-        return Judged(base, candidate, "insufficient", "unknown", _too_few(few))
-    found = _judged(sweep, arms[0], arms[1])
+        return PairAnswer(base, candidate, "insufficient", "unknown", _too_few(few))
+    found = _judge_entries(sweep, arms[0], arms[1])
     if arms[0].equals(arms[1]):
         return found
     pairs = product(_entries(sweep, arms[0]), _entries(sweep, arms[1]))
-    return _as_configs(found, [_judged(sweep, a, b) for a, b in pairs])
+    return _as_configs(found, [_judge_entries(sweep, a, b) for a, b in pairs])
 
 
 def _entries(sweep: Sweep, config: Config) -> list[Config]:
@@ -171,7 +158,7 @@ def _entries(sweep: Sweep, config: Config) -> list[Config]:
     return [c for c in same if len(c.sessions_ms) >= MIN_SESSIONS]
 
 
-def _as_configs(found: Judged, all_entries: Sequence[Judged]) -> Judged:
+def _as_configs(found: PairAnswer, all_entries: Sequence[PairAnswer]) -> PairAnswer:
     """What a pair shows, taking every entry that is the same config for it."""
     others = [o for o in all_entries if (o.answer, o.effect) != (found.answer, found.effect)]
     if not others:
@@ -189,7 +176,7 @@ def _too_few(configs: Sequence[Config]) -> str:
     return f"too few: {words}, {MIN_SESSIONS} are needed to know how much they vary"
 
 
-def _judged(sweep: Sweep, base: Config, candidate: Config) -> Judged:
+def _judge_entries(sweep: Sweep, base: Config, candidate: Config) -> PairAnswer:
     found = _difference(base, candidate)
     moved = drift(sweep, candidate.id)
     assert moved is not None  # both arms have several sessions
@@ -199,7 +186,7 @@ def _judged(sweep: Sweep, base: Config, candidate: Config) -> Judged:
     apart = _ranges_apart(base, candidate)
     if answer == "supported" and not apart:
         answer, effect, reason = "insufficient", "unknown", "the ranges of the sessions overlap"
-    return Judged(
+    return PairAnswer(
         base.id,
         candidate.id,
         answer,

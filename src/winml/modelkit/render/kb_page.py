@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from winml.modelkit.core.plain_text import html
+
+if TYPE_CHECKING:
+    from winml.modelkit.findings.result import KbReport, ReportEntry
+    from winml.modelkit.knowledge.gaps import Gap
 
 _ORDER = ("confirmed", "replicated", "draft", "contested", "retracted")
 
@@ -25,86 +30,76 @@ nav a { margin-right: 1rem; }
 """
 
 
-def _text(value: Any) -> str:
-    return html(str(value))
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    cells = ["".join(f"<td>{html(cell)}</td>" for cell in row) for row in rows]
+    return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>" if cells else ""
 
 
-def _rows(rows: list[tuple[Any, ...]]) -> str:
-    cells = ("".join(f"<td>{_text(cell)}</td>" for cell in row) for row in rows)
-    return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>" if rows else ""
+def _paragraph(label: str, values: Iterable[str]) -> str:
+    text = "; ".join(values)
+    return f"<p><b>{label}</b> {html(text)}</p>" if text else ""
 
 
-def _paragraph(label: str, values: list[str]) -> str:
-    return f"<p><b>{label}</b> {_text('; '.join(values))}</p>" if values else ""
-
-
-def _evidence(entry: dict[str, Any]) -> str:
-    rows = []
-    for found, judged in zip(entry["finding"]["evidence"], entry["judged"], strict=True):
-        kind = found["kind"] + (", simulated" if found["simulated"] else "")
-        rows.append((found["speaks"], kind, found["model"] or "", found["shows"], judged or ""))
-    return _rows(rows)
-
-
-def _article(entry: dict[str, Any]) -> str:
-    finding = entry["finding"]
-    mechanism = finding["mechanism"]
-    known = "confirmed" if mechanism["confirmed"] else "unconfirmed"
-    models = [(m["role"], m["model"], m["result"]) for m in finding["scope"]["models"]]
-    replays = [(o["answer"], o["run"], o["reason"]) for o in entry["outcomes"]]
-    level = f" · {finding['confidence']}" if finding["confidence"] else ""
-    retired = ' class="retired"' if finding["status"] == "retracted" else ""
+def _article(entry: ReportEntry) -> str:
+    finding, mechanism = entry.finding, entry.finding.mechanism
+    known = "confirmed" if mechanism.confirmed else "unconfirmed"
+    level = f" · {finding.confidence}" if finding.confidence else ""
+    retired = ' class="retired"' if finding.status == "retracted" else ""
+    evidence = [
+        (e.speaks, e.kind + (", simulated" if e.simulated else ""), e.model or "", e.shows, judged or "")
+        for e, judged in zip(finding.evidence, entry.judged, strict=True)
+    ]
     return "\n".join(
         part
         for part in (
-            f'<article id="{_text(finding["id"])}"{retired}>',
-            f"<h3>{_text(finding['id'])} · {_text(finding['title'])} "
-            f'<span class="badge {_text(finding["status"])}">{_text(finding["status"])}</span></h3>',
-            f'<p class="meta">{_text(finding["category"])} · decided by {_text(finding["claim"])}{_text(level)}</p>',
-            f"<p>{_text(finding['observation'])}</p>",
-            _rows(models),
-            _paragraph("Falsified by:", finding["falsified_by"]),
-            _paragraph(f"Why ({known}):", [mechanism["why"]] if mechanism["why"] else []),
+            f'<article id="{html(finding.id)}"{retired}>',
+            f"<h3>{html(finding.id)} · {html(finding.title)} "
+            f'<span class="badge {html(finding.status)}">{html(finding.status)}</span></h3>',
+            f'<p class="meta">{html(finding.category)} · decided by {html(finding.claim)}{html(level)}</p>',
+            f"<p>{html(finding.observation)}</p>",
+            _rows((m.role, m.model, m.result) for m in finding.scope.models),
+            _paragraph("Falsified by:", finding.falsified_by),
+            _paragraph(f"Why ({known}):", [mechanism.why] if mechanism.why else []),
             '<details class="more"><summary>evidence, caveats</summary>',
-            _evidence(entry),
-            _rows(replays),
-            _paragraph("Caveats:", finding["caveats"]),
-            _paragraph("Do not generalize to:", finding["do_not_generalize_to"]),
-            _paragraph("Next:", finding["follow_up"]),
+            _rows(evidence),
+            _rows((o.answer, o.run, o.reason) for o in entry.outcomes),
+            _paragraph("Caveats:", finding.caveats),
+            _paragraph("Do not generalize to:", finding.do_not_generalize_to),
+            _paragraph("Next:", finding.follow_up),
             "</details></article>",
         )
         if part
     )
 
 
-def _section(target: str, entries: list[dict[str, Any]]) -> str:
-    ordered = sorted(entries, key=lambda e: (_ORDER.index(e["finding"]["status"]), e["finding"]["id"]))
-    shown = [_article(e) for e in ordered if not e["single_model"]]
-    folded = [_article(e) for e in ordered if e["single_model"]]
-    parts = [f'<h2 id="{_text(target)}">{_text(target)}</h2>', *shown]
+def _section(target: str, entries: Iterable[ReportEntry]) -> str:
+    ordered = sorted(entries, key=lambda e: (_ORDER.index(e.finding.status), e.finding.id))
+    shown = [_article(e) for e in ordered if not e.single_model]
+    folded = [_article(e) for e in ordered if e.single_model]
+    parts = [f'<h2 id="{html(target)}">{html(target)}</h2>', *shown]
     if folded:
         parts.append(f"<details><summary>{len(folded)} findings on a single model</summary>{''.join(folded)}</details>")
     return "\n".join(parts)
 
 
-def _gaps(gaps: list[dict[str, Any]]) -> str:
-    rows = [(g["status"], g["title"], g["needed"], ", ".join(g["findings"]), g["issue"] or "") for g in gaps]
+def _gaps(gaps: Iterable[Gap]) -> str:
+    rows = _rows((g.status, g.title, g.needed, ", ".join(g.findings), g.issue or "") for g in gaps)
     head = "<tr>" + "".join(f"<th>{h}</th>" for h in ("status", "gap", "needed", "findings", "issue")) + "</tr>"
-    return f'<h2 id="gaps">Gaps</h2>{_rows(rows).replace("<table>", f"<table>{head}", 1)}'
+    return f'<h2 id="gaps">Gaps</h2>{rows.replace("<table>", f"<table>{head}", 1)}'
 
 
-def page(result: dict[str, Any]) -> str:
+def page(result: KbReport) -> str:
     """The whole page."""
-    by_target: dict[str, list[dict[str, Any]]] = {}
+    by_target: dict[str, list[ReportEntry]] = {}
     # What binds no EP stands last.
-    for entry in sorted(result["entries"], key=lambda e: (e["target"] is None, e["target"] or "")):
-        by_target.setdefault(entry["target"] or "any EP", []).append(entry)
-    links = "".join(f'<a href="#{_text(name)}">{_text(name)} ({len(found)})</a>' for name, found in by_target.items())
+    for entry in sorted(result.entries, key=lambda e: (e.target is None, e.target or "")):
+        by_target.setdefault(entry.target or "any EP", []).append(entry)
+    links = "".join(f'<a href="#{html(name)}">{html(name)} ({len(found)})</a>' for name, found in by_target.items())
     body = "\n".join(_section(name, found) for name, found in by_target.items())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>What is known about execution providers'
         f"</title><style>{_STYLE}</style></head><body>\n<h1>What is known about execution providers</h1>\n"
         "<p>Only confirmed findings keep a search from trying something; all others change the order. "
         "A finding binds the target it stands under and no other.</p>\n"
-        f'<nav>{links}<a href="#gaps">gaps</a></nav>\n{body}\n{_gaps(result["gaps"])}\n</body></html>\n'
+        f'<nav>{links}<a href="#gaps">gaps</a></nav>\n{body}\n{_gaps(result.gaps)}\n</body></html>\n'
     )

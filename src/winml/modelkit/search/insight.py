@@ -117,9 +117,9 @@ def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> 
     """Notes from findings: about levels that an advice means and the baseline is free of."""
     found = []
     for one in advice:
-        if one.action.get("after") == COLLAPSE or "measure" in one.action or concerns(one, space.base):
+        if one.after == COLLAPSE or one.place == "measure" or concerns(one, space.base):
             continue
-        weight = _WEIGHTS.get(next(iter(one.action)), 0.0)
+        weight = _WEIGHTS.get(one.place, 0.0)
         for knob, level in space.options():
             choice = space.alone((knob, level))
             others = space.canonical(tuple(o for o in choice if o != (knob, level)))
@@ -133,5 +133,5 @@ def make_insight(space: Space, notes: Iterable[Note], advice: Iterable[Advice], 
     """Everything known before the search, and the space that is left of it."""
     kept = tuple(notes)
     out = {note.option for note in kept if note.excludes}
-    waiting = tuple(one for one in advice if one.action.get("after") == COLLAPSE)
+    waiting = tuple(one for one in advice if one.after == COLLAPSE)
     return Insight(kept, waiting, space.without(lambda *option: option in out), concerns)

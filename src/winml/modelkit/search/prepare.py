@@ -237,7 +237,7 @@ def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objec
     if objective != "latency":
         return ()
     special = {finding.id for finding in findings if finding.scope.ep is not None}
-    return tuple(f"on measuring: {one.reason}" for one in advice if "measure" in one.action and one.finding in special)
+    return tuple(f"on measuring: {one.reason}" for one in advice if one.place == "measure" and one.finding in special)
 
 
 def _dim_notes(base: ConfigJSON, found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:

@@ -89,9 +89,9 @@ class SearchFolder:
         lines = [_draft_line(result, trial, self.path) for trial in timed]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines if line is not None)
         atomic.write_bytes(self.path / kb_draft.TRIALS, text.encode())
-        found, _ = kb_draft.drafts(self.path)
+        found, _ = kb_draft.draft_findings(self.path)
         for finding in found:
-            write_json(self.path / "findings" / f"{finding.id}.json", finding.to_json())
+            write_json(self.path / "findings" / f"{finding.id}.json", to_json(finding))
         return tuple(finding.id for finding in found)
 
 

@@ -103,12 +103,12 @@ def table_ops(ops: Mapping[str, int], target: Target) -> tuple[OpAnswer, ...]:
 
 
 def _table_op(op: str, nodes: int, target: Target) -> OpAnswer:
-    entry = operators.entry(target.ep, target.device, op)
+    entry = operators.find_operator(target.ep, target.device, op)
     if entry is None:
         return OpAnswer(op, "unknown", nodes, None, None)
-    whole = all(took == asked for form, (took, asked) in entry["forms"].items() if form in _USUAL_FORMS)
-    status: OpStatus = "unsupported" if not entry["taken"] else "supported" if whole else "partial"
-    return OpAnswer(op, status, nodes, None, entry.get("reason"))
+    whole = all(took == asked for form, (took, asked) in entry.forms.items() if form in _USUAL_FORMS)
+    status: OpStatus = "unsupported" if not entry.taken else "supported" if whole else "partial"
+    return OpAnswer(op, status, nodes, None, entry.reason)
 
 
 def unknown_ops(ops: Mapping[str, int], reasons: Sequence[Reason]) -> tuple[OpAnswer, ...]:

@@ -249,7 +249,7 @@ class _Asker:
 
     def _look_up(self, target: Target, absent: EPUnavailableError) -> TargetAnswer:
         ops = answer.table_ops(self.prepared.facts.ops, target)
-        known = operators.table(target.ep, target.device)
+        known = operators.load_table(target.ep, target.device)
         return TargetAnswer(
             target=target,
             status=answer.verdict(ops),

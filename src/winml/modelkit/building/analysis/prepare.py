@@ -17,7 +17,7 @@ from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.macs import dynamic_axes, name_axes, named_inputs, runtime_inputs
 from winml.modelkit.graph.quantized_nodes import quantized_nodes
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, Model, hazards
+from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, Model, find_hazards
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -53,7 +53,8 @@ def prepare(args: dict[str, Any], context: object) -> PreparedModel:
         asked=str(asked),
         axes=axes,
         hazards={
-            f"{ep}/{device}": tuple(map(_hazard, hazards(seen, Target(ep, device)))) for ep, device in args["targets"]
+            f"{ep}/{device}": tuple(map(_hazard, find_hazards(seen, Target(ep, device))))
+            for ep, device in args["targets"]
         },
     )
 

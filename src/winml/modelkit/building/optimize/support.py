@@ -16,6 +16,6 @@ def refused(target: Target | None, ops: Iterable[str]) -> list[str]:
     """
     if target is None or target.ep == "cpu":
         return []
-    if operators.table(target.ep, target.device) is None:
+    if operators.load_table(target.ep, target.device) is None:
         return sorted(op for op in ops if ":" in op)
-    return sorted(op for op in ops if operators.taken(target.ep, target.device, op) is not True)
+    return sorted(op for op in ops if operators.takes(target.ep, target.device, op) is not True)

@@ -33,24 +33,16 @@ def command() -> None:
     pass
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
-    from winml.modelkit.render.kb import kb_text
-
-    if as_json:
-        console.data_json(result)
-    else:
-        console.show(kb_text, result)
-
-
 @command.command("list", help="List findings, gaps included.", context_settings=HELP)
 @click.option("--target", metavar="EP[/DEVICE]", help="Only what binds this target.")
 @click.option("--status", metavar="STATUS", help="Only draft, replicated, confirmed, contested or retracted ones.")
 @knowledge_option
 @json_option
 def listing(target: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import list_findings
+    from winml.modelkit.render.kb import list_text
 
-    _show(kb.listing(knowledge, target=target, status=status), as_json)
+    console.show_result(list_text, list_findings(knowledge, target=target, status=status), as_json=as_json)
 
 
 @command.command("show", help="Show a finding with its evidence, judged again.", context_settings=HELP)
@@ -58,9 +50,10 @@ def listing(target: str | None, status: str | None, knowledge: str | None, as_js
 @knowledge_option
 @json_option
 def show(finding: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import show_finding
+    from winml.modelkit.render.kb import finding_text
 
-    _show(kb.show(knowledge, finding), as_json)
+    console.show_result(finding_text, show_finding(knowledge, finding), as_json=as_json)
 
 
 @command.command(
@@ -71,9 +64,10 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 @knowledge_option
 @json_option
 def check(knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import check_knowledge
+    from winml.modelkit.render.kb import check_text
 
-    _show(kb.check(knowledge), as_json)
+    console.show_result(check_text, check_knowledge(knowledge), as_json=as_json)
 
 
 @command.command(
@@ -91,12 +85,13 @@ def check(knowledge: str | None, as_json: bool) -> None:
 def judge(
     file: str, model: str | None, base: str, candidates: tuple[str, ...], knowledge: str | None, as_json: bool
 ) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import judge_sessions
+    from winml.modelkit.render.kb import judgement_text
 
-    result = kb.judge(knowledge, file, model=model, base=base, candidates=candidates)
-    for doubt in result["doubts"]:
+    result = judge_sessions(knowledge, file, model=model, base=base, candidates=candidates)
+    for doubt in result.doubts:
         console.say("warning", doubt)
-    _show(result, as_json)
+    console.show_result(judgement_text, result, as_json=as_json)
 
 
 @command.command(
@@ -110,11 +105,12 @@ def judge(
 @json_option
 def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.compare_progress import CompareProgress
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import replay_finding
+    from winml.modelkit.render.kb import replay_text
 
     with CompareProgress() as progress:
-        result = kb.replay(knowledge, finding, progress.on_event, trust=trust_of(given))
-    _show(result, as_json)
+        result = replay_finding(knowledge, finding, progress.on_event, trust=trust_of(given))
+    console.show_result(replay_text, result, as_json=as_json)
     if not as_json:
         console.say("next", f"winml kb show {console.quoted(finding)}")
 
@@ -130,9 +126,10 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
 @knowledge_option
 @json_option
 def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import promote_finding
+    from winml.modelkit.render.kb import promotion_text
 
-    _show(kb.promote(knowledge, finding, rung), as_json)
+    console.show_result(promotion_text, promote_finding(knowledge, finding, rung), as_json=as_json)
 
 
 @command.command(
@@ -145,9 +142,10 @@ def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> No
 @knowledge_option
 @json_option
 def draft(run: str, knowledge: str | None, as_json: bool) -> None:
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings.kb_command import draft_from_run
+    from winml.modelkit.render.kb import drafts_text
 
-    _show(kb.draft(knowledge, run), as_json)
+    console.show_result(drafts_text, draft_from_run(knowledge, run), as_json=as_json)
 
 
 @command.command("report", help="Write one HTML page about all findings, by execution provider.", context_settings=HELP)
@@ -157,10 +155,11 @@ def draft(run: str, knowledge: str | None, as_json: bool) -> None:
 @json_option
 def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -> None:
     from winml.modelkit.cli.results import ResultFile
-    from winml.modelkit.findings import kb_command as kb
+    from winml.modelkit.findings import kb_command
+    from winml.modelkit.render.kb import report_text
     from winml.modelkit.render.kb_page import page
 
     file = ResultFile(output, overwrite=overwrite, as_json=as_json)
-    result = kb.report(knowledge)
+    result = kb_command.report(knowledge, output)
     file.write_page(page(result))
-    _show({**result, "file": output}, as_json)
+    console.show_result(report_text, result, as_json=as_json)

@@ -1,0 +1,141 @@
+"""Evidence of a finding: one observation with everything that was seen, by the form of what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from winml.modelkit.core.distance import Distance
+from winml.modelkit.core.sweep import RecordedPair
+from winml.modelkit.core.values import Count, Text, key
+
+EvidenceKind = Literal["latency", "placement", "accuracy", "size", "failure"]
+EvidenceForm = Literal["medians", "samples", "nodes", "distance", "error", "words"]
+Speaks = Literal["for", "against", "control"]
+
+EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What evidence of every form says."""
+
+    kind: EvidenceKind
+    form: EvidenceForm
+    run: Text
+    """Where it is from: two entries of one run are one observation."""
+    shows: Text
+    speaks: Speaks = "for"
+    model: Text | None = None
+    family: Text | None = None
+    simulated: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it can carry a status: seen in full, and for latency measured interleaved on a real device."""
+        if self.kind != "latency":
+            return self.form != "words"
+        return self.form == "samples" and not self.simulated
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediansEvidence(Observation):
+    """Medians of sessions that others recorded, where raw samples are gone."""
+
+    form: Literal["medians"] = "medians"
+    data: RecordedPair
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawSamples:
+    """A measurement of `winml compare` with what it was judged by, as the version that measured it wrote it."""
+
+    measurement: Mapping[str, Any] | None
+    verdict: Mapping[str, Any]
+    calibration: str | None
+    """The name of the A/A rounds in `calibrations`."""
+    calibrations: Mapping[str, Any]
+    tests: int
+    """How many candidates competed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplesEvidence(Observation):
+    """Raw samples of an interleaved measurement."""
+
+    form: Literal["samples"] = "samples"
+    data: RawSamples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A model that an EP opens, and where its nodes go."""
+
+    opens: Literal[True] = True
+    nodes: Mapping[str, Count]
+    """How many, by EP."""
+    on_cpu: Mapping[str, Count]
+    """Operators that are left to the CPU."""
+    partitions: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A model that an EP does not open, and its message."""
+
+    opens: Literal[False] = False
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Openings:
+    """What an EP makes of the two models of an experiment."""
+
+    base: Opened | Refused
+    candidate: Opened | Refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesEvidence(Observation):
+    """Where the nodes go."""
+
+    form: Literal["nodes"] = "nodes"
+    data: Openings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorEvidence(Observation):
+    """What cannot be opened."""
+
+    form: Literal["error"] = "error"
+    data: Openings
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputDistances:
+    """How far the outputs of two models are apart on the same inputs."""
+
+    outputs: tuple[Distance, ...]
+    placement: Mapping[str, Any] | None = key(omit=True)
+    """Where the nodes of `base` and `candidate` ran, as the version that ran them wrote it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistanceEvidence(Observation):
+    """How far outputs are apart."""
+
+    form: Literal["distance"] = "distance"
+    data: OutputDistances
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordsEvidence(Observation):
+    """What somebody told, without data."""
+
+    form: Literal["words"] = "words"
+    data: None = None
+
+
+Evidence = MediansEvidence | SamplesEvidence | NodesEvidence | ErrorEvidence | DistanceEvidence | WordsEvidence

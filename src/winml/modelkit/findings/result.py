@@ -1,0 +1,195 @@
+"""What `winml kb` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from winml.modelkit.core.evidence import EvidenceKind, Speaks
+from winml.modelkit.core.finding import Category, Finding, Level, Status
+from winml.modelkit.core.sweep import Claim, Order
+from winml.modelkit.core.values import key
+from winml.modelkit.knowledge.findings import ReplayAnswer, ReplayOutcome
+from winml.modelkit.knowledge.gaps import Gap, GapStatus
+from winml.modelkit.measuring.recorded import Answer, PairAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbResult:
+    """What every action says."""
+
+    schema: Literal["winml/kb/1"] = "winml/kb/1"
+    ok: Literal[True] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingRow:
+    """A finding in short."""
+
+    id: str
+    title: str
+    target: str | None
+    """null: it binds no EP."""
+    category: Category
+    claim: EvidenceKind
+    status: Status
+    confidence: Level | None
+    prunes: bool
+    """Whether a search leaves something out for it."""
+    replayable: bool
+    single_model: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapRow:
+    """A gap in short."""
+
+    id: str
+    title: str
+    status: GapStatus
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbList(KbResult):
+    action: Literal["list"] = "list"
+    findings: tuple[FindingRow, ...]
+    gaps: tuple[GapRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbFinding(KbResult):
+    action: Literal["show"] = "show"
+    file: str
+    finding: Finding
+    outcomes: tuple[ReplayOutcome, ...]
+    judged: tuple[str | None, ...]
+    """What our statistics say of each piece of evidence; null for what needs none."""
+    missing: Mapping[str, str | None]
+    """By rung, the evidence that it lacks; null when it has all of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbCheck(KbResult):
+    action: Literal["check"] = "check"
+    findings: int
+    statuses: Mapping[Status, int]
+    gaps: int
+    presets: Mapping[str, int]
+    """How many hypotheses each preset has."""
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedPair:
+    """A recorded config against the base, on one model and target."""
+
+    ep: str | None
+    device: str | None
+    model: str
+    shown: PairAnswer = key(inline=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimedPair(JudgedPair):
+    """A pair that a finding claims something of."""
+
+    claim: Claim
+    claim_answer: Answer
+    speaks: Speaks
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedFinding:
+    """What a record says of a finding."""
+
+    id: str
+    title: str
+    status: Status
+    answer: Answer
+    pairs: tuple[ClaimedPair, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbJudgement(KbResult):
+    action: Literal["judge"] = "judge"
+    file: str
+    base: str
+    order: Order
+    doubts: tuple[str, ...]
+    """Configs whose passes may not be what the record says."""
+    pairs: tuple[JudgedPair, ...]
+    findings: tuple[JudgedFinding, ...]
+    counts: Mapping[Answer, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbReplay(KbResult):
+    action: Literal["replay"] = "replay"
+    file: str
+    title: str
+    outcome: ReplayOutcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbPromotion(KbResult):
+    action: Literal["promote"] = "promote"
+    file: str
+    finding: str
+    rung: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A finding that was drafted."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassedOver:
+    """A trial that is worth no finding."""
+
+    hypothesis: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbDrafts(KbResult):
+    action: Literal["draft"] = "draft"
+    folder: str
+    drafts: tuple[Draft, ...]
+    known: tuple[str, ...]
+    """Findings that were drafted before."""
+    passed_over: tuple[PassedOver, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayRow:
+    """What a replay came to, in short."""
+
+    answer: ReplayAnswer
+    reason: str
+    run: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportEntry:
+    """A finding as the page shows it."""
+
+    target: str | None
+    single_model: bool
+    finding: Finding
+    judged: tuple[str | None, ...]
+    outcomes: tuple[ReplayRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KbReport(KbResult):
+    action: Literal["report"] = "report"
+    file: str
+    entries: tuple[ReportEntry, ...]
+    gaps: tuple[Gap, ...]
