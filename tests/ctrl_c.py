@@ -77,9 +77,10 @@ class Telling:
 
 
 def _tell(marks: Path) -> None:
-    from winml.modelkit.cli import progress
+    from winml.modelkit.cli.perf_progress import PerfProgress
+    from winml.modelkit.cli.progress import LineProgress
 
-    for kind in (progress.PerfProgress, progress.LineProgress):
+    for kind in (PerfProgress, LineProgress):
         kind.on_event = _telling(marks, kind.on_event)  # type: ignore[method-assign]
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
 from winml.modelkit.building.export.families import WHOLE, Shape
+from winml.modelkit.building.export.samples import Arrays
 
 Tensors = dict[str, Tensor]
 
@@ -177,7 +178,7 @@ def _present(cache: Cache, kind: str) -> Iterator[tuple[str, Tensor]]:
         yield value, entry.values
 
 
-def evaluate_part(part: Part, inputs: dict[str, Any]) -> dict[str, Any]:
+def evaluate_part(part: Part, inputs: Arrays) -> Arrays:
     """The outputs of a part for arrays, as arrays."""
     with torch.inference_mode():
         output = part(**{name: torch.from_numpy(array) for name, array in inputs.items()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from winml.modelkit.cli.options import (
     output_option,
     trust_of,
 )
+
+if TYPE_CHECKING:
+    from winml.modelkit.building.build import BuildRequest
 
 
 @click.command(
@@ -89,7 +92,7 @@ def command(
         console.say("next", f"winml perf -m {console.quoted(result.folder + part)} --target {result.target}{again}")
 
 
-def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> Any:
+def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> BuildRequest:
     from winml.modelkit.building.build import BuildRequest
 
     if (given["output"] is None) == (not given["use_cache"]):
