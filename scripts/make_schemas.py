@@ -32,6 +32,22 @@ class Document:
 
 
 DOCUMENTS: dict[str, Document] = {
+    "compare": Document("Result of `winml compare`", ("measuring.compare_result:CompareResult",), command=True),
+    "measurement": Document(
+        "Raw samples of one or several arms, with protocol and environment",
+        ("core.measurement:Measurement",),
+        complete=True,
+    ),
+    "op-trace": Document(
+        "Operator trace: `*_op_trace.json`, and `op_trace` in the result of `winml perf`",
+        ("core.op_trace:OpTraceResult",),
+        complete=True,
+    ),
+    "perf": Document("Result of `winml perf`", ("measuring.perf:PerfResult",), command=True),
+    "perf-parts": Document(
+        "Result of `winml perf` of a composite model", ("measuring.perf_parts:PerfParts",), complete=True
+    ),
+    "trace": Document("Result of `winml trace`", ("measuring.trace:TraceDiffResult",), command=True),
     "build": Document("Result of `winml build`", ("building.result:BuildResult",), command=True),
     "build-config": Document(
         "build_config.json: everything a build does, nothing left open", ("core.config:BuildConfig",), complete=True

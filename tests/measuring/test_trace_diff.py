@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TraceMetadata
-from winml.modelkit.measuring.trace_diff import TraceDiff, diff
+from winml.modelkit.measuring.trace_diff import Move, TraceDiff, diff
 
 CPU, QNN = "CPUExecutionProvider", "QNNExecutionProvider"
 META = TraceMetadata(ep="cpu", device="cpu", tracing_level="basic", tracing_backend="test", num_samples=9)
@@ -60,7 +60,7 @@ def test_convolutions_that_became_fused_and_moved_are_said_in_words() -> None:
     assert found.reasons[0] == "3 Conv + Relu became FusedConv and moved from QNN to CPU"
     moved = [c for c in found.changes if c.moved]
     assert [[o.type for o in c.before] for c in moved] == [["Conv", "Relu"]] * 3
-    assert all(c.moved == ("QNN", "CPU") and c.unit is None and c.delta is None for c in moved)
+    assert all(c.moved == Move(source="QNN", target="CPU") and c.unit is None and c.delta is None for c in moved)
 
 
 def test_numbers_as_names_are_not_trusted_between_different_models() -> None:
@@ -114,7 +114,7 @@ def test_opposite_changes_are_not_added_up_and_what_stayed_is_told() -> None:
         "4 Conv became QLinearConv and got faster (400 µs -> 200 µs, 0.50x)",
         "7 Conv take as long (700 µs -> 700 µs, 1.00x)",
     )
-    assert [g["direction"] for g in found.to_json()["groups"]] == ["slower", "faster", "same"]
+    assert [g.direction for g in found.groups] == ["slower", "faster", "same"]
 
 
 def test_operators_that_got_slower_are_named_with_their_figures() -> None:
@@ -133,7 +133,7 @@ def test_a_change_below_one_percent_of_the_whole_is_no_sentence() -> None:
 def test_what_appeared_and_vanished_is_told_with_its_cost() -> None:
     found = compared([op("gone", "Erf", 40, "gone")], [op("ReorderOutput", "ReorderOutput", 7)])
     assert found.reasons == ("1 Erf on CPU vanished (40 µs)", "1 ReorderOutput on CPU appeared (7 µs)")
-    assert found.to_json()["counts"] == {"vanished": 1, "appeared": 1}
+    assert found.counts == {"vanished": 1, "appeared": 1}
 
 
 def test_the_median_of_the_runs_is_compared_not_an_outlier() -> None:

@@ -20,6 +20,7 @@ import model_zoo
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult
 from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 from winml.modelkit.session.monitor.ort_monitor import ORTMonitor
 from winml.modelkit.session.session import WinMLSession
@@ -234,9 +235,15 @@ def test_the_absorbed_nodes_are_listed_with_their_types(cases: dict[str, Case]) 
 
 def _pairs_by_truth(before: Case, after: Case, found: TraceDiff) -> Counter[tuple[str, ...]]:
     """Per change the source nodes of both sides by their weights."""
-    truth = {id(case.trace.operators[at]): node for case in (before, after) for at, node in _truth(case).items()}
+    truths = [
+        {(o.op_path, o.ep): node for at, node in _truth(case).items() for o in [case.trace.operators[at]]}
+        for case in (before, after)
+    ]
     sides = [
-        tuple(",".join(truth[id(o)] for o in side if id(o) in truth) for side in (change.before, change.after))
+        tuple(
+            ",".join(truth[o.op_path, o.ep] for o in side if (o.op_path, o.ep) in truth)
+            for truth, side in zip(truths, (change.before, change.after), strict=True)
+        )
         for change in found.changes
     ]
     return Counter(pair for pair in sides if any(pair))
@@ -289,7 +296,7 @@ def test_without_names_the_structure_pairs_and_never_the_order(cases: dict[str, 
 @pytest.mark.parametrize("kind", VARIANTS)
 def test_the_groups_of_a_diff_count_what_the_runtime_ran(cases: dict[str, Case], kind: str) -> None:
     """Every kernel of both profiles is in one group, and no group holds two directions."""
-    found = diff(cases["fp32"].trace, cases[kind].trace).to_json()
+    found = to_json(diff(cases["fp32"].trace, cases[kind].trace))
     for side, case in (("before_types", cases["fp32"]), ("after_types", cases[kind])):
         told = sum((Counter(group[side]) for group in found["groups"]), Counter[str]())
         assert told == Counter(n.op_type for n in case.final.graph.node)

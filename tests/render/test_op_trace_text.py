@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TraceMetadata, with_shares
+from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring.trace_diff import diff
 from winml.modelkit.render.op_trace import op_trace_text
 from winml.modelkit.render.perfetto import perfetto
@@ -28,7 +29,7 @@ TRACE = OpTraceResult(
 
 
 def test_a_trace_is_a_table_by_share_with_shares_added_up() -> None:
-    assert op_trace_text(TRACE.to_dict(), top_k=2) == (
+    assert op_trace_text(TRACE, top_k=2) == (
         "operators (qnn profiling, simulated; 2 runs after 1 warm-up)\n"
         "  3 operators on QNN, share of their cycles, the first 2\n"
         "    node                       type       avg cycles  p90 cycles   share      sum\n"
@@ -44,7 +45,7 @@ def test_a_trace_is_a_table_by_share_with_shares_added_up() -> None:
 
 
 def test_perfetto_has_a_track_per_ep_and_stream_and_no_clock_for_cycles() -> None:
-    value = perfetto(TRACE.to_dict())
+    value = to_json(perfetto(TRACE))
     names = {e["tid"]: e["args"]["name"] for e in value["traceEvents"] if e["name"] == "thread_name"}
     assert names == {1: "QNN 0 (1 us = 1000 cycles, not time)", 2: "CPU 0"}
     spans = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in value["traceEvents"] if e["ph"] == "X"]
@@ -63,7 +64,7 @@ def test_a_difference_starts_with_its_reasons() -> None:
             OperatorMetrics("conv", CPU, "us", (80.0,), onnx_op_type="FusedConv", onnx_nodes=("conv",), origin="node"),
         ),
     )
-    text = diff_text(diff(TRACE, other).to_json(), top_k=2)
+    text = diff_text(diff(TRACE, other), top_k=2)
     assert text.splitlines()[:3] == [
         "what changed",
         "  1 Conv became FusedConv and moved from QNN to CPU",

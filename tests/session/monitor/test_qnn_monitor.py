@@ -177,7 +177,7 @@ def test_microseconds_of_operators_are_shown_where_the_profile_has_them(tmp_path
     assert (conv["unit"], conv["avg_cycles"], conv["samples_us"], conv["avg_us"]) == ("cycles", 500, [31, 33.5], 32.25)
     assert (other["samples_us"], other["avg_us"]) == ([], None)
     assert op_trace_from_json(value, source="it").to_dict() == value
-    text = op_trace_text(value, top_k=2).splitlines()
+    text = op_trace_text(result, top_k=2).splitlines()
     assert text[2].split()[-2:] == ["avg", "µs"]
     assert text[3].split()[-1] == "32.2"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.cli.results import ResultFile
 from winml.modelkit.core.errors import RequestError
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.op_trace import OpTraceResult
 
 SUFFIX = "_op_trace"
 
@@ -30,7 +33,7 @@ class TraceFiles:
         if self.folder.exists() and not overwrite:
             raise RequestError(f"output folder exists: `{base}`", hint="add `--overwrite` to write into it")
 
-    def write(self, trace: dict[str, Any] | None) -> str | None:
+    def write(self, trace: OpTraceResult | None) -> str | None:
         """Write the trace; its path, or None where there is nothing to write."""
         if trace is None or self._trace is None:
             return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NotRequired, TypedDict, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal, get_args
 
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.core.forms import misfit
 from winml.modelkit.core.statistics import mean, median, percentile
+from winml.modelkit.core.values import Known, in_json, key, read, to_json
 
 SCHEMA = "winml/op-trace/1"
 
@@ -23,11 +23,118 @@ Origin = Literal["node", "fused", "inserted", "boundary", "unknown"]
 USABLE: tuple[TraceStatus, ...] = ("ok", "basic_fallback")
 STATUSES: tuple[TraceStatus, ...] = get_args(TraceStatus)
 LEVELS: tuple[TracingLevel, ...] = get_args(TracingLevel)
-DETAIL_FIELDS = (
-    "hardware_time_us", "memory_time_us", "dominant_path_us", "dominant_path_cycles", "dram_read_bytes",
-    "dram_write_bytes", "vtcm_read_bytes", "vtcm_write_bytes", "vtcm_hit_ratio", "num_htp_ops",
-)  # fmt: skip
-"""What only a detailed trace knows of an operator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorDetail:
+    """What only a detailed trace knows of an operator."""
+
+    hardware_time_us: float | None = None
+    memory_time_us: float | None = None
+    dominant_path_us: float | None = None
+    dominant_path_cycles: float | None = None
+    dram_read_bytes: float | None = None
+    dram_write_bytes: float | None = None
+    vtcm_read_bytes: float | None = None
+    vtcm_write_bytes: float | None = None
+    vtcm_hit_ratio: float | None = None
+    num_htp_ops: float | None = None
+
+
+DETAIL_FIELDS = tuple(one.name for one in fields(OperatorDetail))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absorbed:
+    """A node that another operator does the work of."""
+
+    node: str
+    op_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    name: str
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorEntry:
+    """An operator in a file. Microseconds are null where the EP counts cycles, unless its profile has both."""
+
+    op_path: str
+    op_id: str | None
+    op_type: str | None
+    ep: str
+    stream: str
+    unit: Unit
+    start_time_us: float | None
+    percent_of_total: float | None
+    samples_us: tuple[float, ...]
+    samples_cycles: tuple[float, ...]
+    warmup_samples: tuple[float, ...]
+    onnx_op_type: str | None
+    onnx_nodes: tuple[str, ...]
+    origin: Origin
+    neighbour: str | None
+    # Traces of earlier versions do not have the three that follow.
+    absorbed: tuple[Absorbed, ...] = ()
+    reads: tuple[str, ...] = ()
+    weight: Weight | None = None
+    data_type: str | None
+    dims: tuple[int, ...] | None
+    detail: OperatorDetail = key(inline=True)
+
+    @property
+    @in_json
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.op_path.rstrip("/").rpartition("/")[2] or self.op_path
+
+    @property
+    @in_json
+    def sample_count(self) -> int:
+        return len(self.samples_cycles if self.unit == "cycles" else self.samples_us)
+
+    @property
+    @in_json
+    def avg_us(self) -> float | None:
+        return mean(self.samples_us) if self.samples_us else None
+
+    @property
+    @in_json
+    def duration_us(self) -> float | None:
+        return self.avg_us
+
+    @property
+    @in_json
+    def total_us(self) -> float | None:
+        return sum(self.samples_us) if self.samples_us else None
+
+    @property
+    @in_json
+    def p90_us(self) -> float | None:
+        return percentile(sorted(self.samples_us), 0.9) if self.samples_us else None
+
+    @property
+    @in_json
+    def avg_cycles(self) -> float | None:
+        return mean(self.samples_cycles) if self.samples_cycles else None
+
+    @property
+    @in_json
+    def duration_cycles(self) -> float | None:
+        return self.avg_cycles
+
+    @property
+    @in_json
+    def total_cycles(self) -> float | None:
+        return sum(self.samples_cycles) if self.samples_cycles else None
+
+    @property
+    @in_json
+    def p90_cycles(self) -> float | None:
+        return percentile(sorted(self.samples_cycles), 0.9) if self.samples_cycles else None
 
 
 @dataclass(frozen=True)
@@ -93,44 +200,63 @@ class OperatorMetrics:
         """How statistics name it: its path, with the stream where several have one of that path."""
         return self.op_path if self.stream == "0" else f"{self.op_path} [{self.stream}]"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_value(self) -> OperatorEntry:
         in_cycles = self.unit == "cycles"
-        total = sum(self.samples) if self.samples else None
-        times = self.times_us if in_cycles else self.samples
-        average_us = mean(times) if times else None
-        return {
-            "name": self.name,
-            "op_path": self.op_path,
-            "op_id": self.op_id,
-            "op_type": self.op_type,
-            "ep": self.ep,
-            "stream": self.stream,
-            "unit": self.unit,
-            "start_time_us": self.start_time_us,
-            "duration_us": average_us,
-            "duration_cycles": self.average if in_cycles else None,
-            "percent_of_total": self.percent_of_total,
-            "sample_count": len(self.samples),
-            "samples_us": list(times),
-            "samples_cycles": list(self.samples) if in_cycles else [],
-            "warmup_samples": list(self.warmup),
-            "avg_us": average_us,
-            "total_us": sum(times) if times else None,
-            "p90_us": percentile(sorted(times), 0.9) if times else None,
-            "avg_cycles": self.average if in_cycles else None,
-            "total_cycles": total if in_cycles else None,
-            "p90_cycles": self.p90 if in_cycles else None,
-            "onnx_op_type": self.onnx_op_type,
-            "onnx_nodes": list(self.onnx_nodes),
-            "origin": self.origin,
-            "neighbour": self.neighbour,
-            "absorbed": [{"node": node, "op_type": kind} for node, kind in self.absorbed],
-            "reads": list(self.reads),
-            "weight": None if self.weight is None else {"name": self.weight[0], "dims": list(self.weight[1])},
-            "data_type": self.data_type,
-            "dims": None if self.dims is None else list(self.dims),
-            **{name: self.detail.get(name) for name in DETAIL_FIELDS},
-        }
+        return OperatorEntry(
+            op_path=self.op_path,
+            op_id=self.op_id,
+            op_type=self.op_type,
+            ep=self.ep,
+            stream=self.stream,
+            unit=self.unit,
+            start_time_us=self.start_time_us,
+            percent_of_total=self.percent_of_total,
+            samples_us=self.times_us if in_cycles else self.samples,
+            samples_cycles=self.samples if in_cycles else (),
+            warmup_samples=self.warmup,
+            onnx_op_type=self.onnx_op_type,
+            onnx_nodes=self.onnx_nodes,
+            origin=self.origin,
+            neighbour=self.neighbour,
+            absorbed=tuple(Absorbed(node=node, op_type=kind) for node, kind in self.absorbed),
+            reads=self.reads,
+            weight=None if self.weight is None else Weight(name=self.weight[0], dims=self.weight[1]),
+            data_type=self.data_type,
+            dims=self.dims,
+            detail=OperatorDetail(**{name: self.detail.get(name) for name in DETAIL_FIELDS}),
+        )
+
+    @classmethod
+    def from_value(cls, value: OperatorEntry) -> OperatorMetrics:
+        in_cycles = value.unit == "cycles"
+        return cls(
+            op_path=value.op_path,
+            ep=value.ep,
+            unit=value.unit,
+            samples=value.samples_cycles if in_cycles else value.samples_us,
+            warmup=value.warmup_samples,
+            times_us=value.samples_us if in_cycles else (),
+            op_type=value.op_type,
+            stream=value.stream,
+            op_id=value.op_id,
+            start_time_us=value.start_time_us,
+            percent_of_total=value.percent_of_total,
+            onnx_op_type=value.onnx_op_type,
+            onnx_nodes=value.onnx_nodes,
+            origin=value.origin,
+            neighbour=value.neighbour,
+            absorbed=tuple((one.node, one.op_type) for one in value.absorbed),
+            reads=value.reads,
+            weight=None if value.weight is None else (value.weight.name, value.weight.dims),
+            data_type=value.data_type,
+            dims=value.dims,
+            detail={name: found for name, found in vars(value.detail).items() if found is not None},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The operator as files hold it."""
+        value: dict[str, Any] = to_json(self)
+        return value
 
 
 def with_shares(operators: Sequence[OperatorMetrics]) -> tuple[OperatorMetrics, ...]:
@@ -155,7 +281,7 @@ class TraceMetadata:
 
     ep: str
     device: str
-    tracing_level: str
+    tracing_level: TracingLevel
     tracing_backend: str
     model: str | None = None
     simulated: bool = False
@@ -164,30 +290,95 @@ class TraceMetadata:
     """Measured runs; warm-up runs are in `warmup_samples`."""
     warmup_samples: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "device": self.device,
-            "ep": self.ep,
-            "tracing_level": self.tracing_level,
-            "tracing_backend": self.tracing_backend,
-            "timestamp": self.timestamp,
-            "num_samples": self.num_samples,
-            "warmup_samples": self.warmup_samples,
-            "simulated": self.simulated,
-        }
+
+@dataclass(frozen=True, kw_only=True)
+class SampleStatistics:
+    """Null where there is no sample."""
+
+    count: int
+    avg: float | None
+    min: float | None
+    max: float | None
+    p90: float | None
+    total: float
 
 
-def _spread(samples: Sequence[float]) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class OperatorStatistics:
+    unit: Unit
+    measured: SampleStatistics = key(inline=True)
+    warmup: SampleStatistics
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoneNode:
+    """A node of the model that no operator has the name of."""
+
+    node: str
+    op_type: str
+    into: str | None
+    how: Literal["fused", "folded", "gone"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceSummary:
+    """What the summary of a trace may hold; every EP tells what it knows."""
+
+    unit: Unit | None
+    end_to_end_us: float | None
+    unexplained_us: float | None
+    unexplained_pct: float | None
+    operators_us: float | None
+    operators_cycles: float | None
+    accelerator_cycles: float | None
+    unexplained_cycles: float | None
+    model_run_us: float | None
+    accel_execute_us: float | None
+    qnn_execute_us: float | None
+    cpu_operators_us: float | None
+    session_us: float | None
+    hvx_threads: int | None
+    partitions: Mapping[str, float | None]
+    absorbed_nodes: tuple[GoneNode, ...]
+    mapped_by: Literal["graph", "names"]
+    notes: tuple[str, ...]
+
+
+def _statistics(samples: Sequence[float]) -> SampleStatistics:
     ordered = sorted(samples)
-    return {
-        "count": len(ordered),
-        "avg": mean(ordered) if ordered else None,
-        "min": ordered[0] if ordered else None,
-        "max": ordered[-1] if ordered else None,
-        "p90": percentile(ordered, 0.9) if ordered else None,
-        "total": sum(ordered),
-    }
+    return SampleStatistics(
+        count=len(ordered),
+        avg=mean(ordered) if ordered else None,
+        min=ordered[0] if ordered else None,
+        max=ordered[-1] if ordered else None,
+        p90=percentile(ordered, 0.9) if ordered else None,
+        total=sum(ordered),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpTraceFile:
+    """A trace, or why there is none: the same shape in every status."""
+
+    schema: Literal["winml/op-trace/1"] = "winml/op-trace/1"
+    metadata: TraceMetadata
+    summary: Annotated[Mapping[str, Any], Known(TraceSummary)]
+    operators: tuple[OperatorMetrics, ...]
+    """In the order they ran."""
+    artifacts: Mapping[str, str]
+    status: TraceStatus
+    error: str | None
+    fallback_reason: str | None
+
+    @property
+    @in_json
+    def statistics(self) -> Mapping[str, OperatorStatistics]:
+        """Spread over the runs per operator, warm-up apart; operators of one name are told apart by their id."""
+        found: dict[str, OperatorStatistics] = {}
+        for o in self.operators:
+            name = o.key if o.key not in found else f"{o.key} #{o.op_id or len(found)}"
+            found[name] = OperatorStatistics(unit=o.unit, measured=_statistics(o.samples), warmup=_statistics(o.warmup))
+        return found
 
 
 @dataclass(frozen=True)
@@ -209,103 +400,37 @@ class OpTraceResult:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Spread over the runs per operator, warm-up apart; operators of one name are told apart by their id."""
-        found: dict[str, Any] = {}
-        for o in self.operators:
-            key = o.key if o.key not in found else f"{o.key} #{o.op_id or len(found)}"
-            found[key] = {"unit": o.unit, **_spread(o.samples), "warmup": _spread(o.warmup)}
-        return found
+        """Spread over the runs per operator, as files hold it."""
+        value: dict[str, Any] = to_json(self.to_value().statistics)
+        return value
+
+    def to_value(self) -> OpTraceFile:
+        return OpTraceFile(
+            metadata=self.metadata,
+            summary=self.summary,
+            operators=self.operators,
+            artifacts=self.artifacts,
+            status=self.status,
+            error=self.error,
+            fallback_reason=self.fallback_reason,
+        )
+
+    @classmethod
+    def from_value(cls, value: OpTraceFile) -> OpTraceResult:
+        return cls(
+            metadata=value.metadata,
+            status=value.status,
+            operators=value.operators,
+            summary=value.summary,
+            artifacts=value.artifacts,
+            error=value.error,
+            fallback_reason=value.fallback_reason,
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "metadata": self.metadata.to_dict(),
-            "summary": dict(self.summary),
-            "operators": [o.to_dict() for o in self.operators],
-            "statistics": self.statistics,
-            "artifacts": dict(self.artifacts),
-            "status": self.status,
-            "error": self.error,
-            "fallback_reason": self.fallback_reason,
-        }
-
-
-class _Absorbed(TypedDict):
-    node: str
-    op_type: str
-
-
-class _Weight(TypedDict):
-    name: str
-    dims: list[int]
-
-
-class _Operator(TypedDict):
-    """An operator as `to_dict` writes it; what is not named here is made from what is."""
-
-    op_path: str
-    ep: str
-    unit: Unit
-    samples_us: list[float]
-    samples_cycles: list[float]
-    warmup_samples: list[float]
-    op_type: str | None
-    stream: str
-    op_id: str | None
-    start_time_us: float | None
-    percent_of_total: float | None
-    onnx_op_type: str | None
-    onnx_nodes: list[str]
-    origin: Origin
-    neighbour: str | None
-    absorbed: NotRequired[list[_Absorbed]]
-    reads: NotRequired[list[str]]
-    weight: NotRequired[_Weight | None]
-    data_type: str | None
-    dims: list[int] | None
-
-
-class _Trace(TypedDict):
-    metadata: TraceMetadata
-    status: TraceStatus
-    operators: list[_Operator]
-    summary: dict[str, Any]
-    artifacts: dict[str, str]
-    error: str | None
-    fallback_reason: str | None
-
-
-def _operator(value: Mapping[str, Any]) -> OperatorMetrics:
-    unit: Unit = "cycles" if value["unit"] == "cycles" else "us"
-    dims, weight = value["dims"], value.get("weight")
-    return OperatorMetrics(
-        op_path=str(value["op_path"]),
-        ep=str(value["ep"]),
-        unit=unit,
-        samples=tuple(float(s) for s in value[f"samples_{unit}"]),
-        warmup=tuple(float(s) for s in value["warmup_samples"]),
-        times_us=tuple(float(s) for s in value["samples_us"]) if unit == "cycles" else (),
-        op_type=value["op_type"],
-        stream=str(value["stream"]),
-        op_id=value["op_id"],
-        start_time_us=value["start_time_us"],
-        percent_of_total=value["percent_of_total"],
-        onnx_op_type=value["onnx_op_type"],
-        onnx_nodes=tuple(str(n) for n in value["onnx_nodes"]),
-        origin=value["origin"],
-        neighbour=value["neighbour"],
-        # Traces of earlier versions do not have the three that follow.
-        absorbed=tuple((str(a["node"]), str(a["op_type"])) for a in value.get("absorbed", ())),
-        reads=tuple(str(r) for r in value.get("reads", ())),
-        weight=None if weight is None else (str(weight["name"]), tuple(int(d) for d in weight["dims"])),
-        data_type=value["data_type"],
-        dims=None if dims is None else tuple(int(d) for d in dims),
-        detail={name: value[name] for name in DETAIL_FIELDS if value[name] is not None},
-    )
-
-
-def _details(value: Mapping[str, Any]) -> list[Any]:
-    return [operator[name] for operator in value["operators"] for name in DETAIL_FIELDS]
+        """The trace as files hold it."""
+        value: dict[str, Any] = to_json(self)
+        return value
 
 
 def op_trace_from_json(value: Any, *, source: str) -> OpTraceResult:
@@ -317,17 +442,6 @@ def op_trace_from_json(value: Any, *, source: str) -> OpTraceResult:
             hint="`winml perf --op-tracing basic -o perf.json` writes one as perf_op_trace.json",
         )
     try:
-        problem = misfit(value, _Trace, "trace") or misfit(_details(value), list[float | None], "detail")
-        if problem:
-            raise ValueError(problem)
-        return OpTraceResult(
-            metadata=TraceMetadata(**value["metadata"]),
-            status=value["status"],
-            operators=tuple(_operator(o) for o in value["operators"]),
-            summary=dict(value["summary"]),
-            artifacts=dict(value["artifacts"]),
-            error=value["error"],
-            fallback_reason=value["fallback_reason"],
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{source} is damaged: {type(error).__name__}: {error}") from error
+        return read(OpTraceResult, value, "trace", strict=False, error=DataError)
+    except DataError as error:
+        raise DataError(f"{source} is damaged: {error.message}") from error

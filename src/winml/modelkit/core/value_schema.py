@@ -19,6 +19,7 @@ from winml.modelkit.core.values import (
     AtLeast,
     AtMost,
     Between,
+    Known,
     MoreThan,
     NotEmpty,
     OneOf,
@@ -104,7 +105,8 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
         inner, *limits = get_args(form)
         found = {} if isinstance(limits[0], OneOf) else _schema(inner, definitions)
         for limit in limits:
-            found = {**found, **_limit(limit, found)}
+            known = _open_object(limit.form, definitions) if isinstance(limit, Known) else _limit(limit, found)
+            found = {**found, **known}
         return found
     if origin in (Union, UnionType):
         return _union([_schema(one, definitions) for one in get_args(form)])
@@ -116,6 +118,10 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
         of = _schema(get_args(form)[1], definitions)
         return {"type": "object", "additionalProperties": of} if of else {"type": "object"}
     return _class(form, definitions)
+
+
+def _open_object(form: Any, definitions: _Definitions) -> Schema:
+    return {"properties": _properties(form, definitions)[0]}
 
 
 def _words(words: Sequence[Any]) -> Schema:

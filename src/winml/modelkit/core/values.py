@@ -93,6 +93,13 @@ class Unique:
     """A list in which nothing is given twice."""
 
 
+@dataclass(frozen=True)
+class Known:
+    """An object of others, of which some keys are known: fields of a class that stand for documentation alone."""
+
+    form: Any
+
+
 Count = Annotated[int, AtLeast(0)]
 Digest = Annotated[str, Pattern("sha256:[0-9a-f]{64}", "`sha256:` and 64 hexadecimal digits")]
 Text = Annotated[str, NotEmpty()]

@@ -16,7 +16,7 @@ from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.core.measurement import Arm, Measurement
-from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel, op_trace_from_json
+from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key
@@ -29,6 +29,7 @@ from winml.modelkit.measuring import summary, trust
 from winml.modelkit.measuring.sessions import PRELOAD, AskedProtocol, PerfProtocol, PerfRun, measure_sessions
 from winml.modelkit.measuring.summary import SessionSummary, Throughput
 from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
+from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
 from winml.modelkit.session.report import InputFacts, Memory, Utilization
 from winml.modelkit.store import atomic
@@ -36,7 +37,6 @@ from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 if TYPE_CHECKING:
-    from winml.modelkit.measuring.trace_diff import TraceDiff
     from winml.modelkit.measuring.watch import Watch
 
 SIMULATED = "times are those of a simulator, not of a device; placement and outputs are real"
@@ -101,8 +101,8 @@ class PerfResult:
     environment: Environment
     measurement: Measurement
     utilization: Utilization | None
-    op_trace: Any
-    trace_diff: Any
+    op_trace: OpTraceResult | None
+    trace_diff: TraceDiff | None
     warnings: tuple[str, ...]
 
 
@@ -211,27 +211,14 @@ class _Traced:
     def difference(self) -> TraceDiff | None:
         if self.trace is None or self.baseline is None or not self.trace.usable:
             return None
-        from winml.modelkit.measuring.trace_diff import diff
-
         return diff(self.baseline, self.trace)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return self.difference.notes if self.difference else ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "op_trace": None if self.trace is None else self.trace.to_dict(),
-            "trace_diff": None if self.difference is None else self.difference.to_json(),
-        }
 
 
 def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
     """The trace the worker made, with its files where the user wants them, or without them."""
-    value = run.reports[0].op_trace if run.reports else None
-    if value is None:
+    trace = run.reports[0].op_trace if run.reports else None
+    if trace is None:
         return None
-    trace = op_trace_from_json(value, source="the worker's trace")
     if keep is None:
         return replace(trace, artifacts={})
     try:
@@ -292,7 +279,7 @@ def _result(
         *_overridden(run),
         *_missing_sources(target, utilization),
         *trace_notices(traced.trace),
-        *traced.notes,
+        *(traced.difference.notes if traced.difference else ()),
     )
     return PerfResult(
         model=request.model,
@@ -311,6 +298,7 @@ def _result(
         environment=measurement.environment,
         measurement=measurement,
         utilization=utilization,
-        **traced.to_json(),
+        op_trace=traced.trace,
+        trace_diff=traced.difference,
         warnings=warnings,
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
+from winml.modelkit.core.values import key
+from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 
-SCHEMA = "winml/trace/1"
 _WHAT_TO_DO = {
     "no_data": "run it once more with `--iterations 5`; `-o FILE` keeps what the EP wrote",
     "parse_failed": "this EP writes another format than winml knows; `-o FILE` keeps it for a report",
@@ -53,9 +55,17 @@ def trace_notices(trace: OpTraceResult | None) -> list[str]:
     return found
 
 
-def trace_diff(before: str, after: str) -> dict[str, Any]:
-    """What changed from one trace to the other, as the JSON object of the contract."""
-    from winml.modelkit.measuring.trace_diff import diff  # `winml perf` imports this module and need not wait for it
+@dataclass(frozen=True, kw_only=True)
+class TraceDiffResult:
+    """What changed from one trace to another."""
 
-    found = diff(read_trace(Path(before)), read_trace(Path(after)))
-    return {"schema": SCHEMA, "ok": True, "before": before, "after": after, **found.to_json()}
+    schema: Literal["winml/trace/1"] = "winml/trace/1"
+    ok: Literal[True] = True
+    before: str
+    after: str
+    diff: TraceDiff = key(inline=True)
+
+
+def diff_traces(before: str, after: str) -> TraceDiffResult:
+    """What changed from the trace in one file to that in another."""
+    return TraceDiffResult(before=before, after=after, diff=diff(read_trace(Path(before)), read_trace(Path(after))))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.op_trace import OperatorEntry, OpTraceResult, Unit
 
 _WIDTH = 46
 _UNITS = {"us": "µs", "cycles": "cycles"}
@@ -21,26 +24,26 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else "…" + text[-_WIDTH + 1 :]
 
 
-def _node(operator: dict[str, Any]) -> str:
+def _node(operator: OperatorEntry) -> str:
     """The model's node where there is one; what the EP inserted is named with its neighbour."""
-    if operator["origin"] == "inserted":
-        at = f" (before {operator['neighbour']})" if operator["neighbour"] else ""
-        return _short(f"+ {operator['op_path']}{at}")
-    if operator["origin"] in ("boundary", "unknown") or not operator["onnx_nodes"]:
-        return _short(operator["op_path"])
-    more = f" +{len(operator['onnx_nodes']) - 1}" if len(operator["onnx_nodes"]) > 1 else ""
-    return _short(operator["onnx_nodes"][0]) + more
+    if operator.origin == "inserted":
+        at = f" (before {operator.neighbour})" if operator.neighbour else ""
+        return _short(f"+ {operator.op_path}{at}")
+    if operator.origin in ("boundary", "unknown") or not operator.onnx_nodes:
+        return _short(operator.op_path)
+    more = f" +{len(operator.onnx_nodes) - 1}" if len(operator.onnx_nodes) > 1 else ""
+    return _short(operator.onnx_nodes[0]) + more
 
 
 _EDGES = ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity")
 
 
-def _type(operator: dict[str, Any]) -> str:
+def _type(operator: OperatorEntry) -> str:
     """The type of the node that does the work, and those of the nodes it absorbed."""
-    kind = str(operator["onnx_op_type"] or operator["op_type"] or operator["name"])
-    if not operator["onnx_op_type"]:
+    kind = operator.onnx_op_type or operator.op_type or operator.name
+    if not operator.onnx_op_type:
         return kind  # the operator as a whole has a name, as a Gelu does
-    others = dict.fromkeys(a["op_type"] for a in operator.get("absorbed", ()) if a["op_type"] not in _EDGES)
+    others = dict.fromkeys(a.op_type for a in operator.absorbed if a.op_type not in _EDGES)
     shown = [kind, *list(others)[:3]]
     return "+".join(shown) + (f"+{len(others) - 3} more" if len(others) > 3 else "")
 
@@ -51,21 +54,19 @@ def _number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def _rows(operators: Sequence[dict[str, Any]], unit: str, *, detail: bool) -> list[tuple[str, ...]]:
+def _rows(operators: Sequence[OperatorEntry], unit: Unit, *, detail: bool) -> list[tuple[str, ...]]:
     word = _UNITS[unit]
-    timed = unit == "cycles" and any(o["avg_us"] is not None for o in operators)
+    timed = unit == "cycles" and any(o.avg_us is not None for o in operators)
     extra = (*(("avg µs",) if timed else ()), *(("DRAM read", "VTCM hit") if detail else ()))
     rows: list[tuple[str, ...]] = [("node", "type", f"avg {word}", f"p90 {word}", "share", "sum", *extra)]
     added = 0.0
     for o in operators:
-        share = o["percent_of_total"] or 0.0
+        share = o.percent_of_total or 0.0
         added += share
-        more: tuple[str, ...] = (_number(o["avg_us"]),) if timed else ()
-        more += (_bytes(o["dram_read_bytes"]), _ratio(o["vtcm_hit_ratio"])) if detail else ()
-        rows.append(
-            (_node(o), _type(o), _number(o[f"avg_{unit}"]), _number(o[f"p90_{unit}"]), f"{share:.1f} %",
-             f"{added:.1f} %", *more)
-        )  # fmt: skip
+        more: tuple[str, ...] = (_number(o.avg_us),) if timed else ()
+        more += (_bytes(o.detail.dram_read_bytes), _ratio(o.detail.vtcm_hit_ratio)) if detail else ()
+        average, p90 = (o.avg_cycles, o.p90_cycles) if unit == "cycles" else (o.avg_us, o.p90_us)
+        rows.append((_node(o), _type(o), _number(average), _number(p90), f"{share:.1f} %", f"{added:.1f} %", *more))
     return rows
 
 
@@ -77,22 +78,22 @@ def _ratio(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.0f} %"
 
 
-def _section(operators: Sequence[dict[str, Any]], unit: str, top_k: int) -> list[str]:
-    timed = [o for o in operators if o["unit"] == unit and o["percent_of_total"] is not None]
+def _section(operators: Sequence[OperatorEntry], unit: Unit, top_k: int) -> list[str]:
+    timed = [o for o in operators if o.unit == unit and o.percent_of_total is not None]
     if not timed:
         return []
-    timed.sort(key=lambda o: (-o["percent_of_total"], o["op_path"]))
-    eps = " and ".join(sorted({o["ep"].removesuffix("ExecutionProvider") for o in timed}))
+    timed.sort(key=lambda o: (-(o.percent_of_total or 0.0), o.op_path))
+    eps = " and ".join(sorted({o.ep.removesuffix("ExecutionProvider") for o in timed}))
     shown = timed[:top_k]
-    detail = any(o["dram_read_bytes"] is not None for o in shown)
+    detail = any(o.detail.dram_read_bytes is not None for o in shown)
     head = f"  {_count(len(timed), 'operator')} on {eps}, share of their {_UNITS[unit]}"
     more = f", the first {top_k}" if len(timed) > top_k else ""
     return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 9)))]
 
 
-def _whole(trace: dict[str, Any]) -> list[str]:
+def _whole(summary: Mapping[str, Any]) -> list[str]:
     """The sum of operators against the whole run."""
-    summary, lines = trace["summary"], []
+    lines = []
     if summary.get("unexplained_us") is not None:
         known = summary["end_to_end_us"] - summary["unexplained_us"]
         lines.append(
@@ -112,11 +113,12 @@ def _whole(trace: dict[str, Any]) -> list[str]:
     return lines
 
 
-def op_trace_text(trace: dict[str, Any], top_k: int) -> str:
+def op_trace_text(trace: OpTraceResult, top_k: int) -> str:
     """The operators that matter, per unit, and what they leave unexplained."""
-    metadata = trace["metadata"]
-    runs = f"{_count(metadata['num_samples'], 'run')} after {_count(metadata['warmup_samples'], 'warm-up')}"
-    simulated = ", simulated" if metadata["simulated"] else ""
-    head = f"operators ({metadata['tracing_backend']}{simulated}; {runs})"
-    sections = [line for unit in ("cycles", "us") for line in _section(trace["operators"], unit, top_k)]
-    return "\n".join([head, *sections, *_whole(trace)])
+    metadata = trace.metadata
+    runs = f"{_count(metadata.num_samples, 'run')} after {_count(metadata.warmup_samples, 'warm-up')}"
+    simulated = ", simulated" if metadata.simulated else ""
+    head = f"operators ({metadata.tracing_backend}{simulated}; {runs})"
+    operators = [o.to_value() for o in trace.operators]
+    sections = [*_section(operators, "cycles", top_k), *_section(operators, "us", top_k)]
+    return "\n".join([head, *sections, *_whole(trace.summary)])

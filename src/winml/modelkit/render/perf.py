@@ -126,7 +126,7 @@ def perf_text(result: PerfResult, *, top_k: int = 5) -> str:
     """The result without its warnings."""
     lines = [_headline(result), *_latency(result), _placement(result), _inputs(result), *_memory(result)]
     lines += _utilization(result)
-    if result.op_trace is not None and result.op_trace["operators"]:
+    if result.op_trace is not None and result.op_trace.operators:
         lines.append(op_trace_text(result.op_trace, top_k))
     if result.trace_diff is not None:
         lines.append(diff_text(result.trace_diff, top_k))

@@ -6,46 +6,54 @@ another on a track of their own that says so.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult
 
 _PROCESS = 1
 _CYCLES_PER_TICK = 1000.0
 
 
-def _track(operator: dict[str, Any]) -> str:
-    name = f"{operator['ep'].removesuffix('ExecutionProvider')} {operator['stream']}"
-    return name if operator["unit"] == "us" else f"{name} (1 us = 1000 cycles, not time)"
+def _track(operator: OperatorMetrics) -> str:
+    name = f"{operator.ep.removesuffix('ExecutionProvider')} {operator.stream}"
+    return name if operator.unit == "us" else f"{name} (1 us = 1000 cycles, not time)"
 
 
-def _first(operator: dict[str, Any]) -> float | None:
-    samples = operator[f"samples_{operator['unit']}"]
-    return samples[0] if samples else None
+def _arguments(operator: OperatorMetrics) -> dict[str, Any]:
+    kept = {
+        "op_path": operator.op_path,
+        "op_type": operator.op_type,
+        "onnx_op_type": operator.onnx_op_type,
+        "onnx_nodes": operator.onnx_nodes,
+        "origin": operator.origin,
+        "neighbour": operator.neighbour,
+        "data_type": operator.data_type,
+        "dims": operator.dims,
+    }
+    return {name: value for name, value in kept.items() if value}
 
 
-def _arguments(operator: dict[str, Any]) -> dict[str, Any]:
-    kept = ("op_path", "op_type", "onnx_op_type", "onnx_nodes", "origin", "neighbour", "data_type", "dims")
-    return {name: operator[name] for name in kept if operator[name]}
-
-
-def perfetto(trace: dict[str, Any]) -> dict[str, Any]:
+def perfetto(trace: OpTraceResult) -> Mapping[str, object]:
     """The JSON object of the Chrome trace format."""
     tracks: dict[str, int] = {}
     events: list[dict[str, Any]] = []
     ends: dict[int, float] = {}
-    for operator in trace["operators"]:
-        value = _first(operator)
-        if value is None:
+    for operator in trace.operators:
+        if not operator.samples:
             continue
+        value = operator.samples[0]
         track = tracks.setdefault(_track(operator), len(tracks) + 1)
-        in_time = operator["unit"] == "us"
+        in_time = operator.unit == "us"
         duration = value if in_time else value / _CYCLES_PER_TICK
-        start = operator["start_time_us"] if in_time else None
+        start = operator.start_time_us if in_time else None
         start = ends.get(track, 0.0) if start is None else start
         ends[track] = start + duration
         events.append(
             {
-                "name": operator["onnx_op_type"] or operator["op_type"] or operator["name"],
-                "cat": operator["ep"],
+                "name": operator.type,
+                "cat": operator.ep,
                 "ph": "X",
                 "ts": start,
                 "dur": duration,
@@ -54,9 +62,9 @@ def perfetto(trace: dict[str, Any]) -> dict[str, Any]:
                 "args": {**_arguments(operator), **({} if in_time else {"cycles": value})},
             }
         )
-    model = trace["metadata"]["model"] or "model"
+    model = trace.metadata.model or "model"
     names = [_named("process_name", model), *(_named("thread_name", name, tid) for name, tid in tracks.items())]
-    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": dict(trace["metadata"])}
+    return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": trace.metadata}
 
 
 def _named(kind: str, name: str, track: int = 0) -> dict[str, Any]:

@@ -146,5 +146,5 @@ def measure(args: dict[str, Any], context: object) -> SessionReport:
             inputs=_input_facts(session, arm.arrays, args["inputs"]),
             memory=memory,
             environment=environment.environment(session.target.ep, distribution_version(session.package)),
-            op_trace=None if monitor is None else perf.monitor.to_dict(),
+            op_trace=None if monitor is None else perf.monitor.final_result,
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.events import Event
+from winml.modelkit.core.op_trace import OpTraceResult
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.graph.sizes import Size
 
@@ -109,4 +110,4 @@ class SessionReport:
     inputs: InputFacts
     memory: Memory | None
     environment: Environment
-    op_trace: Any
+    op_trace: OpTraceResult | None

@@ -34,15 +34,15 @@ def command() -> None:
 @json_option
 def diff(before: str, after: str, top_k: int, output: str | None, overwrite: bool, as_json: bool) -> None:
     from winml.modelkit.cli.results import ResultFile
-    from winml.modelkit.measuring.trace import trace_diff
+    from winml.modelkit.measuring.trace import diff_traces
     from winml.modelkit.render.trace import diff_text
 
     result_file = ResultFile(output, overwrite=overwrite)
-    result = trace_diff(before, after)
+    result = diff_traces(before, after)
     result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
-        console.show(diff_text, result, top_k)
-    for note in result["notes"]:
+        console.show(diff_text, result.diff, top_k)
+    for note in result.diff.notes:
         console.say("note", note)

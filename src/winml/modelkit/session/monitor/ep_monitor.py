@@ -128,9 +128,14 @@ class EPMonitor(ABC):
         """The trace after exit; None before, and for a monitor that makes none."""
         return self._result
 
+    @property
+    def final_result(self) -> OpTraceResult:
+        """The trace; of status `not_run` before exit, and for a monitor that makes none."""
+        return self._result or self.failure("not_run", None)
+
     def to_dict(self) -> dict[str, Any]:
         """The trace in its one nested shape; status `not_run` before exit."""
-        return (self._result or self.failure("not_run", None)).to_dict()
+        return self.final_result.to_dict()
 
     def failure(self, status: TraceStatus, reason: str | None) -> OpTraceResult:
         """A result without operators."""
