@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Protocol
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.json_text import read_json
-from winml.modelkit.core.location import cache_root
+from winml.modelkit.core.location import cache_root, work_owner
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import Objects
 from winml.modelkit.store.stage_cache import StageCache, StageEntry
@@ -163,6 +165,18 @@ class Cache:
     def work_prefix(pid: int) -> str:
         """How the folders start in which the stages of a process work."""
         return f"{atomic.TEMPORARY}{pid}-"
+
+    @contextlib.contextmanager
+    def work_folder(self) -> Iterator[Path]:
+        """A folder on the cache's own volume, where objects can be linked; a collection removes what a kill left."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            prefix = self.work_prefix(work_owner())
+            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=self.root, ignore_cleanup_errors=True)
+        except OSError as error:
+            raise atomic.refused(error, self.root) from error
+        with folder as path:
+            yield Path(path)
 
     def remove_work(self, pids: Iterable[int]) -> None:
         """Remove the work folders of processes that have ended on this machine."""

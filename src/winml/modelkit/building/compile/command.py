@@ -124,7 +124,7 @@ def _check_keys(config: Mapping[str, Any]) -> None:
             raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, CONFIG_KEYS))
 
 
-def _stored(request: CompileRequest) -> CompileSection:
+def _read_section(request: CompileRequest) -> CompileSection:
     """The compile section of the config, without what the command line says otherwise."""
     section = sections.read(CompileSection, request.config.get("compile") or {}, "compile")
     section = replace(
@@ -139,7 +139,7 @@ def _stored(request: CompileRequest) -> CompileSection:
 
 def _section(request: CompileRequest) -> CompileSection:
     """The compile section: what was said on the command line wins over the config."""
-    stored = _stored(request)
+    stored = _read_section(request)
     return replace(
         stored,
         compiler=table.find(request.compiler or stored.compiler).name,
@@ -148,7 +148,7 @@ def _section(request: CompileRequest) -> CompileSection:
     )
 
 
-def _asked(request: CompileRequest) -> TargetRequest:
+def _request_target(request: CompileRequest) -> TargetRequest:
     named = request.target is not None or request.ep is not None or request.device is not None
     wanted = request.config.get("target") if not named else request.target
     if wanted is not None and not isinstance(wanted, str):
@@ -190,7 +190,7 @@ def _file_place(file: Path) -> _Place:
     return _Place(file.absolute().parent, (file.name,))
 
 
-def _resolved(asked: TargetRequest, compiler: Compiler) -> Planned:
+def _resolve_target(asked: TargetRequest, compiler: Compiler) -> Planned:
     """The target, whose EP a compiler that brings its own tools can do without."""
     if asked.ep is not None and (refused := ep_refusal(asked.ep)) is not None:
         raise refused
@@ -245,11 +245,11 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
     paths = [model_path(model, on_event) for model in request.models]
-    section, asked, tools = _section(request), _asked(request), sdk_tools(request.qnn_sdk_root)
+    section, asked, tools = _section(request), _request_target(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
     if len(paths) > 1 and (refused := sharing_refusal(section, shares=compiler.shares)) is not None:
         raise refused
-    planned = _resolved(asked, compiler)
+    planned = _resolve_target(asked, compiler)
     target, installed = planned.target, None if planned.here is None else planned.here.installed
     settings = replace(
         compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
@@ -415,7 +415,7 @@ def raise_for(result: CompileResult) -> None:
 
 def list_compilers(request: CompileRequest) -> CompilerList:
     """Which compilers can be used for the selected EP here, and why the others cannot."""
-    asked, tools = _asked(request), sdk_tools(request.qnn_sdk_root)
+    asked, tools = _request_target(request), sdk_tools(request.qnn_sdk_root)
     info = asked.ep if asked.ep is not None else catalog.BY_NAME[targets.resolve_request(asked).target.ep]
     found = candidates(info, this_host())
     problem = ep_refusal(info) or (unavailable(info, found) if isinstance(found, Rejected) else None)

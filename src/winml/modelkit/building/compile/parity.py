@@ -79,7 +79,7 @@ def elsewhere(target: Target, section: CompileSection, *, shared: bool) -> str |
     return f"it is for another device ({words})" if chosen else None
 
 
-def excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
+def is_excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
     """Whether a process that died while validating says nothing against the compiled model.
 
     So it is when its source took the process down, and when the model is for a device that is not here.

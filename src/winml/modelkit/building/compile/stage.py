@@ -6,10 +6,8 @@ what its source computes, and how large its binary is without sharing.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -36,7 +34,7 @@ from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
-from winml.modelkit.store import atomic, digest
+from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
@@ -188,7 +186,7 @@ class CompileStage:
             together = self._together(good, reader, errors) if len(models) > 1 else None
         if together is None:
             left = [s.model for s in good if s.model not in errors]
-            made = {model: _made(*alone[model]) for model in left}
+            made = {model: _load_made(*alone[model]) for model in left}
             files = {name: d for model in left for name, d in alone[model][0].files.items()}
             return Outcome(made, errors, {}, files, proofs)
         group, entry, cached = together
@@ -196,7 +194,7 @@ class CompileStage:
         return Outcome(
             made={s.model: Made(report, cached) for s, report in reports},
             errors=errors,
-            alone={s.model: _made(*alone[s.model]) for s in group},
+            alone={s.model: _load_made(*alone[s.model]) for s in group},
             files=entry.files,
             proofs=proofs,
         )
@@ -237,14 +235,21 @@ class CompileStage:
         """Models compiled in one process, and whether they came from the cache."""
         key = self._key(group)
         found = self._cache.stages.find(key) if self._settings.reuse and self._settings.libraries else None
-        known = () if found is None else read_reports(found)
-        if found is not None and (not self._settings.validate or all(report.validation for report in known)):
+        if found is not None and self._suffices(found):
             return found, True
-        with self._folder() as folder:
+        return self._make(key, group, found, reader), found is not None
+
+    def _suffices(self, entry: StageEntry) -> bool:
+        """Whether a stored result needs nothing more; it may have been compiled without being validated."""
+        return not self._settings.validate or all(report.validation for report in read_reports(entry))
+
+    def _make(self, key: StageKey, group: list[_Source], found: StageEntry | None, reader: _Reader) -> StageEntry:
+        """Compile models, or take what was stored, and validate them where that is asked for."""
+        with self._cache.work_folder() as folder:
             if found is None:
                 reports = self._compile(group, folder, reader)
             else:
-                reports = list(known)
+                reports = list(read_reports(found))
                 for name, stored in found.files.items():
                     self._cache.objects.link_out(stored, folder / name)
             if self._settings.validate:
@@ -254,7 +259,7 @@ class CompileStage:
                     for source, report in zip(group, reports, strict=True)
                 ]
             files = {path.name: path for path in sorted(folder.iterdir())}
-            return self._cache.stages.store(key, files, {"models": to_json(reports)}), found is not None
+            return self._cache.stages.store(key, files, {"models": to_json(reports)})
 
     def _key(self, group: list[_Source]) -> StageKey:
         digests = [s.facts.digest for s in group]
@@ -274,18 +279,6 @@ class CompileStage:
             parent=digests[0] if len(digests) == 1 else digest.of_json(digests),
             libraries=self._settings.libraries or {},
         )
-
-    @contextlib.contextmanager
-    def _folder(self) -> Iterator[Path]:
-        """A folder on the cache's volume, where nobody looks for results."""
-        root = self._cache.root
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            folder = tempfile.TemporaryDirectory(prefix=atomic.TEMPORARY, dir=root, ignore_cleanup_errors=True)
-        except OSError as error:
-            raise atomic.refused(error, root) from error
-        with folder as path:
-            yield Path(path)
 
     def _new_worker(self) -> Worker:
         return Worker(preload=("winml.modelkit.building.compile.running",), python=self._settings.python)
@@ -361,7 +354,7 @@ class CompileStage:
                     what=f"validating `{source.model.path.name}`",
                 )
         except RunFailedError as error:
-            if not parity.excused(steps, elsewhere=elsewhere):
+            if not parity.is_excused(steps, elsewhere=elsewhere):
                 raise _ModelFailed(source, error) from error
             return ValidationRun(opened=False, reason=f"{error.message} while {parity.STEPS[steps[-1]]}")
         # The folder is gone by the time anybody reads the reason.
@@ -373,5 +366,5 @@ def read_reports(entry: StageEntry) -> tuple[CompileReport, ...]:
     return read(tuple[CompileReport, ...], entry.info["models"], "models", strict=False)
 
 
-def _made(entry: StageEntry, cached: bool) -> Made:
+def _load_made(entry: StageEntry, cached: bool) -> Made:
     return Made(read_reports(entry)[0], cached)

@@ -36,8 +36,8 @@ class Graphs:
         """The version a pass makes of another, or None when it changes nothing."""
         change = _change(row)
         try:
-            plain, before = self._saved(version)
-            changed = change(_loaded(plain, version))
+            plain, before = self._save(version)
+            changed = change(_load(plain, version))
             proto = None if changed is None else ir.to_proto(changed)
         except Exception as error:
             # A library may raise anything on a graph it was not written for; the version before it is untouched.
@@ -45,19 +45,19 @@ class Graphs:
         made = None if proto is None else self._workspace.write(proto)
         return None if made is None or made.digest == before else made
 
-    def _saved(self, version: Version) -> tuple[onnx.ModelProto, str]:
+    def _save(self, version: Version) -> tuple[onnx.ModelProto, str]:
         """The version with the shapes that can be inferred, and its digest as onnx-ir writes it.
 
         Inferred shapes of outputs and what saving adds are not the work of a pass.
         """
         if version.digest not in self._plain:
             inferred = infer_shapes(version.model)
-            saved = self._workspace.write(ir.to_proto(_loaded(inferred, version)))
+            saved = self._workspace.write(ir.to_proto(_load(inferred, version)))
             self._plain = {version.digest: (inferred, saved.digest)}
         return self._plain[version.digest]
 
 
-def _loaded(model: onnx.ModelProto, version: Version) -> ir.Model:
+def _load(model: onnx.ModelProto, version: Version) -> ir.Model:
     loaded = ir.from_proto(model)
     ir.external_data.set_base_dir(loaded.graph, version.path.parent)
     return loaded

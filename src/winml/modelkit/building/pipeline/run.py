@@ -5,10 +5,9 @@ A stage that ends well is stored at once, so that an interrupted build goes on a
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,8 +19,6 @@ from winml.modelkit.building.pipeline.stage import run_stage
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.building.result import BuildStage, CacheAnswer
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.location import work_owner
-from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
@@ -216,18 +213,8 @@ class Pipeline:
             files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
             return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
 
-    @contextlib.contextmanager
-    def work_folder(self) -> Iterator[Path]:
-        """A folder on the cache's own volume, where objects can be linked; a collection removes what a kill left."""
-        root = self._cache.root
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            prefix = self._cache.work_prefix(work_owner())
-            folder = tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True)
-        except OSError as error:
-            raise atomic.refused(error, root) from error
-        with folder as path:
-            yield Path(path)
+    def work_folder(self) -> AbstractContextManager[Path]:
+        return self._cache.work_folder()
 
     def materialize(self, folder: Path, artifact: Artifact | None = None) -> Path:
         """The path of an artifact, or of what there is so far; objects are linked into `folder`, a source stays."""

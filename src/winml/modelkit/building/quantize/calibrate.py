@@ -81,10 +81,10 @@ def calibrate(
     passes = _Passes(runnable, outputs, samples, progress)
     if section.calibration_method == "minmax":
         return _calibration(_extents(passes, tensors), {}, passes.runs)
-    collected = _collected(passes, tensors)
+    collected = _collect(passes, tensors)
     reached = {name: Range(found.low, found.high) for name, found in collected.items()}
     narrowed = {
-        name: _narrowed(found, section).within(reached[name])
+        name: _narrow(found, section).within(reached[name])
         for name, found in collected.items()
         if NARROW < max(-found.low, found.high) <= USELESS
     }
@@ -106,7 +106,7 @@ def _calibration(reached: Mapping[str, Range], narrowed: Mapping[str, Range], ru
     return Calibration(ranges, endless, runs)
 
 
-def _narrowed(collector: Collector, section: QuantizeSection) -> Range:
+def _narrow(collector: Collector, section: QuantizeSection) -> Range:
     histogram = collector.histogram()
     if section.calibration_method == "entropy":
         return thresholds.entropy(histogram)
@@ -176,7 +176,7 @@ def _observers(op: str, tensors: Sequence[str]) -> tuple[list[NodeProto], list[s
     return nodes, names
 
 
-def _collected(passes: _Passes, tensors: Sequence[str]) -> dict[str, Collector]:
+def _collect(passes: _Passes, tensors: Sequence[str]) -> dict[str, Collector]:
     """The histogram of every tensor."""
     collectors = {name: Collector() for name in tensors}
     for group in _groups(_sizes(passes, tensors)):

@@ -93,7 +93,7 @@ def refusal(path: Path, feeds: Iterable[Arrays], *, levels: Iterable[str]) -> st
 
 def _outputs(path: Path, feeds: Iterable[Arrays], *, level: str = "all") -> list[dict[str, Any]]:
     with WinMLSession(path, target=CPU, section=SessionSection(optimization_level=level)) as session:
-        return [session.run(_typed(feed, session.inputs)) for feed in feeds]
+        return [session.run(_cast(feed, session.inputs)) for feed in feeds]
 
 
 def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> dict[str, Distance]:
@@ -106,7 +106,7 @@ def _distances(expected: list[dict[str, Any]], found: list[dict[str, Any]]) -> d
     return {name: distance_of(*map(np.concatenate, zip(*values, strict=True))) for name, values in pairs.items()}
 
 
-def _typed(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
+def _cast(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
     """The inputs in the types the quantized model takes, which may be float16."""
     return {spec.name: feed[spec.name].astype(spec.dtype if spec.dtype != "str" else object) for spec in inputs}
 

@@ -89,8 +89,8 @@ def prepare(model: ModelProto, *, opset: int, contrib_from: int | None = None) -
     With `contrib_from` a model that cannot be converted may stay below `opset`, if it has that opset at least.
     """
     notes: list[str] = []
-    model = _inlined(model, notes)
-    model, contrib_pairs = _raised(model, opset, contrib_from, notes)
+    model = _inline(model, notes)
+    model, contrib_pairs = _raise_opset(model, opset, contrib_from, notes)
     del model.graph.value_info[:]  # a fused model's may be stale; the runtime is asked instead
     _lift_constants(model.graph)
     _fix_default_inputs(model.graph, notes)
@@ -122,7 +122,7 @@ def _opset(model: ModelProto) -> int:
     return max((entry.version for entry in model.opset_import if walk.domain_of(entry.domain) == ""), default=1)
 
 
-def _inlined(model: ModelProto, notes: list[str]) -> ModelProto:
+def _inline(model: ModelProto, notes: list[str]) -> ModelProto:
     if not model.functions:
         return model
     try:
@@ -133,7 +133,7 @@ def _inlined(model: ModelProto, notes: list[str]) -> ModelProto:
     return inlined
 
 
-def _raised(model: ModelProto, opset: int, contrib_from: int | None, notes: list[str]) -> tuple[ModelProto, bool]:
+def _raise_opset(model: ModelProto, opset: int, contrib_from: int | None, notes: list[str]) -> tuple[ModelProto, bool]:
     """The model with an opset that has the operators a quantizer writes, and whether it has to do without them."""
     present = _opset(model)
     if present >= opset:

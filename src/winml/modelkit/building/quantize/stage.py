@@ -399,7 +399,7 @@ def _without_data(job: _Job, mode: WithoutData) -> _Plan:
     )
 
 
-def _prepared(path: Path, section: QuantizeSection) -> Prepared:
+def _prepare_static(path: Path, section: QuantizeSection) -> Prepared:
     model = load(path)
     opset, contrib_from = static.needs(section, model)
     prepared = prepare(model, opset=opset, contrib_from=contrib_from)
@@ -415,7 +415,7 @@ def _static(job: _Job) -> _Plan:
             "static quantization needs calibration data",
             hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
         )
-    prepared = _prepared(job.path, section)
+    prepared = _prepare_static(job.path, section)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
     chosen = static.choose(prepared.model, section)

@@ -111,7 +111,7 @@ def entropy(histogram: Histogram) -> Range:
 
     The limit is sought on absolute values, so that both sides are cut at the same distance from zero.
     """
-    counts = _folded(histogram)
+    counts = _fold(histogram)
     bins = len(counts)
     fewest = max(LEVELS, int(np.searchsorted(np.cumsum(counts), KEPT * counts.sum())) + 1)
     if bins <= fewest:
@@ -122,7 +122,7 @@ def entropy(histogram: Histogram) -> Range:
     return Range(-limit, limit).within(histogram.range)
 
 
-def _folded(histogram: Histogram) -> Counts:
+def _fold(histogram: Histogram) -> Counts:
     """The histogram of the absolute values, in bins of the same width.
 
     Zero is exact in every range. After a Relu it is half of all values, so that counting it would leave the search
