@@ -11,7 +11,6 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.evidence import Evidence, MediansEvidence, SamplesEvidence
 from winml.modelkit.core.finding import STATUSES, Finding
 from winml.modelkit.core.ladder import RUNGS, missing_evidence, promote
-from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import targets
@@ -35,19 +34,12 @@ from winml.modelkit.findings.result import (
     ReportEntry,
 )
 from winml.modelkit.knowledge import files
+from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.findings import Knowledge, KnownFinding
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.measuring.recorded import judge_pair
 from winml.modelkit.measuring.stored import StoredSamples
 from winml.modelkit.store import atomic
-
-
-def knowledge_folder(given: str | None) -> Path:
-    """Where the user's knowledge is written; it need not be there yet."""
-    folder = knowledge_root() if given is None else Path(given).absolute()
-    if folder.exists() and not folder.is_dir():
-        raise RequestError(f"`{folder}` is not a folder")
-    return folder
 
 
 def _load_knowledge(given: str | None) -> Knowledge:

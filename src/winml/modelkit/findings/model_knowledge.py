@@ -11,8 +11,8 @@ from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.support import Effort, Goal, SupportResult
 from winml.modelkit.core.values import Names
-from winml.modelkit.findings.kb_command import knowledge_folder
 from winml.modelkit.knowledge import files, recipes
+from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.models import METHODOLOGY, STATUSES, FindingStatus, ModelFinding, ModelKnowledge
 
 

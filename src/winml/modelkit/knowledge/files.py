@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from winml.modelkit.core import values
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.location import knowledge_root
 
 T = TypeVar("T")
 
@@ -34,6 +35,14 @@ def read(path: Path, make: Callable[[Any], T]) -> T:
 def load(path: Path, form: type[T]) -> T:
     """The value of a class in a file."""
     return read(path, lambda value: values.read(form, value))
+
+
+def knowledge_folder(given: str | None) -> Path:
+    """Where the user's knowledge is written; it need not be there yet."""
+    folder = knowledge_root() if given is None else Path(given).absolute()
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"`{folder}` is not a folder")
+    return folder
 
 
 def json_files(folder: Path) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -141,7 +142,7 @@ def _read_text(stream: Any) -> str:
     return str(stream.read(min(size, LARGEST_BYTES)).decode(errors="replace"))
 
 
-def _parse_result(text: str) -> dict[str, Any] | None:
+def _parse_result(text: str) -> Mapping[str, Any] | None:
     """The one JSON object of a command; None when it was cut off or never came."""
     try:
         value = parse_json(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ class SupportModel:
     reference: str
     exported: bool
     digest: str
-    config: dict[str, Any]
+    config: Mapping[str, Any]
     """Its config.json; empty for an ONNX model."""
     places: tuple[Path, ...] = ()
     """Files and folders that commands read it from."""

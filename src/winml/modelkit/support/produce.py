@@ -15,8 +15,8 @@ from winml.modelkit.core.recipe import BuildPart, Recipe
 from winml.modelkit.core.support import GOALS, Effort, Goal, SupportResult
 from winml.modelkit.ep import precision as precisions
 from winml.modelkit.ep.targets import parse_target
-from winml.modelkit.findings.kb_command import knowledge_folder
 from winml.modelkit.knowledge import files, recipes
+from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.models import ModelFinding, ModelKnowledge, ModelScope
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import atomic, digest

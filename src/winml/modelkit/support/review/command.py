@@ -16,7 +16,7 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.support import Goal, SupportResult, Verdict
 from winml.modelkit.core.values import Names
-from winml.modelkit.findings.kb_command import knowledge_folder
+from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import digest

@@ -34,7 +34,7 @@ class CommandRun:
     """What follows `winml`, with `{model}` for the model."""
     exit_code: int | None
     """None: it was ended after its time."""
-    result: dict[str, Any] | None
+    result: Mapping[str, Any] | None
     """The one JSON object of its stdout."""
     stderr: str
     started: str

@@ -63,7 +63,7 @@ class ConfigEvidence:
     """Compared as it is."""
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Mapping[str, Any]:
         """Everything but where the model lies."""
         return {name: value for name, value in self.config.items() if name != "model"}
 
