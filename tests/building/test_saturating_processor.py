@@ -88,8 +88,8 @@ def test_a_proof_warns_and_keeps_the_count(tmp_path: Path) -> None:
     config = ConfigRequest(str(_quantized(tmp_path, 127)), target="cpu", precision="fp32", optimize=False)
     request = BuildRequest(config, output=str(tmp_path / "out"), analyze=False)
     result = build(request, lambda event: None)
-    assert result["proof"]["weights_at_risk"] == 1
-    assert [text.startswith(WARNING) for text in result["warnings"]] == [True]
+    assert result.proof.weights_at_risk == 1
+    assert [text.startswith(WARNING) for text in result.warnings] == [True]
 
 
 def _largest(model: Path) -> int:
