@@ -135,7 +135,7 @@ def _recipe(folder: Path, data: bytes) -> None:
 def _family(folder: Path, data: bytes) -> None:
     from winml.modelkit.knowledge import files, models
 
-    files.read(_file(folder, "f.json", data), models.family_from_json)
+    files.load(_file(folder, "f.json", data), models.FamilyFile)
 
 
 def _sessions(folder: Path, data: bytes) -> None:

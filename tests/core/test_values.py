@@ -169,6 +169,31 @@ class Ended:
 Happening = Started | Ended
 
 
+@dataclass(frozen=True, kw_only=True)
+class Yes:
+    opens: Literal[True] = True
+    nodes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class No:
+    opens: Literal[False] = False
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    answer: Yes | No
+
+
+def test_a_flag_tells_classes_apart_too() -> None:
+    assert read(Asked, {"answer": {"opens": False, "message": "refused"}}) == Asked(answer=No(message="refused"))
+    with pytest.raises(RequestError, match="`answer.nodes` is missing"):
+        read(Asked, {"answer": {"opens": True}})
+    with pytest.raises(RequestError, match="`answer.opens` must be one of True, False but got 'yes'"):
+        read(Asked, {"answer": {"opens": "yes"}})
+
+
 def test_classes_of_a_union_are_told_apart_by_their_constants() -> None:
     assert read(Happening, {"event": "started", "pid": 3}) == Started("started", 3)  # type: ignore[arg-type]
     assert read(Happening, {"event": "killed", "code": None}) == Ended("killed", None)  # type: ignore[arg-type]

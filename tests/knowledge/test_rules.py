@@ -5,21 +5,16 @@ from typing import Any
 
 import pytest
 
+from graph_values import make_facts
 from winml.modelkit.core.config import SCHEMA, BuildConfig, CompileSection, OptimizeSection, QuantizeSection
-from winml.modelkit.core.finding import Action, ConfigFilter, Finding
+from winml.modelkit.core.finding import FACTS, Action, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph.description import GraphFacts, MACs
 from winml.modelkit.knowledge.findings import Knowledge
-from winml.modelkit.knowledge.rules import Advice, applicable, concerns, fact
+from winml.modelkit.knowledge.rules import Advice, applicable, concerns, find_fact
 
 NPU = Target("qnn", "npu")
-CNN = {
-    "nodes": 10,
-    "ops": {"Conv": 4, "Relu": 4, "Add": 2},
-    "opsets": {"ai.onnx": 17},
-    "conv_share": 0.4,
-    "dynamic_axes": {},
-    "compiled": False,
-}
+CNN = make_facts({"Conv": 4, "Relu": 4, "Add": 2})
 HERE = {"onnxruntime": "1.31.1", "qnn": "2.7.0"}
 
 
@@ -28,13 +23,17 @@ def findings() -> tuple[Finding, ...]:
     return Knowledge().findings
 
 
-def advice(findings: tuple[Finding, ...], name: str, facts: Any = CNN, target: Target = NPU, **more: Any) -> Advice:
+def advice(
+    findings: tuple[Finding, ...], name: str, facts: GraphFacts = CNN, target: Target = NPU, **more: Any
+) -> Advice:
     found = [a for a in applicable(findings, facts, target, **more) if a.finding == name]
     assert len(found) == 1, f"{name}: {found}"
     return found[0]
 
 
-def silent(findings: tuple[Finding, ...], name: str, facts: Any = CNN, target: Target = NPU, **more: Any) -> bool:
+def silent(
+    findings: tuple[Finding, ...], name: str, facts: GraphFacts = CNN, target: Target = NPU, **more: Any
+) -> bool:
     return all(a.finding != name for a in applicable(findings, facts, target, **more))
 
 
@@ -62,7 +61,7 @@ def test_a_finding_on_one_ep_says_nothing_on_another(findings: tuple[Finding, ..
 
 
 def test_an_unknown_fact_blocks_what_a_confirmed_finding_would_forbid(findings: tuple[Finding, ...]) -> None:
-    found = advice(findings, "npu-006", facts={**CNN, "compiled": True}, versions=HERE)
+    found = advice(findings, "npu-006", facts=replace(CNN, compiled_for=("qnn",)), versions=HERE)
     assert found.kind == "blocked"
     assert "unknown here: 1 ≤ ops.Conv" in found.reason
 
@@ -74,7 +73,7 @@ def test_an_unknown_fact_never_favours(findings: tuple[Finding, ...]) -> None:
 
 
 def test_a_graph_the_finding_is_not_about_gets_no_advice(findings: tuple[Finding, ...]) -> None:
-    assert silent(findings, "npu-006", facts={**CNN, "ops": {"MatMul": 3}})
+    assert silent(findings, "npu-006", facts=make_facts({"MatMul": 3}))
 
 
 def test_another_release_of_the_runtime_weakens_a_finding(findings: tuple[Finding, ...]) -> None:
@@ -98,15 +97,22 @@ def test_the_rules_of_the_first_search_are_there_as_advice(findings: tuple[Findi
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("ops.Conv", 4), ("ops.Erf", 0), ("op_share.Conv", 0.4), ("opset", 17), ("dynamic_axes", 0), ("parameters", None)],
+    [
+        *(("ops.Conv", 4), ("ops.Erf", 0), ("op_share.Conv", 0.4), ("opset", 17), ("dynamic_axes", 0), ("macs", None)),
+        *(("nodes", 10), ("parameters", 0), ("file_bytes", None)),
+    ],
 )
 def test_facts_by_name(name: str, value: float | None) -> None:
-    assert fact(CNN, name) == value
+    assert find_fact(CNN, name) == value
 
 
-def test_operators_are_unknown_without_a_description() -> None:
-    assert fact({}, "ops.Conv") is None
-    assert fact({}, "dynamic_axes") is None
+def test_conditions_may_ask_for_multiplications() -> None:
+    assert find_fact(replace(CNN, macs=MACs(macs=8, unknown_nodes=0, assumed={})), "macs") == 8
+
+
+def test_every_fact_that_a_condition_may_name_is_one_of_a_graph() -> None:
+    for name in FACTS:
+        find_fact(CNN, name)
 
 
 def config(**changes: Any) -> BuildConfig:

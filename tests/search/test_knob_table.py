@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_values import make_facts
 from winml.modelkit.core.config import SCHEMA, DataSection
 from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import RequestError, UnavailableError
@@ -50,7 +51,7 @@ def test_a_preset_can_be_cut_down() -> None:
 
 @pytest.mark.parametrize(("others", "kind", "searched"), [(False, "skip", False), (True, "order", True)])
 def test_what_is_known_of_one_target_leaves_nothing_out_on_another(others: bool, kind: str, searched: bool) -> None:
-    facts = {"ops": {"Conv": 4, "Add": 2}, "nodes": 6, "opsets": {"ai.onnx": 17}, "conv_share": 0.6, "compiled": False}
+    facts = make_facts({"Conv": 4, "Add": 2})
     space = Space(knobs((CPU,)), BASE)
     found = collect_insight(
         space,

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graph_values import make_facts
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import ignore
 from winml.modelkit.core.location import knowledge_root
@@ -35,7 +36,7 @@ def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
 def test_what_is_known_about_taking_times_is_told_where_times_are_taken() -> None:
     target = resolve("qnn/npu", None, None).target
     findings = Knowledge(knowledge_root()).findings
-    advice = rules.applicable(findings, {"nodes": 1}, target)
+    advice = rules.applicable(findings, make_facts({"Conv": 1}), target)
     told = " ".join(measuring_notes(advice, findings, "latency"))
     assert "npu-029" in told
     assert "npu-018" not in told, "it holds on every target"

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.core.config import BuildConfig
-from winml.modelkit.core.finding import Action, After, Condition, ConfigFilter, Finding
+from winml.modelkit.core.finding import OP_FACTS, Action, After, Condition, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
+
+if TYPE_CHECKING:
+    from winml.modelkit.graph.description import GraphFacts
 
 Kind = Literal["skip", "boost", "order", "blocked"]
 Place = Literal["skip", "last", "first", "start", "finish", "measure"]
-Facts = Mapping[str, Any]
-"""The `facts` object of `winml inspect --json`."""
 
 _SILENT = ("retracted",)
 """Statuses that advise nothing."""
@@ -40,29 +41,25 @@ class Advice:
     """What it waits for."""
 
 
-def fact(facts: Facts, name: str) -> float | None:
-    """A number of the graph by the name conditions use; None when it is unknown."""
+def find_fact(facts: GraphFacts, name: str) -> float | None:
+    """A number of the graph by the name conditions use (`core.finding.FACTS`); None when it is unknown."""
     family, _, op = name.partition(".")
-    if family in ("ops", "op_share"):
-        # A compiled part hides the operators it is made of.
-        if facts.get("compiled", True) or "ops" not in facts:
+    if family in OP_FACTS:
+        if facts.compiled:  # a compiled part hides the operators it is made of
             return None
-        count = float(facts["ops"].get(op, 0))
+        count = facts.ops.get(op, 0)
         if family == "ops":
             return count
-        return count / facts["nodes"] if facts.get("nodes") else None
-    if name == "opset":
-        value = facts.get("opsets", {}).get("ai.onnx")
-    elif name == "dynamic_axes":
-        value = len(facts["dynamic_axes"]) if "dynamic_axes" in facts else None
-    else:
-        value = facts.get(name)
-    return None if value is None or isinstance(value, str | list | dict) else float(value)
+        return count / facts.nodes if facts.nodes else None
+    if name == "dynamic_axes":
+        return len(facts.dynamic_axes)
+    value: float | None = facts.macs.macs if name == "macs" else getattr(facts, name)
+    return value
 
 
-def unmet(conditions: Iterable[Condition], facts: Facts) -> tuple[list[Condition], list[Condition]]:
+def unmet(conditions: Iterable[Condition], facts: GraphFacts) -> tuple[list[Condition], list[Condition]]:
     """The conditions that do not hold, and those that cannot be told."""
-    known = [(condition, fact(facts, condition.fact)) for condition in conditions]
+    known = [(condition, find_fact(facts, condition.fact)) for condition in conditions]
     failing = [c for c, value in known if value is not None and not c.holds(value)]
     return failing, [c for c, value in known if value is None]
 
@@ -96,7 +93,7 @@ class _Fit:
     weaker: str | None
 
 
-def _fit(finding: Finding, facts: Facts, family: str | None, versions: Mapping[str, str]) -> _Fit | None:
+def _fit(finding: Finding, facts: GraphFacts, family: str | None, versions: Mapping[str, str]) -> _Fit | None:
     """None when the finding is about other models."""
     failing, unknown = unmet(finding.scope.graph, facts)
     if failing:
@@ -111,7 +108,7 @@ def _fit(finding: Finding, facts: Facts, family: str | None, versions: Mapping[s
 
 def applicable(
     findings: Iterable[Finding],
-    facts: Facts,
+    facts: GraphFacts,
     target: Target,
     *,
     family: str | None = None,

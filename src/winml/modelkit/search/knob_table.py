@@ -20,6 +20,7 @@ from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
+from winml.modelkit.graph.description import GraphFacts
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.presets import Preset
 from winml.modelkit.knowledge.rules import Advice
@@ -91,7 +92,7 @@ def make_preset_space(base: ConfigJSON, preset: Preset, only: tuple[str, ...]) -
     return Space((Knob(HYPOTHESIS, tuple(levels)),), base)
 
 
-def _preset_notes(space: Space, preset: Preset, facts: Mapping[str, Any]) -> list[Note]:
+def _preset_notes(space: Space, preset: Preset, facts: GraphFacts) -> list[Note]:
     """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
     found = []
     for knob, level in space.options():
@@ -125,7 +126,7 @@ def collect_insight(
     space: Space,
     *,
     target: Target,
-    facts: Mapping[str, Any],
+    facts: GraphFacts,
     effects: Mapping[str, Candidate],
     advice: Iterable[Advice],
     missing: Mapping[str, str],
@@ -135,12 +136,11 @@ def collect_insight(
 ) -> Insight:
     """Every note on the levels of a space, and what is left of it; `others`: further targets are searched with it."""
     advice = tuple(advice)
-    own_opset = facts.get("opsets", {}).get("ai.onnx")
 
     def concerns(one: Advice, config: ConfigJSON) -> bool:
-        return rules.concerns(one.what, config_from_json(config, OWN_REQUEST), opset=own_opset)
+        return rules.concerns(one.what, config_from_json(config, OWN_REQUEST), opset=facts.opset)
 
-    ops = None if facts.get("compiled", True) else facts.get("ops")
+    ops = None if facts.compiled else facts.ops
     notes = [
         *needs_notes(space, missing),
         *operator_notes(space, ops),

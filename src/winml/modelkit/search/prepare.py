@@ -183,7 +183,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
         source = source_of(config_from_json(base, OWN_REQUEST), worker)
         args, what = {"path": str(model), "fingerprint": False}, "reading the model"
-        facts = to_json(worker.ask(ModelDescription, "graph.describe", args, what=what).facts)
+        facts = worker.ask(ModelDescription, "graph.describe", args, what=what).facts
         if preset is None:
             whole = make_space(base, tuple(r.target for r in resolved), request.space)
             effects = _try_passes(whole, model, worker, on_event)
