@@ -33,7 +33,8 @@ from winml.modelkit.core.evidence import (
 from winml.modelkit.core.finding import Expectation, Experiment, ExperimentArm
 from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.placement import CPU
-from winml.modelkit.core.values import read, to_json
+from winml.modelkit.core.target import Device
+from winml.modelkit.core.values import key, read, to_json
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
@@ -63,6 +64,19 @@ class ExperimentResult:
     simulated: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class ArmArguments:
+    """What an operation of the worker opens an arm with."""
+
+    model: str
+    ep: str
+    device: Device
+    simulated: bool
+    session: SessionSection
+    distribution: str | None
+    inputs: Mapping[str, Any] | None = key(omit=True)
+
+
 @dataclass(frozen=True)
 class ReplayArm:
     """An arm of an experiment with its model written."""
@@ -73,17 +87,16 @@ class ReplayArm:
     trust: Trust
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """What an operation of the worker opens it with."""
+    def arguments(self) -> ArmArguments:
         target = self.resolved.target
-        return {
-            "model": str(self.folder / MODEL),
-            "ep": target.ep,
-            "device": target.device,
-            "simulated": target.simulated,
-            "session": to_json(self.session),
-            "distribution": self.resolved.installed.package.distribution,
-        }
+        return ArmArguments(
+            model=str(self.folder / MODEL),
+            ep=target.ep,
+            device=target.device,
+            simulated=target.simulated,
+            session=self.session,
+            distribution=self.resolved.installed.package.distribution,
+        )
 
 
 def _make_arm(arm: ExperimentArm, default: str, folder: Path, worker: Worker, trust: Trust, source: str) -> ReplayArm:
@@ -207,7 +220,7 @@ def _compare_outputs(base: ReplayArm, candidate: ReplayArm, expect: Expectation)
     for name, arm in (("base", base), ("candidate", candidate)):
         saved[name] = str(arm.folder / "outputs.npz")
         with Worker(python=arm.resolved.installed.python) as worker:
-            args = {"arm": {**arm.arguments, "inputs": {}}, "runs": 1, "save": saved[name]}
+            args = {"arm": replace(arm.arguments, inputs={}), "runs": 1, "save": saved[name]}
             probes[name] = worker.ask(Probe, "bench.probe", args, timeout_s=TIMEOUT_S, what=f"running the {name}")
     with Worker() as worker:
         outputs = worker.ask(Distances, "bench.distance", saved).outputs
