@@ -110,6 +110,7 @@ DOCUMENTS: dict[str, Document] = {
     "sessions": Document(
         "Recorded session medians, the input of `winml kb judge`", ("findings.judge:RecordedSessions",)
     ),
+    "eval": Document("Result of `winml eval`", ("evaluation.result:EvalResult",), command=True),
     "feed": Document(
         "Result of `winml feed`",
         (

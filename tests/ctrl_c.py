@@ -86,8 +86,7 @@ def _tell(marks: Path) -> None:
 
 def _telling(marks: Path, shown: Any) -> Any:
     def on_event(self: object, event: Any) -> None:
-        held = event if isinstance(event, dict) else vars(event)
-        texts = [value for value in held.values() if isinstance(value, str)]
+        texts = [value for value in vars(event).values() if isinstance(value, str)]
         with marks.open("a", encoding="utf-8") as stream:
             stream.write(" ".join([type(event).__name__, *texts]) + "\n")
         shown(self, event)

@@ -80,7 +80,7 @@ def test_perf_warns(tmp_path: Path, largest: int, warned: bool) -> None:
 def test_eval_warns(tmp_path: Path) -> None:
     model = str(_quantized(tmp_path, 127))
     request = EvalRequest(model, data=RANDOM, task="outputs", target="cpu", reference=model)
-    warnings = evaluate(request, lambda event: None)["warnings"]
+    warnings = evaluate(request, lambda event: None).warnings
     assert [text.startswith(WARNING) for text in warnings[:1]] == [True]
 
 

@@ -101,7 +101,9 @@ def test_a_folder_by_class_is_evaluated_by_the_names_of_the_model(tmp_path: Path
 def test_a_build_folder_brings_its_own_evaluation(tmp_path: Path) -> None:
     shutil.copy(sample.MODEL, tmp_path / "model.onnx")
     section = {"task": "image-classification", "data": {"source": str(sample.TEST), "limit": 30}, "min_metric": 0.999}
-    (tmp_path / "build_config.json").write_text(json.dumps({"session": {"threads": 1}, "eval": section}))
+    (tmp_path / "build_config.json").write_text(
+        json.dumps({"schema": "winml/build-config/1", "session": {"threads": 1}, "eval": section})
+    )
     result = winml("eval", "-m", tmp_path, "--target", "cpu", "--json")
     value = valid(result.stdout)
     assert result.returncode == 1, result.stderr

@@ -18,11 +18,11 @@ def test_small_outputs_are_kept_whole_and_large_ones_by_values_that_a_seed_choos
     keeper.add("reference", 0, 1, None)
     told = keeper.write()
     assert told is not None
-    assert {name: facts["whole"] for name, facts in told["arrays"].items()} == {
+    assert {name: facts.whole for name, facts in told.arrays.items()} == {
         "candidate.0.0": True,
         "reference.0.0": False,
     }
-    assert told["arrays"]["reference.0.0"]["digest"] == digest_of(large)
+    assert told.arrays["reference.0.0"].digest == digest_of(large)
     found = read(tmp_path / "o.npz")
     assert np.array_equal(found["candidate.0.0"], small)
     assert np.array_equal(found["reference.0.0"], kept(large))

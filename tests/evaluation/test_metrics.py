@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from winml.modelkit.core.intervals import wilson_interval
+from winml.modelkit.core.latency import Interval
 from winml.modelkit.evaluation import checks
-from winml.modelkit.evaluation.metrics import Metric, drop, summary
+from winml.modelkit.evaluation.metrics import Estimate, Metric, estimate, estimate_drop
 
 ACCURACY = Metric("accuracy", "share", "top1")
 F1 = Metric("f1", "mean", "f1")
@@ -14,95 +15,98 @@ SPEARMAN = Metric("spearman", "spearman", "similarity")
 
 
 def test_a_share_has_wilsons_interval() -> None:
-    found = summary(ACCURACY, {"top1": [1.0] * 497 + [0.0] * 3})
-    assert (found["value"], found["n"], found["method"]) == (0.994, 500, "wilson")
-    assert (found["interval"]["low"], found["interval"]["high"]) == wilson_interval(0.994, 500)
+    found = estimate(ACCURACY, {"top1": [1.0] * 497 + [0.0] * 3})
+    assert (found.value, found.n, found.method) == (0.994, 500, "wilson")
+    assert (found.interval.low, found.interval.high) == wilson_interval(0.994, 500)
 
 
 def test_seven_hundredths_of_a_point_are_no_drop_and_seven_points_are() -> None:
     reference = [1.0] * 9000 + [0.0] * 1000
     for lost, clear in ((7, False), (700, True)):
         candidate = [0.0] * lost + reference[lost:]
-        found = drop(ACCURACY, {"top1": reference}, {"top1": candidate})
-        assert found["value"] == pytest.approx(lost / 10_000)
-        assert (found["interval"]["low"] > 0.05) == clear
-        assert checks.max_drop(found, 0.05, "interval") == ("exceeded" if clear else "within")
+        found = estimate_drop(ACCURACY, {"top1": reference}, {"top1": candidate})
+        assert found.value == pytest.approx(lost / 10_000)
+        assert (found.interval.low > 0.05) == clear
+        assert checks.judge_drop(found, 0.05, "interval") == ("exceeded" if clear else "within")
 
 
-def _drop(count: int, worse: int, better: int) -> dict[str, Any]:
+def _drop(count: int, worse: int, better: int) -> Estimate:
     reference = [1.0] * (count - better) + [0.0] * better
     candidate = [0.0] * worse + [1.0] * (count - worse)
-    return drop(ACCURACY, {"top1": reference}, {"top1": candidate})
+    return estimate_drop(ACCURACY, {"top1": reference}, {"top1": candidate})
 
 
 def test_only_samples_that_the_models_differ_on_count() -> None:
     """500 equal answers rule out a drop of one point whatever the accuracy is; 20 do not, and say how many would."""
     for right in (500, 440, 0):
         scores = {"top1": [1.0] * right + [0.0] * (500 - right)}
-        found = drop(ACCURACY, scores, scores)
-        assert (found["worse"], found["better"], found["value"]) == (0, 0, 0.0)
-        assert checks.max_drop(found, 0.01, "interval") == "within"
+        found = estimate_drop(ACCURACY, scores, scores)
+        assert (found.worse, found.better, found.value) == (0, 0, 0.0)
+        assert checks.judge_drop(found, 0.01, "interval") == "within"
     few = _drop(20, 0, 0)
-    assert checks.max_drop(few, 0.01, "interval") == "inconclusive"
+    assert checks.judge_drop(few, 0.01, "interval") == "inconclusive"
     needed = checks.samples_needed(few, 0.01)
     assert needed is not None
-    assert checks.max_drop(_drop(needed, 0, 0), 0.01, "interval") == "within"
-    assert checks.max_drop(_drop(needed - 1, 0, 0), 0.01, "interval") == "inconclusive"
+    assert checks.judge_drop(_drop(needed, 0, 0), 0.01, "interval") == "within"
+    assert checks.judge_drop(_drop(needed - 1, 0, 0), 0.01, "interval") == "inconclusive"
 
 
 def test_the_samples_that_would_decide_decide() -> None:
     found = _drop(500, 4, 2)
-    assert (found["worse"], found["better"]) == (4, 2)
+    assert (found.worse, found.better) == (4, 2)
     needed = checks.samples_needed(found, 0.01)
     assert needed is not None
     factor = -(-needed // 500)
-    assert checks.max_drop(_drop(500 * factor, 4 * factor, 2 * factor), 0.01, "interval") == "within"
+    assert checks.judge_drop(_drop(500 * factor, 4 * factor, 2 * factor), 0.01, "interval") == "within"
     assert checks.samples_needed(_drop(500, 6, 1), 0.01) is None  # it lies on the limit itself
 
 
 @pytest.mark.parametrize("metric", [F1, SPEARMAN])
 def test_other_metrics_say_how_many_samples_would_decide_too(metric: Metric) -> None:
     series = {"similarity": [0.1, 0.4, 0.2, 0.8, 0.6, 0.5] * 5, "gold": [1, 3, 2, 4, 5, 2.5] * 5, "f1": [0.5, 1.0] * 15}
-    needed = checks.samples_needed(summary(metric, series), summary(metric, series)["value"] - 0.01)
+    needed = checks.samples_needed(estimate(metric, series), estimate(metric, series).value - 0.01)
     assert needed is not None
     assert needed > 30
 
 
 def test_means_that_never_vary_still_have_an_interval() -> None:
-    found = summary(F1, {"f1": [1.0] * 50})
-    assert found["interval"]["low"] == pytest.approx(wilson_interval(1.0, 50)[0])
-    same = drop(F1, {"f1": [0.5, 1.0] * 25}, {"f1": [0.5, 1.0] * 25})
-    assert (same["value"], same["method"]) == (0.0, "wilson")
-    assert same["interval"]["low"] == -same["interval"]["high"] < 0
+    found = estimate(F1, {"f1": [1.0] * 50})
+    assert found.interval.low == pytest.approx(wilson_interval(1.0, 50)[0])
+    same = estimate_drop(F1, {"f1": [0.5, 1.0] * 25}, {"f1": [0.5, 1.0] * 25})
+    assert (same.value, same.method) == (0.0, "wilson")
+    assert same.interval.low == -same.interval.high < 0
 
 
 def test_a_drop_of_means_is_taken_pair_by_pair() -> None:
     reference = [i / 100 for i in range(100)]
-    found = drop(F1, {"f1": reference}, {"f1": [v - (0.02 if i % 2 else 0.0) for i, v in enumerate(reference)]})
-    assert found["value"] == pytest.approx(0.01)
-    assert found["interval"]["high"] - found["interval"]["low"] < 0.01
+    found = estimate_drop(
+        F1, {"f1": reference}, {"f1": [v - (0.02 if i % 2 else 0.0) for i, v in enumerate(reference)]}
+    )
+    assert found.value == pytest.approx(0.01)
+    assert found.interval.high - found.interval.low < 0.01
 
 
 def test_a_correlation_that_is_not_there_is_unknown_with_the_reason() -> None:
-    constant = summary(SPEARMAN, {"similarity": [0.5] * 5, "gold": [1, 2, 3, 4, 5]})
-    assert (constant["value"], constant["interval"]) == (None, None)
-    assert "same for all samples" in constant["reason"]
-    few = summary(SPEARMAN, {"similarity": [0.1, 0.2, 0.3], "gold": [1, 2, 3]})
-    assert (few["value"], few["interval"]) == (pytest.approx(1.0), None)
-    assert "at least 4" in few["reason"]
+    constant = estimate(SPEARMAN, {"similarity": [0.5] * 5, "gold": [1, 2, 3, 4, 5]})
+    assert (constant.value, constant.interval) == (None, None)
+    assert "same for all samples" in constant.reason
+    few = estimate(SPEARMAN, {"similarity": [0.1, 0.2, 0.3], "gold": [1, 2, 3]})
+    assert (few.value, few.interval) == (pytest.approx(1.0), None)
+    assert "at least 4" in few.reason
 
 
 def test_a_drop_of_correlations_is_zero_around_for_equal_models() -> None:
     series = {"similarity": [0.1, 0.4, 0.2, 0.8, 0.6, 0.5], "gold": [1, 3, 2, 4, 5, 2.5]}
-    found = drop(SPEARMAN, series, series)
-    assert found["value"] == 0.0
-    assert found["interval"]["low"] < 0.0 < found["interval"]["high"]
-    unknown = drop(SPEARMAN, series, {**series, "similarity": [0.0] * 6})
-    assert (unknown["value"], checks.max_drop(unknown, 0.1, "interval")) == (None, "inconclusive")
+    found = estimate_drop(SPEARMAN, series, series)
+    assert found.value == 0.0
+    assert found.interval.low < 0.0 < found.interval.high
+    unknown = estimate_drop(SPEARMAN, series, {**series, "similarity": [0.0] * 6})
+    assert (unknown.value, checks.judge_drop(unknown, 0.1, "interval")) == (None, "inconclusive")
 
 
-def _found(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, Any]:
-    return {"value": value, "interval": None if low is None else {"low": low, "high": high}}
+def _found(value: float | None, low: float | None = None, high: float = 0.0) -> Estimate:
+    interval = None if low is None else Interval(low=low, high=high, level=0.95)
+    return Estimate(value=value, interval=interval, n=100, method="wilson", reason=None)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +122,8 @@ def _found(value: float | None, low: float | None = None, high: float | None = N
         (_found(None), 0.01, "value", "inconclusive"),
     ],
 )
-def test_a_drop_is_within_beyond_or_open(found: dict[str, Any], limit: float, by: Any, answer: str) -> None:
-    assert checks.max_drop(found, limit, by) == answer
+def test_a_drop_is_within_beyond_or_open(found: Estimate, limit: float, by: Any, answer: str) -> None:
+    assert checks.judge_drop(found, limit, by) == answer
 
 
 @pytest.mark.parametrize(
@@ -134,8 +138,8 @@ def test_a_drop_is_within_beyond_or_open(found: dict[str, Any], limit: float, by
         (_found(None), 0.5, "interval", "inconclusive"),
     ],
 )
-def test_a_metric_is_high_enough_too_low_or_open(found: dict[str, Any], limit: float, by: Any, answer: str) -> None:
-    assert checks.min_metric(found, limit, by) == answer
+def test_a_metric_is_high_enough_too_low_or_open(found: Estimate, limit: float, by: Any, answer: str) -> None:
+    assert checks.judge_metric(found, limit, by) == answer
 
 
 ENTITY_F1 = Metric("f1", "ratio", "matched", ("predicted", "expected"))
@@ -144,50 +148,50 @@ WER = Metric("wer", "ratio", "errors", ("words",), lower=True)
 
 def test_a_ratio_is_of_sums_and_not_the_mean_of_ratios() -> None:
     series = {"matched": [1.0, 4.0] * 4, "predicted": [1.0, 8.0] * 4, "expected": [4.0, 7.0] * 4}
-    assert summary(ENTITY_F1, series)["value"] == pytest.approx(2 * 5 / (9 + 11))
+    assert estimate(ENTITY_F1, series).value == pytest.approx(2 * 5 / (9 + 11))
 
 
 def test_a_ratio_has_the_interval_of_its_samples() -> None:
     words = [10.0 + i % 7 for i in range(200)]
     errors = [float(i % 3 == 0) * (1 + i % 2) for i in range(200)]
-    found = summary(WER, {"errors": errors, "words": words})
-    assert found["method"] == "jackknife"
+    found = estimate(WER, {"errors": errors, "words": words})
+    assert found.method == "jackknife"
     # The spread of a ratio, linearised: residuals over the mean whole.
     ratio = sum(errors) / sum(words)
     residuals = [e - ratio * w for e, w in zip(errors, words, strict=True)]
     spread = (sum(r * r for r in residuals) / 199 / 200) ** 0.5 / (sum(words) / 200)
-    assert found["interval"]["high"] - found["value"] == pytest.approx(1.96 * spread, rel=0.3)
+    assert found.interval.high - found.value == pytest.approx(1.96 * spread, rel=0.3)
 
 
 def test_words_that_are_more_often_wrong_are_a_drop() -> None:
     words = [10.0] * 40
     before, after = [float(i % 4 == 0) for i in range(40)], [float(i % 2 == 0) for i in range(40)]
-    found = drop(WER, {"errors": before, "words": words}, {"errors": after, "words": words})
-    assert found["value"] == pytest.approx(0.025)
-    assert found["interval"]["low"] > 0
-    assert found["method"] == "paired-jackknife"
+    found = estimate_drop(WER, {"errors": before, "words": words}, {"errors": after, "words": words})
+    assert found.value == pytest.approx(0.025)
+    assert found.interval.low > 0
+    assert found.method == "paired-jackknife"
 
 
 def test_without_a_spread_the_interval_is_what_was_not_met() -> None:
     words = {"words": [10.0] * 40, "errors": [0.0] * 40}
-    found = summary(WER, words)
-    assert (found["value"], found["interval"]["low"], found["method"]) == (0.0, 0.0, "wilson")
-    assert found["interval"]["high"] == pytest.approx(wilson_interval(0.0, 40)[1])
-    same = drop(WER, words, words)
-    assert same["interval"]["low"] == -same["interval"]["high"] < 0
+    found = estimate(WER, words)
+    assert (found.value, found.interval.low, found.method) == (0.0, 0.0, "wilson")
+    assert found.interval.high == pytest.approx(wilson_interval(0.0, 40)[1])
+    same = estimate_drop(WER, words, words)
+    assert same.interval.low == -same.interval.high < 0
 
 
 def test_areas_are_summed_over_images_before_they_are_divided() -> None:
     metric = Metric("mean_iou", "mean_iou", "overlap")
-    found = summary(metric, {"overlap": [{"0": [1, 2]}, {"0": [9, 10], "4": [0, 5]}] * 4})
-    assert found["value"] == pytest.approx((10 / 12 + 0) / 2)
-    assert found["interval"]["low"] < found["value"] < found["interval"]["high"] <= 1.0
+    found = estimate(metric, {"overlap": [{"0": [1, 2]}, {"0": [9, 10], "4": [0, 5]}] * 4})
+    assert found.value == pytest.approx((10 / 12 + 0) / 2)
+    assert found.interval.low < found.value < found.interval.high <= 1.0
 
 
 def test_few_samples_or_nothing_to_find_have_no_interval() -> None:
-    few = summary(WER, {"errors": [1.0, 0.0], "words": [3.0, 4.0]})
-    assert (few["value"], few["interval"]) == (pytest.approx(1 / 7), None)
-    nothing = summary(ENTITY_F1, {"matched": [0.0] * 9, "predicted": [0.0] * 9, "expected": [0.0] * 9})
-    assert (nothing["value"], nothing["reason"]) == (None, "the samples hold nothing to find")
+    few = estimate(WER, {"errors": [1.0, 0.0], "words": [3.0, 4.0]})
+    assert (few.value, few.interval) == (pytest.approx(1 / 7), None)
+    nothing = estimate(ENTITY_F1, {"matched": [0.0] * 9, "predicted": [0.0] * 9, "expected": [0.0] * 9})
+    assert (nothing.value, nothing.reason) == (None, "the samples hold nothing to find")
     once = {"matched": [1.0] + [0.0] * 8, "predicted": [1.0] + [0.0] * 8, "expected": [1.0] + [0.0] * 8}
-    assert summary(ENTITY_F1, once)["reason"] == "all there is to find is in a few samples"
+    assert estimate(ENTITY_F1, once).reason == "all there is to find is in a few samples"

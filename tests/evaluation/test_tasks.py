@@ -18,10 +18,11 @@ from task_zoo import Case
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.evaluation.all_tasks import TASKS, chosen_task
-from winml.modelkit.evaluation.metrics import GOLD, metric_from_json, summary
+from winml.modelkit.evaluation.metrics import GOLD, estimate
+from winml.modelkit.evaluation.report import RunReport
 from winml.modelkit.evaluation.run import run
 from winml.modelkit.evaluation.task import Setting
 from winml.modelkit.session.opening import CPU
@@ -33,10 +34,10 @@ class Context:
 
     def __init__(self) -> None:
         self.stop = threading.Event()
-        self.events: list[dict[str, Any]] = []
+        self.events: list[object] = []
 
-    def event(self, name: str, **values: Any) -> None:
-        self.events.append({"event": name, **values})
+    def tell(self, event: object) -> None:
+        self.events.append(event)
 
 
 def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
@@ -70,9 +71,8 @@ def case(name: str, tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 
 @pytest.fixture(scope="module")
-def report(name: str, case: Case) -> dict[str, Any]:
-    answer: dict[str, Any] = to_json(run(arguments(case, name), Context()))
-    return answer
+def report(name: str, case: Case) -> RunReport:
+    return run(arguments(case, name), Context())
 
 
 def test_every_task_has_its_own_name_and_a_case_here() -> None:
@@ -80,17 +80,22 @@ def test_every_task_has_its_own_name_and_a_case_here() -> None:
     assert set(TASKS) == set(task_zoo.CASES)
 
 
-def test_a_task_gives_the_metrics_its_model_deserves(case: Case, report: dict[str, Any]) -> None:
-    made = {m["name"]: summary(metric_from_json(m), report["series"]) for m in report["metrics"]}
-    assert {n: found["value"] for n, found in made.items()} == pytest.approx(case.metrics, abs=0.001)
+def test_a_task_gives_the_metrics_its_model_deserves(case: Case, report: RunReport) -> None:
+    made = {m.name: estimate(m, report.series) for m in report.metrics}
+    assert {n: found.value for n, found in made.items()} == pytest.approx(case.metrics, abs=0.001)
     for found in made.values():
-        assert found["n"] == len(report["predictions"]) == report["data"]["samples"]
-        assert found["interval"]["low"] <= found["value"] <= found["interval"]["high"]
-    json.dumps(report)
+        assert found.n == len(report.predictions) == report.data.samples
+        assert found.value is not None
+        assert found.interval is not None
+        assert found.interval.low <= found.value <= found.interval.high
 
 
-def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: dict[str, Any]) -> None:
-    task, series = TASKS[name], report["series"]
+def test_what_a_worker_says_is_read_as_it_was(report: RunReport) -> None:
+    assert to_json(read(RunReport, json.loads(json.dumps(to_json(report))))) == to_json(report)
+
+
+def test_every_metric_is_made_of_a_series_the_task_gives(name: str, report: RunReport) -> None:
+    task, series = TASKS[name], report.series
     assert {name for m in task.metrics for name in (m.series, *m.over)} <= set(series)
     assert (GOLD in series) == any(m.kind in ("pearson", "spearman") for m in task.metrics)
     assert len({len(values) for values in series.values()}) <= 1
@@ -116,7 +121,7 @@ def test_outputs_that_are_not_numbers_count_as_wrong_and_are_no_prediction(name:
         series = {series: [value] for series, value in scored.values.items()}
         for metric in TASKS[name].metrics:
             if metric.series in series and GOLD not in series:
-                assert summary(metric, series)["value"] in ((1.0,) if metric.lower else (0.0, None))
+                assert estimate(metric, series).value in ((1.0,) if metric.lower else (0.0, None))
 
 
 @pytest.mark.parametrize("labelled", [task.name for task in TASKS.values() if task.labels])
@@ -131,8 +136,8 @@ def test_a_stop_gives_what_there_is(name: str, case: Case) -> None:
     context = Context()
     context.stop.set()
     report = run(arguments(case, name), context)
-    assert report["stopped"]
-    assert len(report["predictions"]) == 1
+    assert report.stopped
+    assert len(report.predictions) == 1
 
 
 def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:

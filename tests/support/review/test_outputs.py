@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from winml.modelkit.core.values import to_json
 from winml.modelkit.evaluation.distances import distance
 from winml.modelkit.evaluation.saved_outputs import Writer
 from winml.modelkit.support.review.outputs import check
@@ -26,7 +27,7 @@ def _made(folder: Path, candidate: Any, reference: Any) -> dict[str, Any]:
                 writer.write([{"y": value * np.float32(scale)}])
         sides[side] = {"path": str(folder / side), "outputs": ["y"]}
     file = folder / "outputs.npz"
-    found = distance({**sides, "samples": 2, "keep": str(file)}, None)
+    found = to_json(distance({**sides, "samples": 2, "keep": str(file)}, None))
     return {"file": str(file), "again": None, "arrays": found["kept"]["arrays"], "distance": found["outputs"]}
 
 

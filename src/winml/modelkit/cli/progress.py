@@ -41,8 +41,6 @@ class LineProgress(ABC):
             announce(event.target)
         elif isinstance(event, ExportNeeded):
             announce_export(event.model)
-        elif isinstance(event, dict) and event["event"] == "target":  # of a command whose events are no values yet
-            announce(event["target"])
         else:
             self.show(event)
 
@@ -69,13 +67,17 @@ class EvalProgress(LineProgress):
 
     _role = ""
 
-    def show(self, event: dict[str, Any]) -> None:
-        kind = event["event"]
-        if kind == "run":
-            self._role = event["role"]
-            self.write(f"opening the {self._role}")
-        else:
-            self.write(f"{self._role}: sample {event.get('done', 0)} of {event['total']}")
+    def show(self, event: Any) -> None:
+        from winml.modelkit.evaluation import report
+
+        match event:
+            case report.RunStarted():
+                self._role = event.role
+                self.write(f"opening the {self._role}")
+            case report.ModelOpened():
+                self.write(f"{self._role}: sample 0 of {event.total}")
+            case report.SamplesDone():
+                self.write(f"{self._role}: sample {event.done} of {event.total}")
 
 
 class FeedProgress(LineProgress):

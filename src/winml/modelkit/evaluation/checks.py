@@ -4,84 +4,94 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from winml.modelkit.core.intervals import paired_difference_interval, wilson_interval
+from winml.modelkit.core.latency import Interval
+from winml.modelkit.evaluation.metrics import Estimate
 
 Answer = Literal["within", "exceeded", "inconclusive"]
 By = Literal["interval", "value"]
+Limits = tuple[float, float]
 
 
-def _limits(found: dict[str, Any], by: By) -> tuple[float, float] | None:
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A limit, and whether it is held."""
+
+    check: Literal["min-metric", "max-drop", "min-agreement"]
+    metric: str
+    limit: float
+    by: By
+    answer: Answer
+    needed: int | None
+    """With inconclusive: about how many samples would decide, if they go on as the ones seen."""
+
+
+def _limits(found: Estimate, by: By) -> Limits | None:
     if by == "value":
-        return None if found["value"] is None else (found["value"], found["value"])
-    return None if found["interval"] is None else (found["interval"]["low"], found["interval"]["high"])
+        return None if found.value is None else (found.value, found.value)
+    return None if found.interval is None else (found.interval.low, found.interval.high)
 
 
-def above(found: dict[str, Any], limit: float, by: By) -> bool | None:
-    """Whether a number lies above the limit with its whole interval; None when the limit lies inside."""
-    limits = _limits(found, by)
+def _hold_below(limits: Limits | None, limit: float) -> Answer:
+    """Exceeded when a number lies above the limit with its whole interval; inconclusive when the limit lies inside."""
     if limits is None or limits[0] <= limit < limits[1]:
-        return None
-    return limits[0] > limit
+        return "inconclusive"
+    return "exceeded" if limits[0] > limit else "within"
 
 
-def max_drop(found: dict[str, Any], limit: float, by: By) -> Answer:
+def judge_drop(found: Estimate, limit: float, by: By) -> Answer:
     """Exceeded when the data show a drop above the limit, within when they rule one out."""
-    beyond = above(found, limit, by)
-    return "inconclusive" if beyond is None else "exceeded" if beyond else "within"
+    return _hold_below(_limits(found, by), limit)
 
 
-def min_metric(found: dict[str, Any], limit: float, by: By) -> Answer:
+def judge_metric(found: Estimate, limit: float, by: By) -> Answer:
     """Exceeded when the data show a metric below the limit, within when they rule one out."""
-    mirrored = {
-        "value": None if found["value"] is None else -found["value"],
-        "interval": found["interval"] and {"low": -found["interval"]["high"], "high": -found["interval"]["low"]},
-    }
-    return max_drop(mirrored, -limit, by)
+    limits = _limits(found, by)
+    return _hold_below(None if limits is None else (-limits[1], -limits[0]), -limit)
 
 
 MOST_SAMPLES = 10_000_000
 """More samples than this are as good as never."""
-
-Limits = tuple[float, float]
 
 
 def _around(value: float, half: float) -> Limits:
     return value - half, value + half
 
 
-def _interval_at(found: dict[str, Any]) -> Callable[[int], Limits]:
-    """The interval that so many samples would have if they went on as the ones seen."""
-    value, count, interval = found["value"], found["n"], found["interval"]
-    if "worse" in found:
-        worse, better = found["worse"] / count, found["better"] / count
-        return lambda n: paired_difference_interval(worse * n, better * n, n, level=interval["level"])
-    if math.isclose(interval["high"] - value, wilson_interval(0.0, count, level=interval["level"])[1]):
+def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[[int], Limits]:
+    """The interval that a number of samples would have if they went on as the ones seen."""
+    count, level = found.n, interval.level
+    if found.worse is not None and found.better is not None:
+        worse, better = found.worse / count, found.better / count
+        return lambda n: paired_difference_interval(worse * n, better * n, n, level=level)
+    if math.isclose(interval.high - value, wilson_interval(0.0, count, level=level)[1]):
         # No two samples differ: what was never met becomes rarer in proportion to their number.
-        return lambda n: _around(value, wilson_interval(0.0, n, level=interval["level"])[1])
-    if found["method"] == "wilson":
-        return lambda n: wilson_interval(value, n, level=interval["level"])
-    below, above_ = value - interval["low"], interval["high"] - value
-    return lambda n: (value - below * math.sqrt(count / n), value + above_ * math.sqrt(count / n))
+        return lambda n: _around(value, wilson_interval(0.0, n, level=level)[1])
+    if found.method == "wilson":
+        return lambda n: wilson_interval(value, n, level=level)
+    below, above = value - interval.low, interval.high - value
+    return lambda n: (value - below * math.sqrt(count / n), value + above * math.sqrt(count / n))
 
 
-def samples_needed(found: dict[str, Any] | None, limit: float) -> int | None:
+def samples_needed(found: Estimate | None, limit: float) -> int | None:
     """About how many samples would decide, if they go on as the ones seen; None when that cannot be said."""
-    if found is None or found["value"] is None or found["interval"] is None or found["value"] == limit:
+    if found is None or found.value is None or found.interval is None or found.value == limit:
         return None
-    interval_at = _interval_at(found)
+    interval_at = _interval_at(found, found.value, found.interval)
 
     def decides(count: int) -> bool:
         low, high = interval_at(count)
         return low > limit or high <= limit
 
-    high: int = max(2, found["n"])
+    high = max(2, found.n)
     while not decides(high):
         high *= 2
         if high > MOST_SAMPLES:
             return None
-    low: int = found["n"]
+    low = found.n
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if decides(middle) else (middle, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,22 @@ from winml.modelkit.core.errors import (
     SessionError,
     WorkerCrashed,
 )
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.events import OnEvent, TargetChosen
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
-from winml.modelkit.evaluation.result import Judging, Side, raise_for, result_of
+from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
+from winml.modelkit.evaluation.report import Role, RunReport, RunStarted, WorkerEvent
+from winml.modelkit.evaluation.result import EvalResult, Judging, Side, make_result, raise_for_checks
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 PRELOAD = ("winml.modelkit.evaluation.run",)
 CPU = "cpu"
 _STOP_WAIT_S = 5.0
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -61,24 +62,24 @@ class EvalRequest:
     trust: Trust = NOTHING
 
 
-def evaluate(request: EvalRequest, on_event: OnEvent) -> dict[str, Any]:
-    """Evaluate and return the JSON object of the contract; a check that is answered with no is raised."""
+def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
+    """Evaluate; a check that is answered with no is raised."""
     model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
     request, data = _completed(request, model.evaluation)
     data = sizes.random_data(data, model.path, given=request.dims)
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
     resolved = chosen.resolved
-    on_event({"event": "target", "target": resolved.target})
+    on_event(TargetChosen(resolved.target))
     with ScratchFolder("winml-eval-") as folder:
         runs = _Runs(request, data, model, folder, on_event)
         runs.warnings += chosen.notes
         candidate = runs.candidate(resolved)
         reference, distance = None, None
-        if runs.compares and not candidate.report["stopped"]:
+        if runs.compares and not candidate.report.stopped:
             with _keeping(request.judging, candidate, runs):
-                reference = runs.reference(resolved, candidate.report["task"])
-                distance = _distance(candidate, reference, request.save_outputs)
-    return _answer(request.judging, candidate, reference, distance, runs.warnings)
+                reference = runs.reference(resolved, candidate.report.task)
+                distance = measure_distance(candidate, reference, keep=request.save_outputs)
+    return _answer(request, candidate, reference, distance, runs.warnings)
 
 
 @contextlib.contextmanager
@@ -87,24 +88,28 @@ def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
     try:
         yield
     except (ModelkitError, KeyboardInterrupt) as error:
-        alone = result_of(replace(judging, max_drop=None, min_agreement=None), candidate, None, None, runs.warnings)
+        alone = make_result(replace(judging, max_drop=None, min_agreement=None), candidate, None, None, runs.warnings)
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted("interrupted; the model without its reference is in the result", details=alone) from error
-        error.details = {**error.details, **alone}
+            raise Interrupted("interrupted; the model without its reference is in the result", result=alone) from error
+        error.result = alone
         raise
 
 
 def _answer(
-    judging: Judging, candidate: Side, reference: Side | None, distance: dict[str, Any] | None, warnings: list[str]
-) -> dict[str, Any]:
+    request: EvalRequest,
+    candidate: Side,
+    reference: Side | None,
+    distance: DistanceReport | None,
+    warnings: list[str],
+) -> EvalResult:
     """The result, or the error that it comes to."""
-    stopped = any(side.report["stopped"] for side in (candidate, reference) if side is not None)
-    if stopped and not candidate.report["predictions"]:
+    stopped = any(side.report.stopped for side in (candidate, reference) if side is not None)
+    if stopped and not candidate.report.predictions:
         raise Interrupted("interrupted")
-    result = result_of(judging, candidate, reference, distance, warnings)
+    result = make_result(request.judging, candidate, reference, distance, warnings, kept_in=request.save_outputs)
     if stopped:
-        raise Interrupted("interrupted; what was evaluated is in the result", details=result)
-    raise_for(result)
+        raise Interrupted("interrupted; what was evaluated is in the result", result=result)
+    raise_for_checks(result)
     return result
 
 
@@ -193,29 +198,34 @@ class _Runs:
         args = {**self._arguments(model, resolved, given if same else {}), "task": task, "strict_ep": False}
         return self._run("reference", name, args, resolved)
 
-    def _run(self, role: str, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
+    def _run(self, role: Role, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
         saved = self._folder / role if self.compares else None
-        self._on_event({"event": "run", "role": role})
+        self._on_event(RunStarted(role=role))
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
             what = f"running `{Path(args['model']).name}` on {resolved.target}"
             report = self._report(worker, {**args, "save": saved and str(saved)}, what)
-        report["data"]["source"] = self._data.source
+        report = replace(report, data=replace(report.data, source=self._data.source))
         return Side(name, resolved.target, report, saved)
 
-    def _report(self, worker: Worker, args: dict[str, Any], what: str) -> dict[str, Any]:
+    def _report(self, worker: Worker, args: dict[str, Any], what: str) -> RunReport:
         """What the run gave; after Ctrl-C what it has so far, marked as stopped."""
         try:
-            report: dict[str, Any] = worker.call(
-                "evaluate.run", args, timeout_s=self._request.timeout_s, on_event=self._on_event, what=what
+            return worker.ask(
+                RunReport,
+                "evaluate.run",
+                args,
+                timeout_s=self._request.timeout_s,
+                events=WorkerEvent,
+                on_event=self._on_event,
+                what=what,
             )
         except KeyboardInterrupt:
             try:
-                report = worker.stop(timeout_s=_STOP_WAIT_S)
+                report = read(RunReport, worker.stop(timeout_s=_STOP_WAIT_S), "evaluate.run")
             except ModelkitError as error:
                 # A sample that takes longer than a user waits after Ctrl-C takes the others with it.
                 raise Interrupted("interrupted", details=error.details) from error
-            report["stopped"] = True
-        return report
+            return replace(report, stopped=True)
 
     def _arguments(self, model: ModelArgument, resolved: Resolved, ep_options: dict[str, str]) -> dict[str, Any]:
         request, target = self._request, resolved.target
@@ -238,14 +248,13 @@ class _Runs:
         }
 
 
-def _distance(candidate: Side, reference: Side, keep: str | None) -> dict[str, Any]:
+def measure_distance(candidate: Side, reference: Side, *, keep: str | None = None) -> DistanceReport:
     """How far the outputs are apart over the samples that both have; `keep` is a file for them."""
-    sides = {
-        role: {"path": str(side.saved), "outputs": side.report["outputs"]}
-        for role, side in (("candidate", candidate), ("reference", reference))
-    }
-    count = min(len(side.report["predictions"]) for side in (candidate, reference))
-    args = {**sides, "samples": count, "keep": keep and str(Path(keep).absolute())}
+    request = DistanceRequest(
+        candidate=SavedOutputs(path=str(candidate.saved), outputs=candidate.report.outputs),
+        reference=SavedOutputs(path=str(reference.saved), outputs=reference.report.outputs),
+        samples=min(len(side.report.predictions) for side in (candidate, reference)),
+        keep=None if keep is None else str(Path(keep).absolute()),
+    )
     with Worker() as worker:
-        found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
-    return found if keep is None else {**found, "kept": {"file": keep, **found["kept"]}}
+        return worker.ask(DistanceReport, "evaluate.distance", request, what="comparing outputs")

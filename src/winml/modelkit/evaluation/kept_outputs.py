@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import check_sample
+from winml.modelkit.evaluation.distance_report import KeptArray, KeptOutputs
 from winml.modelkit.graph import npz
 from winml.modelkit.store import atomic, digest
 
@@ -48,7 +49,7 @@ class Keeper:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._arrays: dict[str, Array] = {}
-        self._facts: dict[str, dict[str, Any]] = {}
+        self._facts: dict[str, KeptArray] = {}
 
     def add(self, side: str, output: int, run: int, value: Array | None) -> None:
         """An output of a run; None where a model had none."""
@@ -56,20 +57,20 @@ class Keeper:
             return
         name = name_of(side, output, run)
         self._arrays[name] = kept(value)
-        self._facts[name] = {
-            "dtype": str(value.dtype),
-            "shape": list(value.shape),
-            "whole": is_whole(value.dtype, value.shape),
-            "digest": digest_of(value),
-        }
+        self._facts[name] = KeptArray(
+            dtype=str(value.dtype),
+            shape=value.shape,
+            whole=is_whole(value.dtype, value.shape),
+            digest=digest_of(value),
+        )
 
-    def write(self) -> dict[str, Any] | None:
+    def write(self) -> KeptOutputs | None:
         """Write the file and say what is in it."""
         if self._path is None:
             return None
         with atomic.writing(self._path) as stream:
             np.savez(stream, **self._arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for options
-        return {"digest": digest.of_file(self._path), "arrays": self._facts}
+        return KeptOutputs(digest=digest.of_file(self._path), arrays=self._facts)
 
 
 def digest_of(value: Array) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from winml.modelkit.core.intervals import (
@@ -16,7 +16,9 @@ from winml.modelkit.core.intervals import (
     spearman,
     wilson_interval,
 )
+from winml.modelkit.core.latency import Interval
 from winml.modelkit.core.statistics import mean
+from winml.modelkit.core.values import key
 from winml.modelkit.evaluation import corpus
 
 LEVEL = 0.95
@@ -56,17 +58,32 @@ class Metric:
     lower: bool = False
     """Whether less is better."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name, "kind": self.kind, "series": self.series, "over": list(self.over), "lower": self.lower
-        }  # fmt: skip
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number about a model with what is known of its spread."""
+
+    value: float | None
+    interval: Interval | None
+    n: int
+    """Samples it is made from."""
+    method: str
+    reason: str | None
+    """Why there is no value or no interval."""
+    worse: int | None = key(omit=True)
+    """Of the drop of a share: samples that only the reference is right about."""
+    better: int | None = key(omit=True)
+    """Of the drop of a share: samples that only the model is right about."""
 
 
-def metric_from_json(value: dict[str, Any]) -> Metric:
-    return Metric(**{**value, "over": tuple(value["over"])})
+@dataclass(frozen=True, kw_only=True)
+class MetricEstimate(Estimate):
+    """A metric, or by how much it is worse than the reference's."""
+
+    kind: Kind
 
 
-def _answer(
+def _estimate(
     value: float | None,
     limits: Limits | None,
     count: int,
@@ -74,39 +91,39 @@ def _answer(
     reason: str | None = None,
     *,
     level: float = LEVEL,
-) -> dict[str, Any]:
-    interval = None if limits is None else {"low": limits[0], "high": limits[1], "level": level}
-    return {"value": value, "interval": interval, "n": count, "method": method, "reason": reason}
+) -> Estimate:
+    interval = None if limits is None else Interval(low=limits[0], high=limits[1], level=level)
+    return Estimate(value=value, interval=interval, n=count, method=method, reason=reason)
 
 
 def _constant(values: Sequence[float]) -> bool:
     return len(set(values)) == 1
 
 
-def share(values: Sequence[float]) -> dict[str, Any]:
+def share(values: Sequence[float]) -> Estimate:
     """The share of samples with 1, with Wilson's interval."""
     value = mean(values)
-    return _answer(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
+    return _estimate(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
 
 
-def _mean(values: Sequence[float]) -> dict[str, Any]:
+def _mean(values: Sequence[float]) -> Estimate:
     """The mean of numbers from 0 to 1; where all are equal the bootstrap sees no spread and Wilson's is taken."""
     value = mean(values)
     if _constant(values):
-        return _answer(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
-    return _answer(value, bootstrap_interval(values, level=LEVEL), len(values), "bootstrap")
+        return _estimate(value, wilson_interval(value, len(values), level=LEVEL), len(values), "wilson")
+    return _estimate(value, bootstrap_interval(values, level=LEVEL), len(values), "bootstrap")
 
 
-def _correlation(metric: Metric, series: Series) -> dict[str, Any]:
+def _correlation(metric: Metric, series: Series) -> Estimate:
     values, gold = series[metric.series], series[GOLD]
     method, by_rank = f"fisher-{metric.kind}", metric.kind == "spearman"
     value = _CORRELATIONS[metric.kind](values, gold)
     if value is None:
-        return _answer(None, None, len(values), method, "one side is the same for all samples")
+        return _estimate(None, None, len(values), method, "one side is the same for all samples")
     if len(values) < MIN_PAIRS:
-        return _answer(value, None, len(values), method, f"an interval needs at least {MIN_PAIRS} samples")
+        return _estimate(value, None, len(values), method, f"an interval needs at least {MIN_PAIRS} samples")
     limits = correlation_interval(value, len(values), by_rank=by_rank, level=LEVEL)
-    return _answer(value, limits, len(values), method)
+    return _estimate(value, limits, len(values), method)
 
 
 def _of(metric: Metric, series: Series) -> corpus.Of:
@@ -117,21 +134,21 @@ def _of(metric: Metric, series: Series) -> corpus.Of:
     return corpus.precision(series[metric.series], loose=metric.kind == "map_50")
 
 
-def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> dict[str, Any]:
+def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> Estimate:
     """A metric of all samples together; where leaving out samples changes nothing, as much as one unseen could."""
     value = of(range(count))
     if value is None:
-        return _answer(None, None, count, "jackknife", "the samples hold nothing to find")
+        return _estimate(None, None, count, "jackknife", "the samples hold nothing to find")
     if count < MIN_SAMPLES:
-        return _answer(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
+        return _estimate(value, None, count, "jackknife", f"an interval needs at least {MIN_SAMPLES} samples")
     half = corpus.jackknife(of, count, level=level)
     if half is None:
-        return _answer(value, None, count, "jackknife", "all there is to find is in a few samples")
+        return _estimate(value, None, count, "jackknife", "all there is to find is in a few samples")
     method = "jackknife" if half else "wilson"
     half = half or wilson_interval(0.0, count, level=level)[1]
     low, high = value - half, value + half
     limits = (low, high) if bounds is None else (max(low, min(bounds[0], value)), min(high, max(bounds[1], value)))
-    return _answer(value, limits, count, method, level=level)
+    return _estimate(value, limits, count, method, level=level)
 
 
 def _bounds(metric: Metric) -> Limits:
@@ -139,8 +156,12 @@ def _bounds(metric: Metric) -> Limits:
     return (0.0, math.inf) if metric.lower else (-math.inf if metric.kind == "ratio" else 0.0, 1.0)
 
 
-def summary(metric: Metric, series: Series) -> dict[str, Any]:
+def estimate(metric: Metric, series: Series) -> MetricEstimate:
     """Value, interval, number of samples and the method of the interval."""
+    return MetricEstimate(kind=metric.kind, **vars(_estimate_metric(metric, series)))
+
+
+def _estimate_metric(metric: Metric, series: Series) -> Estimate:
     if metric.kind in _TOGETHER:
         return _together(_of(metric, series), len(series[metric.series]), _bounds(metric))
     if metric.kind == "share":
@@ -148,46 +169,43 @@ def summary(metric: Metric, series: Series) -> dict[str, Any]:
     return _mean(series[metric.series]) if metric.kind == "mean" else _correlation(metric, series)
 
 
-def _share_drop(reference: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
+def _share_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estimate:
     """The drop of a share, with how many samples only one of the two models is right about: they alone count."""
     worse = sum(1 for r, c in zip(reference, candidate, strict=True) if r and not c)
     better = sum(1 for r, c in zip(reference, candidate, strict=True) if c and not r)
     count = len(reference)
     limits = paired_difference_interval(worse, better, count, level=DROP_LEVEL)
-    return {
-        **_answer((worse - better) / count, limits, count, "tango", level=DROP_LEVEL),
-        "worse": worse,
-        "better": better,
-    }
+    found = _estimate((worse - better) / count, limits, count, "tango", level=DROP_LEVEL)
+    return replace(found, worse=worse, better=better)
 
 
-def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> dict[str, Any]:
+def _mean_drop(reference: Sequence[float], candidate: Sequence[float]) -> Estimate:
     differences = [r - c for r, c in zip(reference, candidate, strict=True)]
     count, value = len(differences), mean(differences)
     if _constant(differences):
         # No spread to resample: as much as a kind of sample could differ that was not met in `count`.
         unseen = wilson_interval(0.0, count, level=DROP_LEVEL)[1]
-        return _answer(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
+        return _estimate(value, (value - unseen, value + unseen), count, "wilson", level=DROP_LEVEL)
     limits = bootstrap_interval(differences, level=DROP_LEVEL)
-    return _answer(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
+    return _estimate(value, limits, count, "paired-bootstrap", level=DROP_LEVEL)
 
 
-def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+def _correlation_drop(metric: Metric, reference: Series, candidate: Series) -> Estimate:
     correlate, count = _CORRELATIONS[metric.kind], len(candidate[metric.series])
     first = correlate(reference[metric.series], reference[GOLD])
     second = correlate(candidate[metric.series], candidate[GOLD])
     between = correlate(reference[metric.series], candidate[metric.series])
     if first is None or second is None or between is None:
-        return _answer(None, None, count, "zou", "one side is the same for all samples")
+        return _estimate(None, None, count, "zou", "one side is the same for all samples")
     if count < MIN_PAIRS:
-        return _answer(first - second, None, count, "zou", f"an interval needs at least {MIN_PAIRS} samples")
+        return _estimate(first - second, None, count, "zou", f"an interval needs at least {MIN_PAIRS} samples")
     limits = correlation_difference_interval(
         first, second, between, count, by_rank=metric.kind == "spearman", level=DROP_LEVEL
     )
-    return _answer(first - second, limits, count, "zou", level=DROP_LEVEL)
+    return _estimate(first - second, limits, count, "zou", level=DROP_LEVEL)
 
 
-def _together_drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+def _together_drop(metric: Metric, reference: Series, candidate: Series) -> Estimate:
     first, second = _of(metric, reference), _of(metric, candidate)
 
     def difference(kept: Sequence[int]) -> float | None:
@@ -197,11 +215,15 @@ def _together_drop(metric: Metric, reference: Series, candidate: Series) -> dict
         return after - before if metric.lower else before - after
 
     found = _together(difference, len(candidate[metric.series]), None, DROP_LEVEL)
-    return {**found, "method": "paired-jackknife" if found["method"] == "jackknife" else found["method"]}
+    return replace(found, method="paired-jackknife") if found.method == "jackknife" else found
 
 
-def drop(metric: Metric, reference: Series, candidate: Series) -> dict[str, Any]:
+def estimate_drop(metric: Metric, reference: Series, candidate: Series) -> MetricEstimate:
     """How much worse the metric is than the reference's on the same samples, pair by pair."""
+    return MetricEstimate(kind=metric.kind, **vars(_estimate_drop(metric, reference, candidate)))
+
+
+def _estimate_drop(metric: Metric, reference: Series, candidate: Series) -> Estimate:
     if metric.kind in _TOGETHER:
         return _together_drop(metric, reference, candidate)
     if metric.kind in _CORRELATIONS:

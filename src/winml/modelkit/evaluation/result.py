@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import read
 from winml.modelkit.evaluation import checks
-from winml.modelkit.evaluation.metrics import Metric, drop, metric_from_json, share, summary
+from winml.modelkit.evaluation.checks import Check
+from winml.modelkit.evaluation.distance_report import DistanceReport, KeptArray, OutputDistance
+from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate, estimate, estimate_drop, share
+from winml.modelkit.evaluation.report import DataFacts, RunReport
 from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
-
-SCHEMA = "winml/eval/1"
 
 
 @dataclass(frozen=True)
@@ -42,189 +43,263 @@ class Side:
 
     model: str
     target: Target
-    report: dict[str, Any]
+    report: RunReport
     saved: Path | None
     """Its outputs, when there is something to hold them against."""
 
 
-def _metrics(report: dict[str, Any]) -> list[Metric]:
-    return [metric_from_json(m) for m in report["metrics"]]
+@dataclass(frozen=True, kw_only=True)
+class EvaluatedModel:
+    """A model on its target, and how right it is."""
+
+    model: str
+    target: str
+    simulated: bool
+    metrics: Mapping[str, MetricEstimate]
+    placement: Placement
+    provider_options: Mapping[str, str]
+    fixed_dims: Mapping[str, int]
+    environment: Environment
 
 
-def _compact(values: Sequence[Any]) -> str | list[Any]:
-    """Zeros and ones as one text, anything else as it is."""
-    return "".join("1" if v else "0" for v in values) if all(v in (0.0, 1.0) for v in values) else list(values)
+@dataclass(frozen=True, kw_only=True)
+class KeptFile:
+    """Outputs that were kept; what is not whole are values chosen by a seed."""
+
+    file: str
+    digest: str
+    arrays: Mapping[str, KeptArray]
 
 
-def _samples(report: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "series": {name: _compact(values) for name, values in report["series"].items()},
-        "predictions": report["predictions"],
-    }
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    series: Mapping[str, str | tuple[Any, ...]]
+    """Scores per sample in the order of the data; zeros and ones are one text; for metrics of classes a record of each
+    class."""
+    predictions: tuple[Any, ...]
 
 
-def _first(report: dict[str, Any], count: int) -> dict[str, list[Any]]:
-    return {name: values[:count] for name, values in report["series"].items()}
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    n: int
+    candidate: Scores
+    reference: Scores | None
 
 
-def _agreement(candidate: dict[str, Any], reference: dict[str, Any], count: int) -> dict[str, Any] | None:
+@dataclass(frozen=True, kw_only=True)
+class EvalResult(EvaluatedModel):
+    """What `winml eval` comes to."""
+
+    schema: Literal["winml/eval/1"] = "winml/eval/1"
+    ok: Literal[True] = True
+    task: str
+    metric: str | None
+    """The metric that limits are for."""
+    reference: EvaluatedModel | None
+    drop: Mapping[str, MetricEstimate] | None
+    """By how much the model is worse than the reference: for wer its value minus the reference's, else the other way
+    round."""
+    agreement: Estimate | None
+    """The share of samples that both say the same about."""
+    distance: tuple[OutputDistance, ...] | None
+    outputs: KeptFile | None
+    data: DataFacts
+    samples: Samples
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+def _scores(report: RunReport) -> Scores:
+    return Scores(
+        series={
+            # Zeros and ones as one text, anything else as it is.
+            name: "".join("1" if v else "0" for v in values) if all(v in (0.0, 1.0) for v in values) else values
+            for name, values in report.series.items()
+        },
+        predictions=report.predictions,
+    )
+
+
+def _take(report: RunReport, count: int) -> dict[str, tuple[Any, ...]]:
+    return {name: values[:count] for name, values in report.series.items()}
+
+
+def _estimate_agreement(candidate: RunReport, reference: RunReport, count: int) -> Estimate | None:
     """The share of samples that both say the same about; a prediction that is missing agrees with nothing."""
-    if not candidate["agreement"]:
+    if not candidate.agreement:
         return None
-    pairs = zip(candidate["predictions"][:count], reference["predictions"][:count], strict=True)
+    pairs = zip(candidate.predictions[:count], reference.predictions[:count], strict=True)
     return share([float(mine is not None and mine == theirs) for mine, theirs in pairs])
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _describe(side: Side) -> EvaluatedModel:
     report = side.report
-    return {
-        "model": side.model,
-        **side.target.to_json(),
-        "metrics": {m.name: {"kind": m.kind, **summary(m, report["series"])} for m in _metrics(report)},
-        "placement": report["placement"],
-        "provider_options": report["provider_options"],
-        "fixed_dims": report["fixed_dims"],
-        "environment": report["environment"],
-    }
+    return EvaluatedModel(
+        model=side.model,
+        target=str(side.target),
+        simulated=side.target.simulated,
+        metrics={m.name: estimate(m, report.series) for m in report.metrics},
+        placement=report.placement,
+        provider_options=report.provider_options,
+        fixed_dims=report.fixed_dims,
+        environment=report.environment,
+    )
 
 
 def _warnings(side: Side, word: str) -> list[str]:
     report = side.report
     found = [
-        *left_on_cpu(side.target, read(Placement, report["placement"])),
-        *saturated_weights(report["weights_at_risk"]),
-        *fixed_dims(side.target, report["fixed_dims"]),
+        *left_on_cpu(side.target, report.placement),
+        *saturated_weights(report.weights_at_risk),
+        *fixed_dims(side.target, report.fixed_dims),
     ]
     if side.target.simulated:
-        found += simulator_options(report["added_options"])
-    silent = sum(p is None for p in report["predictions"]) if report["metrics"] else 0
+        found += simulator_options(report.added_options)
+    silent = sum(p is None for p in report.predictions) if report.metrics else 0
     if silent:
-        found.append(f"{silent} of {len(report['predictions'])} samples gave NaN or nothing usable and count as wrong")
+        found.append(f"{silent} of {len(report.predictions)} samples gave NaN or nothing usable and count as wrong")
     return [f"{word}{text}" for text in found]
 
 
 def _notes(candidate: Side, reference: Side | None) -> list[str]:
     """Notes of both models, each once."""
-    notes = [*candidate.report["notes"], *(reference.report["notes"] if reference else [])]
-    if reference is not None and reference.report["data"]["digest"] != candidate.report["data"]["digest"]:
+    notes = [*candidate.report.notes, *(reference.report.notes if reference else ())]
+    if reference is not None and reference.report.data.digest != candidate.report.data.digest:
         notes.append("the two models read the data differently: their inputs have other names or files")
     return list(dict.fromkeys(notes))
 
 
-def _check(word: str, limit: float, found: dict[str, Any] | None, metric: str, judging: Judging) -> dict[str, Any]:
-    judge = checks.max_drop if word == "max-drop" else checks.min_metric
-    answer = "inconclusive" if found is None else judge(found, limit, judging.by)
-    needed = checks.samples_needed(found, limit) if answer == "inconclusive" else None
-    return {"check": word, "metric": metric, "limit": limit, "by": judging.by, "answer": answer, "needed": needed}
-
-
-def _cosine(result: dict[str, Any]) -> float | None:
+def least_cosine(distance: Sequence[OutputDistance] | None) -> float | None:
     """The median cosine of the output that is furthest from the reference's; None when one is not known."""
-    medians = [output["cosine"] and output["cosine"]["median"] for output in result["distance"] or ()]
-    return None if not medians or None in medians else min(medians)
+    medians = [None if output.cosine is None else output.cosine.median for output in distance or ()]
+    known = [median for median in medians if median is not None]
+    return min(known) if known and len(known) == len(medians) else None
 
 
-def _agreement_check(limit: float, result: dict[str, Any]) -> dict[str, Any]:
-    found = _cosine(result)
-    answer = checks.min_metric({"value": found, "interval": None}, limit, "value")
-    return {
-        "check": "min-agreement", "metric": "cosine", "limit": limit, "by": "value", "answer": answer, "needed": None
-    }  # fmt: skip
-
-
-def _checks(judging: Judging, metric: str | None, result: dict[str, Any]) -> list[dict[str, Any]]:
+def _make_checks(
+    judging: Judging,
+    metric: str | None,
+    metrics: Mapping[str, MetricEstimate],
+    drops: Mapping[str, MetricEstimate] | None,
+    distance: Sequence[OutputDistance] | None,
+) -> tuple[Check, ...]:
     made = []
     if judging.min_agreement is not None:
-        made.append(_agreement_check(judging.min_agreement, result))
-    if metric is None:
-        return made
-    if judging.min_metric is not None:
-        made.append(_check("min-metric", judging.min_metric, result["metrics"].get(metric), metric, judging))
-    if judging.max_drop is not None:
-        found = (result["drop"] or {}).get(metric)
-        made.append(_check("max-drop", judging.max_drop, found, metric, judging))
-    return made
+        cosine = Estimate(value=least_cosine(distance), interval=None, n=0, method="", reason=None)
+        answer = checks.judge_metric(cosine, judging.min_agreement, "value")
+        made.append(
+            Check(
+                check="min-agreement",
+                metric="cosine",
+                limit=judging.min_agreement,
+                by="value",
+                answer=answer,
+                needed=None,
+            )
+        )
+    if metric is not None and judging.min_metric is not None:
+        made.append(_check("min-metric", judging.min_metric, metrics.get(metric), metric, judging))
+    if metric is not None and judging.max_drop is not None:
+        made.append(_check("max-drop", judging.max_drop, (drops or {}).get(metric), metric, judging))
+    return tuple(made)
 
 
-def result_of(
+def _check(
+    word: Literal["min-metric", "max-drop"], limit: float, found: Estimate | None, metric: str, judging: Judging
+) -> Check:
+    judge = checks.judge_drop if word == "max-drop" else checks.judge_metric
+    answer: checks.Answer = "inconclusive" if found is None else judge(found, limit, judging.by)
+    needed = checks.samples_needed(found, limit) if answer == "inconclusive" else None
+    return Check(check=word, metric=metric, limit=limit, by=judging.by, answer=answer, needed=needed)
+
+
+def make_result(
     judging: Judging,
     candidate: Side,
     reference: Side | None,
-    distance: dict[str, Any] | None,
+    distance: DistanceReport | None,
     warnings: Sequence[str],
-) -> dict[str, Any]:
-    """The JSON object of the contract."""
+    *,
+    kept_in: str | None = None,
+) -> EvalResult:
+    """Metrics, drops, agreement and checks; `kept_in` is the file with outputs that were kept."""
     report = candidate.report
-    metrics = _metrics(report)
-    metric = judging.metric or (metrics[0].name if metrics else None)
-    drops, agreement = None, None
+    metric = judging.metric or (report.metrics[0].name if report.metrics else None)
+    drops: dict[str, MetricEstimate] | None = None
+    agreement = None
     if reference is not None:
-        count = min(len(report["predictions"]), len(reference.report["predictions"]))
-        mine, theirs = _first(report, count), _first(reference.report, count)
-        drops = {m.name: {"kind": m.kind, **drop(m, theirs, mine)} for m in metrics} if count else {}
-        agreement = _agreement(report, reference.report, count) if count else None
-    result = {
-        "schema": SCHEMA,
-        "ok": True,
-        "task": report["task"],
-        "metric": metric,
-        **_side(candidate),
-        "reference": None if reference is None else _side(reference),
-        "drop": drops,
-        "agreement": agreement,
-        "distance": None if distance is None else distance["outputs"],
-        "outputs": None if distance is None else distance["kept"],
-        "data": report["data"],
-        "samples": {
-            "n": len(report["predictions"]),
-            "candidate": _samples(report),
-            "reference": None if reference is None else _samples(reference.report),
-        },
-        "notes": [*_notes(candidate, reference), *(distance["notes"] if distance else [])],
-        "warnings": [*warnings, *_warnings(candidate, ""), *(_warnings(reference, "reference: ") if reference else [])],
-    }
-    return {**result, "checks": _checks(judging, metric, result)}
+        count = min(len(report.predictions), len(reference.report.predictions))
+        mine, theirs = _take(report, count), _take(reference.report, count)
+        drops = {m.name: estimate_drop(m, theirs, mine) for m in report.metrics} if count else {}
+        agreement = _estimate_agreement(report, reference.report, count) if count else None
+    described = _describe(candidate)
+    kept = None if distance is None else distance.kept
+    outputs = None if distance is None else distance.outputs
+    return EvalResult(
+        **vars(described),
+        task=report.task,
+        metric=metric,
+        reference=None if reference is None else _describe(reference),
+        drop=drops,
+        agreement=agreement,
+        distance=outputs,
+        outputs=None if kept is None else KeptFile(file=str(kept_in), digest=kept.digest, arrays=kept.arrays),
+        data=report.data,
+        samples=Samples(
+            n=len(report.predictions),
+            candidate=_scores(report),
+            reference=None if reference is None else _scores(reference.report),
+        ),
+        notes=(*_notes(candidate, reference), *(distance.notes if distance else ())),
+        warnings=(
+            *warnings,
+            *_warnings(candidate, ""),
+            *(_warnings(reference, "reference: ") if reference else ()),
+        ),
+        checks=_make_checks(judging, metric, described.metrics, drops, outputs),
+    )
 
 
-def _numbers(found: dict[str, Any] | None) -> str:
-    if found is None or found["value"] is None:
+def _numbers(found: Estimate | None) -> str:
+    if found is None or found.value is None:
         return "unknown"
-    interval = found["interval"]
+    interval = found.interval
     if interval is None:
-        return f"{found['value']:.4f} (no interval: {found['reason']})"
-    return f"{found['value']:.4f} ({interval['low']:.4f} … {interval['high']:.4f}, {100 * interval['level']:.0f} %)"
+        return f"{found.value:.4f} (no interval: {found.reason})"
+    return f"{found.value:.4f} ({interval.low:.4f} … {interval.high:.4f}, {100 * interval.level:.0f} %)"
 
 
-def sentence(check: dict[str, Any], result: dict[str, Any]) -> str:
+def sentence(check: Check, result: EvalResult) -> str:
     """What a check found and the limit it was held against."""
-    name, limit = check["metric"], f"{check['limit']:g}"
-    if check["check"] == "min-agreement":
-        cosine = _cosine(result)
+    name, limit = check.metric, f"{check.limit:g}"
+    if check.check == "min-agreement":
+        cosine = least_cosine(result.distance)
         found = "unknown" if cosine is None else f"{cosine:.4f}"
         return f"the median cosine to the outputs of the reference is {found}, the least is {limit}"
-    if check["check"] == "max-drop":
-        return f"{name} dropped by {_numbers((result['drop'] or {}).get(name))}, the limit is {limit}"
-    return f"{name} is {_numbers(result['metrics'].get(name))}, the least is {limit}"
+    if check.check == "max-drop":
+        return f"{name} dropped by {_numbers((result.drop or {}).get(name))}, the limit is {limit}"
+    return f"{name} is {_numbers(result.metrics.get(name))}, the least is {limit}"
 
 
-def raise_for(result: dict[str, Any]) -> None:
-    """The answers of the checks as errors, with the whole result as details."""
-    failed = [c for c in result["checks"] if c["answer"] == "exceeded"]
+def raise_for_checks(result: EvalResult) -> None:
+    """The answers of the checks as errors, with the whole result."""
+    failed = [c for c in result.checks if c.answer == "exceeded"]
     if failed:
-        raise CheckFailed("; ".join(sentence(c, result) for c in failed), details=result)
-    unknown = [c for c in result["checks"] if c["answer"] == "inconclusive"]
+        raise CheckFailed("; ".join(sentence(c, result) for c in failed), result=result)
+    unknown = [c for c in result.checks if c.answer == "inconclusive"]
     if unknown:
         raise RunFailedError(
             f"cannot tell: {'; '.join(sentence(c, result) for c in unknown)}",
-            hint=too_few(unknown, result["samples"]["n"]),
-            details=result,
+            hint=explain_too_few(unknown, result.samples.n),
+            result=result,
         )
 
 
-def too_few(unknown: Sequence[dict[str, Any]], count: int) -> str:
+def explain_too_few(unknown: Sequence[Check], count: int) -> str:
     """What would make checks tell that the data leave open."""
     alone = "`--judge value` goes by the value alone"
-    needed = [c["needed"] for c in unknown]
-    if None in needed:
+    needed = [c.needed for c in unknown if c.needed is not None]
+    if len(needed) < len(unknown):
         return f"more samples may tell; {alone}"
     return f"{count} samples are too few: about {max(needed)} that go on like these would decide; {alone}"

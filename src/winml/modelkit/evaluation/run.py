@@ -15,6 +15,7 @@ from winml.modelkit.data.dataset import Dataset, open_dataset
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation import saved_outputs
 from winml.modelkit.evaluation.all_tasks import chosen_task
+from winml.modelkit.evaluation.report import DataFacts, ModelOpened, RunReport, SamplesDone
 from winml.modelkit.evaluation.task import Scorer, Setting, Task
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import environment
@@ -62,13 +63,13 @@ class _Tally:
                 self.series.setdefault(name, []).append(value)
             self.predictions.append(scored.prediction)
             if time.monotonic() >= next_event:
-                context.event("progress", done=len(self.predictions), total=len(dataset))
+                context.tell(SamplesDone(done=len(self.predictions), total=len(dataset)))
                 next_event = time.monotonic() + _EVENT_EVERY_S
             if context.stop.is_set():
                 return
 
 
-def run(args: dict[str, Any], context: object) -> dict[str, Any]:
+def run(args: dict[str, Any], context: object) -> RunReport:
     """Scores of every sample, and where and with what they came about."""
     ctx = cast("Context", context)
     section = sections.read(DataSection, args["data"], "data")
@@ -81,25 +82,25 @@ def run(args: dict[str, Any], context: object) -> dict[str, Any]:
     with arm.session as session, saved_outputs.Writer(_path(args["save"])) as writer:
         names = tuple(o.name for o in session.outputs)
         scorer = task.scorer(Setting(names, folder, args["output"]))
-        ctx.event("opened", total=len(data.dataset))
+        ctx.tell(ModelOpened(total=len(data.dataset)))
         tally.go_through(data.dataset, session, scorer, writer, ctx)
-        return {
-            "task": task.name,
-            "metrics": [m.to_json() for m in task.metrics if m.series in tally.series],
-            "agreement": task.agreement,
-            "series": tally.series,
-            "predictions": tally.predictions,
-            "stopped": ctx.stop.is_set(),
-            "data": _data_facts(section, data.dataset),
-            "notes": [*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes],
-            "outputs": list(names),
-            "placement": session.placement,
-            "provider_options": session.provider_options,
-            "added_options": session.added_options,
-            "fixed_dims": session.section.fixed_dims,
-            "weights_at_risk": weights_at_risk(session.path, session.target),
-            "environment": environment.environment(session.target.ep, distribution_version(session.package)),
-        }
+        return RunReport(
+            task=task.name,
+            metrics=tuple(m for m in task.metrics if m.series in tally.series),
+            agreement=task.agreement,
+            series={name: tuple(values) for name, values in tally.series.items()},
+            predictions=tuple(tally.predictions),
+            stopped=ctx.stop.is_set(),
+            data=_data_facts(section, data.dataset),
+            notes=(*((guessed,) if guessed else ()), *data.dataset.notes, *scorer.notes),
+            outputs=names,
+            placement=session.placement,
+            provider_options=session.provider_options,
+            added_options=session.added_options,
+            fixed_dims=session.section.fixed_dims,
+            weights_at_risk=weights_at_risk(session.path, session.target),
+            environment=environment.environment(session.target.ep, distribution_version(session.package)),
+        )
 
 
 def _check(task: Task, args: dict[str, Any]) -> None:
@@ -121,12 +122,12 @@ def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
 
-def _data_facts(section: DataSection, dataset: Dataset) -> dict[str, Any]:
-    return {
-        "source": dataset.source,
-        "digest": dataset.digest,
-        "samples": len(dataset),
-        "limit": section.limit,
-        "seed": section.seed,
-        "columns": dataset.columns,
-    }
+def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:
+    return DataFacts(
+        source=dataset.source,
+        digest=dataset.digest,
+        samples=len(dataset),
+        limit=section.limit,
+        seed=section.seed,
+        columns=dataset.columns,
+    )

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from winml.modelkit.evaluation.checks import Check
+    from winml.modelkit.evaluation.distance_report import LeastSpread, MostSpread
+    from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
+    from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
 _CORRELATIONS = ("pearson", "spearman")
 
 
-def _where(side: dict[str, Any]) -> str:
-    return f"{Path(side['model']).name} on {side['target']}{' (simulated)' if side['simulated'] else ''}"
+def _where(side: EvaluatedModel) -> str:
+    return f"{Path(side.model).name} on {side.target}{' (simulated)' if side.simulated else ''}"
 
 
-def _headline(result: dict[str, Any]) -> str:
-    runtime, data, count = result["environment"]["runtime"], result["data"], result["samples"]["n"]
-    of = "" if count == data["samples"] else f" of {data['samples']}"
+def _headline(result: EvalResult) -> str:
+    runtime, data, count = result.environment.runtime, result.data, result.samples.n
+    of = "" if count == data.samples else f" of {data.samples}"
     return (
-        f"{_where(result)} ({runtime['name']} {runtime['version']}) · {result['task']} · "
-        f"{count}{of} samples of {Path(data['source']).name}"
+        f"{_where(result)} ({runtime.name} {runtime.version}) · {result.task} · "
+        f"{count}{of} samples of {Path(data.source).name}"
     )
 
 
@@ -29,84 +37,89 @@ def _number(kind: str, value: float, *, signed: bool = False) -> str:
     return f"{value:{sign}.4f}" if kind in _CORRELATIONS else f"{100 * value:{sign}.2f}"
 
 
-def _cell(found: dict[str, Any] | None, *, signed: bool = False) -> str:
+def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
     """`99.40 % (98.25 … 99.80)`; a drop says its level, which is not that of the other columns."""
     if found is None:
         return ""
-    if found["value"] is None:
-        return f"unknown: {found['reason']}"
-    kind, interval = found["kind"], found["interval"]
+    if found.value is None:
+        return f"unknown: {found.reason}"
     unit = "" if kind in _CORRELATIONS else " points" if signed else " %"
+    value, interval = f"{_number(kind, found.value, signed=signed)}{unit}", found.interval
     if interval is None:
-        return f"{_number(kind, found['value'], signed=signed)}{unit} (no interval: {found['reason']})"
-    low, high = (_number(kind, interval[end], signed=signed) for end in ("low", "high"))
-    level = f", {100 * interval['level']:.0f} %" if signed else ""
-    return f"{_number(kind, found['value'], signed=signed)}{unit} ({low} … {high}{level})"
+        return f"{value} (no interval: {found.reason})"
+    low, high = (_number(kind, end, signed=signed) for end in (interval.low, interval.high))
+    level = f", {100 * interval.level:.0f} %" if signed else ""
+    return f"{value} ({low} … {high}{level})"
 
 
-def _metrics(result: dict[str, Any]) -> list[str]:
-    reference = result["reference"]
+def _metrics(result: EvalResult) -> list[str]:
+    reference = result.reference
     rows: list[tuple[str, ...]] = [("", "model", "reference", "drop") if reference else ("", "model")]
-    for name, found in result["metrics"].items():
-        row: tuple[str, ...] = (name, _cell(found))
+    drops: Mapping[str, MetricEstimate] = result.drop or {}
+    for name, found in result.metrics.items():
+        row: tuple[str, ...] = (name, _cell(found, found.kind))
         if reference:
-            row = (*row, _cell(reference["metrics"].get(name)), _cell(result["drop"].get(name), signed=True))
+            other = _cell(reference.metrics.get(name), found.kind)
+            row = (*row, other, _cell(drops.get(name), found.kind, signed=True))
         rows.append(row)
     return [table(rows, indent="  ")] if len(rows) > 1 else []
 
 
-def _spread(found: dict[str, float] | None, worst: str, form: str) -> tuple[str, str]:
-    return ("", "") if found is None else (format(found[worst], form), format(found["median"], form))
+def _least(found: LeastSpread | None, form: str) -> tuple[str, str]:
+    return ("", "") if found is None else (format(found.min, form), format(found.median, form))
 
 
-def _distance(result: dict[str, Any]) -> list[str]:
-    if result["distance"] is None:
+def _most(found: MostSpread | None, form: str) -> tuple[str, str]:
+    return ("", "") if found is None else (format(found.max, form), format(found.median, form))
+
+
+def _distance(result: EvalResult) -> list[str]:
+    if result.distance is None or result.reference is None:
         return []
-    head = ("output", "cosine: least", "median", "max abs: most", "median", "SQNR dB: least", "median", "equal")
-    rows = [head]
-    for found in result["distance"]:
-        unknown = f", {found['incomparable']} not comparable" if found["incomparable"] else ""
+    rows = [("output", "cosine: least", "median", "max abs: most", "median", "SQNR dB: least", "median", "equal")]
+    for found in result.distance:
+        unknown = f", {found.incomparable} not comparable" if found.incomparable else ""
         rows.append(
             (
-                found["output"],
-                *_spread(found["cosine"], "min", ".6f"),
-                *_spread(found["max_abs"], "max", ".3g"),
-                *_spread(found["sqnr_db"], "min", ".1f"),
-                f"{found['equal']} of {found['runs']}{unknown}",
+                found.output,
+                *_least(found.cosine, ".6f"),
+                *_most(found.max_abs, ".3g"),
+                *_least(found.sqnr_db, ".1f"),
+                f"{found.equal} of {found.runs}{unknown}",
             )
         )
-    return [f"against {_where(result['reference'])}", table(rows, indent="  ")]
+    return [f"against {_where(result.reference)}", table(rows, indent="  ")]
 
 
-def _agreement(result: dict[str, Any]) -> list[str]:
-    found = result["agreement"]
-    return [] if found is None else [f"  both say the same about {_cell({'kind': 'share', **found})} of samples"]
+def _agreement(result: EvalResult) -> list[str]:
+    found = result.agreement
+    return [] if found is None else [f"  both say the same about {_cell(found, 'share')} of samples"]
 
 
-def _changed(result: dict[str, Any]) -> list[str]:
+def _changed(result: EvalResult) -> list[str]:
     """How many answers a drop of a share is made of."""
     return [
-        f"  {name}: {found['worse'] + found['better']} of {found['n']} answers changed, "
-        f"{found['worse']} to wrong and {found['better']} to right"
-        for name, found in (result["drop"] or {}).items()
-        if "worse" in found
+        f"  {name}: {found.worse + found.better} of {found.n} answers changed, "
+        f"{found.worse} to wrong and {found.better} to right"
+        for name, found in (result.drop or {}).items()
+        if found.worse is not None and found.better is not None
     ]
 
 
-def _checks(result: dict[str, Any]) -> list[str]:
+def _checks(result: EvalResult) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
     questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
     return [
-        f"  {c['metric']} {questions[c['check']]} {c['limit']:g}: {words[c['answer']]} (by its {c['by']}{_needed(c)})"
-        for c in result["checks"]
+        f"  {c.metric} {questions[c.check]} {c.limit:g}: {words[c.answer]} (by its {c.by}{_needed(c)})"
+        for c in result.checks
     ]
 
 
-def _needed(check: dict[str, Any]) -> str:
-    return "" if check["needed"] is None else f"; about {check['needed']} samples would decide"
+def _needed(check: Check) -> str:
+    return "" if check.needed is None else f"; about {check.needed} samples would decide"
 
 
-def evaluate_text(result: dict[str, Any]) -> str:
+def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then what the reference adds, then the answers of checks."""
     parts = (_metrics, _changed, _agreement, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

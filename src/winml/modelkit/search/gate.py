@@ -5,14 +5,23 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
-from winml.modelkit.core.latency import Interval
-from winml.modelkit.core.values import read, to_json
-from winml.modelkit.evaluation import result as evaluate_result
-from winml.modelkit.evaluation.result import Judging, Side
+from winml.modelkit.core.values import to_json
+from winml.modelkit.evaluation.distance_report import DistanceReport
+from winml.modelkit.evaluation.evaluate import measure_distance
+from winml.modelkit.evaluation.report import RunReport
+from winml.modelkit.evaluation.result import (
+    EvalResult,
+    Judging,
+    Side,
+    explain_too_few,
+    least_cosine,
+    make_result,
+    sentence,
+)
 from winml.modelkit.measuring.rounds import ArmSpec
 from winml.modelkit.search.guards import GateAnswer
 from winml.modelkit.search.records import GateLimits
@@ -107,23 +116,23 @@ class Gate:
         started = time.monotonic()
         self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
         self._reference_s = time.monotonic() - started
-        result = evaluate_result.result_of(self._request.judging, side, side, None, ())
-        broken = [c for c in result["checks"] if c["check"] == "min-metric" and c["answer"] == "exceeded"]
+        result = make_result(self._request.judging, side, side, None, ())
+        broken = [c for c in result.checks if c.check == "min-metric" and c.answer == "exceeded"]
         if broken:
-            value = result["metrics"][broken[0]["metric"]]["value"]
+            value = result.metrics[broken[0].metric].value
             raise CheckFailed(
-                f"{broken[0]['metric']} of the given model is {value:.4f}, below {broken[0]['limit']:g}",
+                f"{broken[0].metric} of the given model is {value:.4f}, below {broken[0].limit:g}",
                 hint="no config of this model can be expected to reach it; lower the limit",
             )
-        open_checks = [c for c in result["checks"] if c["check"] == "max-drop" and c["answer"] == "inconclusive"]
+        open_checks = [c for c in result.checks if c.check == "max-drop" and c.answer == "inconclusive"]
         if open_checks:
-            count, limit = result["samples"]["n"], open_checks[0]["limit"]
+            count, limit = result.samples.n, open_checks[0].limit
             raise RunFailedError(
                 f"{count} samples cannot show that a drop stays within {limit:g}, not even for a model that says "
                 "the same about all of them",
-                hint=evaluate_result.too_few(open_checks, count),
+                hint=explain_too_few(open_checks, count),
             )
-        if not self._request.labelled and _agreement(self._distance(side, side)) is None:
+        if not self._request.labelled and _agreement(measure_distance(side, side)) is None:
             raise DataError(
                 f"an output of the given model holds no finite number for some sample of `{self._request.data.source}`",
                 hint="name inputs that fit the model with `--calibration`, or labelled ones with `--data`",
@@ -135,10 +144,10 @@ class Gate:
         reference = self._reference
         assert reference is not None
         side = self._run(spec, max(HANG_S, HANG_FACTOR * self._reference_s))
-        distance = self._distance(side, reference)
-        result = evaluate_result.result_of(self._request.judging, side, reference, distance, ())
+        distance = measure_distance(side, reference)
+        result = make_result(self._request.judging, side, reference, distance, ())
         agreement = _agreement(distance)
-        failed = [evaluate_result.sentence(c, result) for c in result["checks"] if c["answer"] != "within"]
+        failed = [sentence(c, result) for c in result.checks if c.answer != "within"]
         least = self._request.least_agreement
         if least is not None and (agreement is None or agreement < least):
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
@@ -163,44 +172,28 @@ class Gate:
         }
         with Worker(preload=PRELOAD, python=spec.python) as worker:
             what = f"evaluating `{spec.label}` on {spec.arm.target}"
-            report = worker.call("evaluate.run", args, timeout_s=timeout_s, what=what)
-        if not report["predictions"]:
+            report = worker.ask(RunReport, "evaluate.run", args, timeout_s=timeout_s, what=what)
+        if not report.predictions:
             raise DataError(f"`{self._request.data.source}` has no samples")
         return Side(spec.label, spec.arm.target, report, saved)
 
-    def _distance(self, candidate: Side, reference: Side) -> dict[str, Any]:
-        sides = {
-            role: {"path": str(side.saved), "outputs": side.report["outputs"]}
-            for role, side in (("candidate", candidate), ("reference", reference))
-        }
-        with Worker() as worker:
-            args = {**sides, "samples": len(reference.report["predictions"]), "keep": None}
-            found: dict[str, Any] = worker.call("evaluate.distance", args, what="comparing outputs")
-        return found
-
-    def _accuracy(self, result: dict[str, Any], *, agreement: float | None) -> Accuracy:
+    def _accuracy(self, result: EvalResult, *, agreement: float | None) -> Accuracy:
         """What a trial keeps of an evaluation."""
-        name = result["metric"]
-        metric = None if name is None else result["metrics"][name]
-        drop = None if name is None else (result["drop"] or {}).get(name)
+        name = result.metric
+        metric = None if name is None else result.metrics[name]
+        drop = None if name is None else (result.drop or {}).get(name)
         return Accuracy(
             kind="task" if self._request.labelled else "agreement",
             metric=name if self._request.labelled else "cosine",
-            value=agreement if metric is None else metric["value"],
-            interval=_read_interval(metric),
-            drop=None if drop is None else drop["value"],
-            drop_interval=_read_interval(drop),
+            value=agreement if metric is None else metric.value,
+            interval=None if metric is None else metric.interval,
+            drop=None if drop is None else drop.value,
+            drop_interval=None if drop is None else drop.interval,
             agreement=agreement,
-            samples=result["samples"]["n"],
+            samples=result.samples.n,
         )
 
 
-def _read_interval(metric: dict[str, Any] | None) -> Interval | None:
-    return None if metric is None or metric["interval"] is None else read(Interval, metric["interval"])
-
-
-def _agreement(distance: dict[str, Any]) -> float | None:
+def _agreement(distance: DistanceReport) -> float | None:
     """The median cosine over samples of the output that agrees least; None when some output cannot be compared."""
-    medians = [None if o["cosine"] is None or o["incomparable"] else o["cosine"]["median"] for o in distance["outputs"]]
-    known = [m for m in medians if m is not None]
-    return min(known) if known and len(known) == len(medians) else None
+    return None if any(output.incomparable for output in distance.outputs) else least_cosine(distance.outputs)

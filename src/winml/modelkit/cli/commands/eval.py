@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +21,9 @@ from winml.modelkit.cli.options import (
     trust_of,
     trust_option,
 )
+
+if TYPE_CHECKING:
+    from winml.modelkit.evaluation.result import EvalResult
 
 _AT_LEAST_1 = click.IntRange(min=1)
 
@@ -113,13 +116,13 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
         _show(result)
 
 
-def _show(result: dict[str, Any]) -> None:
+def _show(result: EvalResult) -> None:
     from winml.modelkit.render.evaluate import evaluate_text
 
     console.show(evaluate_text, result)
-    for note in result["notes"]:
+    for note in result.notes:
         console.say("note", note)
-    for warning in result["warnings"]:
+    for warning in result.warnings:
         console.say("warning", warning)
 
 

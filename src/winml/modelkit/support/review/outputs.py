@@ -70,7 +70,7 @@ def _check_row(arrays: Arrays, facts: Mapping[str, KeptArray], place: int, row: 
         candidate, reference = (arrays[name_of(side, place, run)] for side in SIDES)
         whole = whole and all(facts[name_of(side, place, run)].whole for side in SIDES)
         again.add(reference, candidate)
-    found = read(OutputDistance, again.summary())
+    found = read(OutputDistance, to_json(again.summary()))
     if whole:
         if not same(to_json(found), to_json(row)):
             yield f"`{row.output}`: its kept values give other distances than are claimed"

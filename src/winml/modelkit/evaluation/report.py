@@ -1,0 +1,75 @@
+"""What running a model over data came to: the answer of worker operation `evaluate.run`, and its events.
+
+Without numpy: the parent process reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from winml.modelkit.core.environment import Environment
+from winml.modelkit.core.events import Event
+from winml.modelkit.core.placement import Placement
+from winml.modelkit.core.values import Digest
+from winml.modelkit.evaluation.metrics import Metric
+
+Role = Literal["candidate", "reference"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """The data that a model was run over."""
+
+    source: str
+    digest: Digest
+    samples: int
+    limit: int | None
+    seed: int
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """Scores of every sample, and where and with what they came about."""
+
+    task: str
+    metrics: tuple[Metric, ...]
+    agreement: bool
+    """Whether two models can say the same about a sample."""
+    series: Mapping[str, tuple[Any, ...]]
+    predictions: tuple[Any, ...]
+    stopped: bool
+    data: DataFacts
+    notes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    placement: Placement
+    provider_options: Mapping[str, str]
+    added_options: Mapping[str, str]
+    fixed_dims: Mapping[str, int]
+    weights_at_risk: int | None
+    environment: Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(Event):
+    """A model is being opened."""
+
+    role: Role
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOpened(Event):
+    event: Literal["opened"] = "opened"
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplesDone(Event):
+    event: Literal["progress"] = "progress"
+    done: int
+    total: int
+
+
+WorkerEvent = ModelOpened | SamplesDone
