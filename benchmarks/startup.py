@@ -3,30 +3,40 @@
     python benchmarks/startup.py [--pairs 20] [--json FILE]
 
 Each ratio is the median over alternating pairs, with the 95 % interval of that median (order statistics).
-Limits: help 5x `python -c pass` (CPU); cold worker 1.2x `python -c "import onnxruntime"` (CPU); warm round trip 1 ms;
-`winml perf --sessions 1` 1.5x wall and 1.5x memory of a plain script; p50 1 % above the script's (CPU time).
+Limits: help 2.5x `python -c pass` (CPU); cold worker 1.2x `python -c "import onnxruntime"` (CPU); warm round trip 1 ms;
+`winml perf --sessions 1` 1.2x wall and 1.3x memory of a plain script; p50 1 % above the script's (CPU time).
+
+What a user sees is measured: the package is installed, not editable, and both programs run before everything else on
+the machine where that is permitted (SCHED_FIFO). On a busy machine the two processes of `perf` get twice the share of
+the one process of the script, and the ratio comes out far too low: 1.16 at a load of 8, 3.3 alone on the machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-WINML = [sys.executable, "-c", "import sys; from winml.modelkit.cli.main import main; sys.argv[0] = 'winml'; main()"]
-INSTALLED = Path(sys.executable).with_name("winml")
-if INSTALLED.exists():
-    WINML = [str(INSTALLED)]
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCHER = """#!{python}
+import sys
+from winml.modelkit.cli.main import main
+sys.exit(main())
+"""
 
 PLAIN_SCRIPT = """
 import json, sys, time
@@ -45,6 +55,29 @@ for _ in range(100):
     cpu.append(time.process_time_ns() - c)
 print(json.dumps({"cpu_ns": cpu, "wall_ns": wall}))
 """
+
+
+def install(folder: Path) -> tuple[str, str]:
+    """An environment with the package as a wheel would leave it, and our dependencies; its `python` and its `winml`."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
+    shutil.copytree(ROOT / "src" / "winml", site / "winml", ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(site / "winml", quiet=1)
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    launcher = folder / "bin" / "winml"
+    launcher.write_text(LAUNCHER.format(python=python))
+    launcher.chmod(0o755)
+    return str(python), str(launcher)
+
+
+def outrank_others() -> bool:
+    """Run before other programs, and what is started from here too; whether that is permitted."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    except PermissionError:
+        return False
+    return True
 
 
 def cost(argv: list[str]) -> dict[str, float]:
@@ -137,35 +170,38 @@ def main() -> int:
     import model_zoo
     from winml.modelkit import sample
 
-    python = sys.executable
+    alone = outrank_others()
     rows: list[tuple[str, list[float], float]] = []
     with tempfile.TemporaryDirectory() as folder:
+        python, winml = install(Path(folder) / "environment")
         small = str(model_zoo.saved(model_zoo.conv_net(), Path(folder) / "small.onnx"))
         plain = Path(folder) / "plain.py"
         plain.write_text(PLAIN_SCRIPT)
         script = [python, str(plain), small]
-        perf = [*WINML, "perf", "-m", small, "--target", "cpu", "--sessions", "1", "--json"]
+        perf = [winml, "perf", "-m", small, "--target", "cpu", "--sessions", "1", "--json"]
         n = options.pairs
 
         def help_cpu() -> float:
-            return cost([*WINML, "--help"])["cpu"]
+            return cost([winml, "--help"])["cpu"]
 
         rows.append(
-            ("help / python -c pass, CPU", ratios(help_cpu, lambda: cost([python, "-c", "pass"])["cpu"], n), 5.0)
+            ("help / python -c pass, CPU", ratios(help_cpu, lambda: cost([python, "-c", "pass"])["cpu"], n), 2.5)
         )
         perf_help = ratios(
-            lambda: cost([*WINML, "perf", "--help"])["cpu"], lambda: cost([python, "-c", "pass"])["cpu"], n
+            lambda: cost([winml, "perf", "--help"])["cpu"], lambda: cost([python, "-c", "pass"])["cpu"], n
         )
         rows.append(("perf --help / python -c pass, CPU", perf_help, math.inf))
         bare = [python, "-c", "import onnxruntime"]
         rows.append(("cold worker / import onnxruntime, CPU", ratios(cold_worker, lambda: cost(bare)["cpu"], n), 1.2))
         rows.append(("warm round trip, ms", warm_round_trip_ms(), 1.0))
         walls = ratios(lambda: cost(perf)["wall"], lambda: cost(script)["wall"], n)
-        rows.append(("perf --sessions 1 / plain script, wall", walls, 1.5))
+        rows.append(("perf --sessions 1 / plain script, wall", walls, 1.2))
+        spent = ratios(lambda: cost(perf)["cpu"], lambda: cost(script)["cpu"], n)
+        rows.append(("the same, CPU time of all processes", spent, math.inf))
         memory = ratios(lambda: peak_memory(perf), lambda: peak_memory(script), max(5, n // 4))
-        rows.append(("perf --sessions 1 / plain script, memory", memory, 1.5))
+        rows.append(("perf --sessions 1 / plain script, memory", memory, 1.3))
         model = str(sample.MODEL)
-        ours = [*WINML, "perf", "-m", model, "--target", "cpu", "--sessions", "1", "--json"]
+        ours = [winml, "perf", "-m", model, "--target", "cpu", "--sessions", "1", "--json"]
         p50s = ratios(lambda: p50_cpu(ours), lambda: p50_cpu([python, str(plain), model]), max(20, n))
         rows.append(("p50 of the sample, CPU time", p50s, 1.01))
 
@@ -180,7 +216,8 @@ def main() -> int:
         shown = f"limit {limit:g}" if math.isfinite(limit) else "no limit"
         print(f"{name:45s} {middle:7.3f}  ({low:.3f} … {high:.3f}, n={len(values)})  {shown}  {verdict}")
         results.append({"name": name, "median": middle, "low": low, "high": high, "n": len(values), "limit": shown})
-    print(f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
+    order = "before other programs" if alone else "among other programs, which makes ratios of wall time too low"
+    print(f"run {order}; load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores")
     if options.json:
         options.json.write_text(json.dumps(results, indent=2) + "\n")
     return 1 if failed else 0

@@ -26,14 +26,14 @@ from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.measuring import summary, trust
-from winml.modelkit.measuring.sessions import PRELOAD, AskedProtocol, PerfProtocol, PerfRun, measure_sessions
+from winml.modelkit.measuring.processes import Processes
+from winml.modelkit.measuring.sessions import AskedProtocol, PerfProtocol, PerfRun, measure_sessions
 from winml.modelkit.measuring.summary import SessionSummary, Throughput
 from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
 from winml.modelkit.session.report import InputFacts, Memory, Utilization
 from winml.modelkit.store import atomic
-from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
 if TYPE_CHECKING:
@@ -113,37 +113,14 @@ class PerfStarted(TargetChosen):
     protocol: PerfProtocol
 
 
-class _Processes:
-    """Starts workers; the first one is on its way while the parent still works out what to ask."""
-
-    def __init__(self) -> None:
-        self._first: Worker | None = Worker(preload=PRELOAD)
-        self._python: str | None = None
-
-    def use(self, python: str | None) -> None:
-        """Start workers with another environment's interpreter from now on."""
-        if python is not None:
-            self.close()
-        self._python = python
-
-    def start(self) -> Worker:
-        worker, self._first = self._first, None
-        return worker or Worker(preload=PRELOAD, python=self._python)
-
-    def close(self) -> None:
-        if self._first is not None:
-            self._first.close()
-            self._first = None
-
-
-def perf(request: PerfRequest, on_event: OnEvent) -> PerfResult:
+def perf(request: PerfRequest, on_event: OnEvent, processes: Processes | None = None) -> PerfResult:
     """Measure a model; what was measured before a failure is the result of the error."""
     request.check()
     if request.op_tracing is not None:
         request = replace(request, protocol=replace(request.protocol, sessions=1))
     baseline = None if request.baseline is None else read_trace(request.baseline)
     with contextlib.ExitStack() as stack:
-        processes = stack.enter_context(contextlib.closing(_Processes()))
+        processes = stack.enter_context(processes or Processes())
         folder = stack.enter_context(ScratchFolder("winml-trace-"))
         chosen, run, utilization = _measured(request, processes, folder, on_event)
         traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
@@ -157,7 +134,7 @@ def perf(request: PerfRequest, on_event: OnEvent) -> PerfResult:
 
 
 def _measured(
-    request: PerfRequest, processes: _Processes, folder: Path, on_event: OnEvent
+    request: PerfRequest, processes: Processes, folder: Path, on_event: OnEvent
 ) -> tuple[Chosen, PerfRun, Utilization | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
     model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))

@@ -17,6 +17,7 @@ from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import given_sizes
 from winml.modelkit.measuring.perf import PerfRequest, PerfResult, perf
+from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import PartialPerf
 
 
@@ -58,15 +59,15 @@ class PartStarted(Event):
     part: str
 
 
-def perf_model(request: PerfRequest, on_event: OnEvent) -> PerfResult | PerfParts:
+def perf_model(request: PerfRequest, on_event: OnEvent, processes: Processes | None = None) -> PerfResult | PerfParts:
     """Measure a model; of a composite one every part."""
     folder = Path(request.model)
     if not (folder / PARTS).is_file():
-        return perf(request, on_event)
-    return _measure_parts(request, folder, on_event)
+        return perf(request, on_event, processes)
+    return _measure_parts(request, folder, on_event, processes)
 
 
-def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> PerfParts:
+def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, processes: Processes | None) -> PerfParts:
     parts = part_names(folder)
     if not parts:
         raise RequestError(f"`{folder / PARTS}` names no parts", hint="build the model again")
@@ -81,7 +82,7 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent) -> Per
         inputs = {**request.inputs, "dims": dims[part]}
         on_event(PartStarted(part))
         try:
-            result = perf(replace(request, model=str(folder / part), inputs=inputs), on_event)
+            result = perf(replace(request, model=str(folder / part), inputs=inputs), on_event, processes)
         except ModelkitError as error:
             so_far = error.result if isinstance(error.result, PartialPerf | PerfResult) else None
             raise type(error)(

@@ -18,7 +18,6 @@ from winml.modelkit.session.report import SessionEvent, SessionReport
 T = TypeVar("T")
 
 OPERATION = "session.measure"
-PRELOAD = ("winml.modelkit.session.measure",)
 _STOP_WAIT_S = 2.0
 
 

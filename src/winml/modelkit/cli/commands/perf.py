@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from winml.modelkit.cli.options import (
     trust_of,
     trust_option,
 )
+
+if TYPE_CHECKING:
+    from winml.modelkit.measuring.processes import Processes
 
 _AT_LEAST_1 = click.IntRange(min=1)
 _SECONDS = click.FloatRange(min=0, min_open=True)
@@ -78,6 +81,22 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
+    from winml.modelkit.measuring.processes import Processes
+
+    with Processes() as processes:  # on its way while everything else is imported
+        _perf(processes, model, sample, output, overwrite=overwrite, as_json=as_json, **given)
+
+
+def _perf(
+    processes: Processes,
+    model: str | None,
+    sample: bool,
+    output: str | None,
+    *,
+    overwrite: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
@@ -102,7 +121,7 @@ def command(
             console.show(perf_text, result, top_k=given["top_k"])
 
     with result_file.keeping("perf", show), PerfProgress() as progress:
-        result = perf_model(request, progress.on_event)
+        result = perf_model(request, progress.on_event, processes)
     result_file.write(result)
     trace_path = trace_files.write(result.op_trace if isinstance(result, PerfResult) else None)
     if as_json:
