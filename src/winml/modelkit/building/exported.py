@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 
 from winml.modelkit import __version__
@@ -136,8 +136,8 @@ def export_whole(ref: ModelRef, exporting: Exporting) -> Exported:
 def _libraries() -> dict[str, str]:
     """Versions of what an export depends on; an error says how to get what is missing."""
     try:
-        return {name: version(name) for name in EXPORT_STAGE.libraries}
-    except PackageNotFoundError as error:
+        return {name: metadata.version(name) for name in EXPORT_STAGE.libraries}
+    except metadata.PackageNotFoundError as error:
         raise UnavailableError(
             f"exporting a Hugging Face model needs the Python package `{error.name}`", hint=INSTALL
         ) from error
