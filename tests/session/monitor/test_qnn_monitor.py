@@ -376,6 +376,7 @@ class TestViewer:
             (WRITES.replace("time_us", "time_ns"), "qhas_parse_failed"),
             (WRITES.replace("data", "rows"), "qhas_parse_failed"),
         ],
+        ids=["fails", "writes nothing", "has no time", "has no table"],
     )
     def test_a_viewer_that_gives_nothing_usable_is_a_fallback(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
