@@ -17,7 +17,7 @@ from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.journal import Journal, read
 from winml.modelkit.store.objects import Objects
 
-KILLS = 105
+KILLS = 20 if sys.platform == "win32" else 105  # a start takes seconds there
 STORE_WRITER = """
 import os, sys, pathlib
 from winml.modelkit.store.cache import Cache
@@ -59,7 +59,6 @@ def _run_and_kill(code: str, args: list[str], rng: random.Random) -> list[str]:
     return [*first, *lines[:-1]]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="kills as Linux sends them")
 def test_random_kills_leave_whole_objects_and_every_acknowledged_one(tmp_path: Path) -> None:
     rng = random.Random(1)
     cache = Cache(tmp_path / "cache")
@@ -76,7 +75,6 @@ def test_random_kills_leave_whole_objects_and_every_acknowledged_one(tmp_path: P
     assert cache.verify() == ([], len(stored))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="kills as Linux sends them")
 def test_random_kills_lose_no_acknowledged_journal_line(tmp_path: Path) -> None:
     rng = random.Random(2)
     path = tmp_path / "journal.jsonl"
