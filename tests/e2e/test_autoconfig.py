@@ -425,7 +425,7 @@ def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16", "w8a16"])
     args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
     process = searches.start(*args)
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 400
     while sum(r["kind"] == "trial" for r in searches.records("out")) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     press_ctrl_c(process)
