@@ -86,7 +86,7 @@ class _Silent:
 
 def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates: bool) -> list[str]:
     from winml.modelkit.building.quantize import stage, weight_range
-    from winml.modelkit.core import sections
+    from winml.modelkit.core import values
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.core.target import Target
     from winml.modelkit.ep.precision import quantize_section
@@ -96,7 +96,7 @@ def ours(model: Path, samples: np.ndarray, name: str, output: Path, *, saturates
     section = quantize_section(Target("cpu", "cpu"), "int8")
     assert section is not None
     section, _ = weight_range.resolve(replace(section, calibration=DataSection(str(data))), lambda: saturates)
-    args = {"model": str(model), "output": str(output), "section": sections.plain(section)}
+    args = {"model": str(model), "output": str(output), "section": values.to_json(section)}
     return list(stage.run(args, _Silent()).outcome.notes)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection, QuantizeSection
 from winml.modelkit.worker.memory import memory_of
 
@@ -37,7 +37,7 @@ def winml(model: str, data: str, method: str, output: str, *, compare: bool = Tr
         calibration_method=method,
         calibration=DataSection(data),
     )
-    args = {"model": model, "output": output, "section": sections.plain(section), "compare": compare}
+    args = {"model": model, "output": output, "section": values.to_json(section), "compare": compare}
     run(args, _Silent())
 
 

@@ -18,7 +18,7 @@ from onnx import TensorProto, numpy_helper
 from winml.modelkit.building.build import BuildRequest, build
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.pipeline.artifact import read_source
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import SCHEMA, DataSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import precision
@@ -114,7 +114,7 @@ def bench(tmp_path: Path) -> Workbench:
 
 
 def test_a_search_decides_the_range_as_a_build_does(bench: Workbench) -> None:
-    section = sections.plain(precision.quantize_section(Target("cpu", "cpu"), "int8"))
+    section = values.to_json(precision.quantize_section(Target("cpu", "cpu"), "int8"))
 
     def built(quantize: Mapping[str, Any]) -> Path:
         base: dict[str, Any] = {"schema": SCHEMA, "target": "cpu", "optimize": None, "session": {}}

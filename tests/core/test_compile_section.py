@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import CompileSection, compile_section_from_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.trust import OWN_REQUEST
@@ -14,7 +14,7 @@ from winml.modelkit.core.trust import OWN_REQUEST
 
 def test_a_section_survives_its_json() -> None:
     section = CompileSection("ort_jit", True, {"soc_model": "60"})
-    assert compile_section_from_json(sections.plain(section), OWN_REQUEST) == section
+    assert compile_section_from_json(values.to_json(section), OWN_REQUEST) == section
     assert compile_section_from_json({}, OWN_REQUEST) == CompileSection()
 
 

@@ -23,9 +23,8 @@ from winml.modelkit.building.optimize import crashes
 from winml.modelkit.building.optimize.resolve import resolve
 from winml.modelkit.building.optimize.result import Crashes, OptimizeReport
 from winml.modelkit.building.optimize.stage import run
-from winml.modelkit.core import sections
 from winml.modelkit.core.errors import WorkerCrashed
-from winml.modelkit.core.values import read
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.worker.client import Worker
 
 SIGFPE = -8
@@ -36,7 +35,7 @@ DIVIDED = "its process crashed with STATUS_INTEGER_DIVIDE_BY_ZERO (0xC0000094)" 
 
 
 def _args(model: onnx.ModelProto, folder: Path, **options: Any) -> dict[str, Any]:
-    section = sections.plain(resolve(target=None, **options))
+    section = to_json(resolve(target=None, **options))
     return {
         "model": str(model_zoo.saved(model, folder / "in.onnx")),
         "output": str(folder / "out.onnx"),

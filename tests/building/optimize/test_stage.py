@@ -19,7 +19,7 @@ from winml.modelkit.building.optimize.rewrites import unfuse_bias_gelu, unfuse_c
 from winml.modelkit.building.optimize.stage import run
 from winml.modelkit.building.optimize.table import find
 from winml.modelkit.building.optimize.workspace import Workspace, op_counts
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.errors import DiskFull, ModelFileError, ModelkitError, RequestError, UnavailableError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
@@ -39,7 +39,7 @@ def _optimized(
     model: onnx.ModelProto, folder: Path, context: Any, *, name: str = "out", dims: dict[str, int] | None = None,
     target: Target | None = None, stage: dict[str, Any] | None = None, **options: Any,
 ) -> OptimizeReport:  # fmt: skip
-    section = {**sections.plain(resolve(target=target, **options)), "fixed_dims": dims or {}}
+    section = {**values.to_json(resolve(target=target, **options)), "fixed_dims": dims or {}}
     args = {
         "model": str(model_zoo.saved(model, folder / "in.onnx")),
         "output": str(folder / f"{name}.onnx"),

@@ -12,7 +12,7 @@ import pytest
 
 from winml.modelkit.building.quantize.result import QuantizeReport
 from winml.modelkit.building.quantize.stage import run
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.events import Event
 
@@ -45,7 +45,7 @@ def quantize(
     def call(model: onnx.ModelProto, section: QuantizeSection, **more: Any) -> tuple[onnx.ModelProto, QuantizeReport]:
         source, output = tmp_path / "model.onnx", tmp_path / "quantized.onnx"
         source.write_bytes(model.SerializeToString())
-        args = {"model": str(source), "output": str(output), "section": sections.plain(section), **more}
+        args = {"model": str(source), "output": str(output), "section": values.to_json(section), **more}
         report = run(args, listener)  # type: ignore[arg-type]
         assert not list(work.iterdir())
         return onnx.load(output), report

@@ -98,7 +98,7 @@ def test_no_samples_are_an_error(relu: Runnable) -> None:
 MEMORY = """
 import json, sys, threading
 from pathlib import Path
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection, QuantizeSection
 from winml.modelkit.building.quantize.stage import run
 from winml.modelkit.worker.memory import memory_of
@@ -109,7 +109,7 @@ class Silent:
 
 section = QuantizeSection("static", activation_type="uint8", weight_type="int8",
                           calibration_method="percentile", calibration=DataSection("random", limit=int(sys.argv[2])))
-run({"model": sys.argv[1], "output": "q.onnx", "section": sections.plain(section)}, Silent())
+run({"model": sys.argv[1], "output": "q.onnx", "section": values.to_json(section)}, Silent())
 print(json.dumps(memory_of()["peak_bytes"]))
 """
 

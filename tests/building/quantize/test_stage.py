@@ -25,7 +25,7 @@ from winml.modelkit.building.optimize.table import find
 from winml.modelkit.building.optimize.workspace import Workspace
 from winml.modelkit.building.quantize.result import LeftNodes, OutputFidelity, QuantizeReport
 from winml.modelkit.building.quantize.stage import run, saturates
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection, QuantizeSection
 from winml.modelkit.core.errors import DataError, Interrupted, RequestError, RunFailedError
 from winml.modelkit.graph import files
@@ -334,7 +334,7 @@ def test_a_model_with_external_data_is_quantized(
     onnx.save(model_zoo.conv_net(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
     monkeypatch.chdir(tmp_path)
     args = {"model": str(folder / "m.onnx"), "output": str(tmp_path / "q.onnx")}
-    report = run({**args, "section": sections.plain(SECTIONS["u8s8"])}, listener)
+    report = run({**args, "section": values.to_json(SECTIONS["u8s8"])}, listener)
     assert report.outcome.nodes.quantized["Conv"] == 3
     assert report.outcome.size.before_bytes > 20_000
     assert not (tmp_path / "q.onnx.data").exists()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import DataSection, EvalSection
 from winml.modelkit.core.errors import (
     Interrupted,
@@ -238,7 +237,7 @@ class _Runs:
             "simulated": target.simulated,
             "session": to_json(replace(model.section, threads=threads, ep_options=given)),
             "distribution": resolved.installed.package.distribution,
-            "data": sections.plain(self._data.absolute()),
+            "data": to_json(self._data.absolute()),
             "folder": str(self._model.path.absolute().parent),
             "metric": request.judging.metric,
             "limits": request.judging.limits,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
@@ -72,7 +72,7 @@ class _Tally:
 def run(args: dict[str, Any], context: object) -> RunReport:
     """Scores of every sample, and where and with what they came about."""
     ctx = cast("Context", context)
-    section = sections.read(DataSection, args["data"], "data")
+    section = values.read(DataSection, args["data"], "data")
     folder = Path(section.processor or args["folder"])
     task, guessed = chosen_task(args["task"], section, folder)
     _check(task, args)

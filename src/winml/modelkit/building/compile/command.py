@@ -30,7 +30,6 @@ from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.result import failed_build
-from winml.modelkit.core import sections
 from winml.modelkit.core.config import CompileSection, check_compile
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
@@ -126,7 +125,7 @@ def _check_keys(config: Mapping[str, Any]) -> None:
 
 def _read_section(request: CompileRequest) -> CompileSection:
     """The compile section of the config, without what the command line says otherwise."""
-    section = sections.read(CompileSection, request.config.get("compile") or {}, "compile")
+    section = read(CompileSection, request.config.get("compile") or {}, "compile")
     section = replace(
         section, provider_options=request.trust.typing(request.ep_options).untyped(section.provider_options)
     )

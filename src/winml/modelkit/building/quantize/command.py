@@ -13,7 +13,7 @@ from winml.modelkit.building.pipeline.stage import run_alone
 from winml.modelkit.building.pipeline.table import QUANTIZE
 from winml.modelkit.building.quantize import advice, weight_range
 from winml.modelkit.building.quantize.result import QuantizeArguments, QuantizeReport, QuantizeResult
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
@@ -132,4 +132,4 @@ def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSec
         )
     changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.
-    return word, sections.read(QuantizeSection, sections.plain(changed), "quantize")
+    return word, values.read(QuantizeSection, values.to_json(changed), "quantize")

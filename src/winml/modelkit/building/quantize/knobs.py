@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winml.modelkit.core import sections
+from winml.modelkit.core import values
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import Knob, Level
 from winml.modelkit.core.target import Target
@@ -22,7 +22,7 @@ def _schemes(target: Target) -> tuple[Level, ...]:
             continue  # the device must not be handed quantized models
         assert section is not None
         needs = ("data",) if section.mode == "static" else ()
-        sets = {"precision": word, "quantize": sections.plain(section)}
+        sets = {"precision": word, "quantize": values.to_json(section)}
         levels.setdefault(repr(sets["quantize"]), Level(scheme.name, sets, needs=needs))
     return tuple(levels.values())
 
