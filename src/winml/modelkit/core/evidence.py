@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.sweep import RecordedPair
@@ -13,8 +13,6 @@ from winml.modelkit.core.values import Count, Text, key
 EvidenceKind = Literal["latency", "placement", "accuracy", "size", "failure"]
 EvidenceForm = Literal["medians", "samples", "nodes", "distance", "error", "words"]
 Speaks = Literal["for", "against", "control"]
-
-EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,6 @@ from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.presets import Preset, load_presets
 from winml.modelkit.measuring.recorded import Answer, PairAnswer, judge_pair
 
-BASE = "h0"
-
 Where = tuple[str | None, str | None, str]
 """EP, device and model."""
 
