@@ -7,8 +7,8 @@ Limits: help 2.5x `python -c pass` (CPU); cold worker 1.2x `python -c "import on
 `winml perf --sessions 1` 1.2x wall and 1.3x memory of a plain script; p50 1 % above the script's (CPU time).
 
 What a user sees is measured: the package is installed, not editable, and both programs run before everything else on
-the machine where that is permitted (SCHED_FIFO). On a busy machine the two processes of `perf` get twice the share of
-the one process of the script, and the ratio comes out far too low: 1.16 at a load of 8, 3.3 alone on the machine.
+the machine where that is permitted (SCHED_FIFO). On a busy machine the two processes of `perf` get a larger share than
+the one process of the script, and the ratio comes out far too low: 1.16 was measured at a load of 8.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from pathlib import Path
 from winml.modelkit import __version__
 from winml.modelkit.building.analysis.command import AnalyzeRequest, analyze
 from winml.modelkit.building.analysis.result import AnalyzeResult
+from winml.modelkit.building.events import tell_steps
 from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.building.result import OperatorCounts
@@ -56,7 +57,7 @@ def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSecti
             ep_options=dict(session.ep_options),
             fusions=False,
         )
-        found = analyze(request, lambda event: pipeline.tell(event.step))
+        found = analyze(request, tell_steps(pipeline.tell))
         if found.targets[0].status == "failed":
             return found, {}  # a crash or a timeout is no answer
         write_json(folder / ANALYSIS, found)

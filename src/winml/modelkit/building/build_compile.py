@@ -11,7 +11,7 @@ from winml.modelkit.building.compile.command import compile_settings, sdk_tools
 from winml.modelkit.building.compile.parity import NO_VALIDATE
 from winml.modelkit.building.compile.result import CompileReport
 from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
-from winml.modelkit.building.events import StageStarted
+from winml.modelkit.building.events import StageStarted, tell_steps
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import COMPILE
@@ -39,7 +39,7 @@ def compile_artifact(pipeline: Pipeline, settings: Settings, cache: Cache) -> St
     pipeline.tell(StageStarted(COMPILE.name))
     with pipeline.work_folder() as folder:
         model = Model(pipeline.materialize(folder), COMPILE.file)
-        stage = CompileStage(settings, cache=cache, on_event=lambda event: pipeline.tell(event.step))
+        stage = CompileStage(settings, cache=cache, on_event=tell_steps(pipeline.tell))
         outcome = stage.run([model])
         error = outcome.errors.get(model)
         if error is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from winml.modelkit.core.events import Event
+from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.values import key
 
 
@@ -180,3 +180,13 @@ class TargetAnswered(Event):
     @property
     def step(self) -> StageStep:
         return StageStep(self.target)
+
+
+def tell_steps(tell: OnEvent) -> OnEvent:
+    """Passes events of a stage on as steps of its build; events that are no step go on as they are."""
+
+    def pass_on(event: Event) -> None:
+        step = getattr(event, "step", None)
+        tell(step if isinstance(step, StageStep) else event)
+
+    return pass_on

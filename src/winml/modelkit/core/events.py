@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from winml.modelkit.core.target import Target
 
@@ -18,8 +17,7 @@ class Event:
     """Something happened."""
 
 
-OnEvent = Callable[[Any], None]
-"""Takes an `Event`; `Any` until every event is a value."""
+OnEvent = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
