@@ -237,7 +237,7 @@ def test_ctrl_c_keeps_what_was_measured(folder: Path, tmp_path: Path) -> None:
     words = ("compare", *["plain.onnx"] * 5, "--force", "-o", out, "--threads", "1", "--no-calibration", "--json")
     environment = {**os.environ, "WINML_CACHE": str(folder / "cache")}
     with start(telling.argv(*words), cwd=folder, env=environment) as process:
-        telling.wait_for("round", process, count=2)
+        telling.wait_for("RoundDone", process, count=2)
         press_ctrl_c(process)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
