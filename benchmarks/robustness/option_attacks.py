@@ -63,7 +63,8 @@ class Scene:
         folder = self.folder / name
         folder.mkdir(parents=True)
         shutil.copyfile(self.model, folder / "model.onnx")
-        (folder / "build_config.json").write_text(json.dumps({"session": session, **more}), encoding="utf-8")
+        config = {"schema": "winml/build-config/1", "session": session, **more}
+        (folder / "build_config.json").write_text(json.dumps(config), encoding="utf-8")
         return folder
 
     def options(self, **options: str) -> Path:

@@ -18,6 +18,7 @@ from program import winml as run
 import model_zoo
 from ctrl_c import Telling, press_ctrl_c, start
 
+SCHEMA = "winml/build-config/1"
 pytestmark = [pytest.mark.xdist_group("measuring"), pytest.mark.timeout(900)]
 
 
@@ -195,13 +196,15 @@ def test_build_folders_bring_their_session_section_and_take_turns(folder: Path, 
     for name, threads in (("one", 1), ("two", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.onnx").write_bytes((folder / "plain.onnx").read_bytes())
-        (tmp_path / name / "build_config.json").write_text(json.dumps({"session": {"threads": threads}}))
+        (tmp_path / name / "build_config.json").write_text(
+            json.dumps({"schema": SCHEMA, "session": {"threads": threads}})
+        )
     value = valid(winml(tmp_path, "one", "two", "--max-seconds", "4", "--no-calibration", "--json").stdout)
     found = value["candidates"][0]
     assert found["measurement"]["protocol"]["mode"] == "turns"
     assert found["verdict"]["metric"] == "wall"
     assert [a["session"]["threads"] for a in found["measurement"]["arms"]] == [1, 2]
-    (tmp_path / "two" / "build_config.json").write_text(json.dumps({"session": {"thraeds": 2}}))
+    (tmp_path / "two" / "build_config.json").write_text(json.dumps({"schema": SCHEMA, "session": {"thraeds": 2}}))
     assert "did you mean `threads`?" in failed(winml(tmp_path, "one", "two"), 2)
 
 

@@ -135,7 +135,8 @@ def test_a_review_that_builds_again_neither_loads_nor_writes(
     }
     model, contribution = contributed
     named = shutil.copytree(model, tmp_path / "named")
-    (named / "build_config.json").write_text(json.dumps({"session": planted[attack]}), encoding="utf-8")
+    config = {"schema": "winml/build-config/1", "session": planted[attack]}
+    (named / "build_config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(CheckFailed, match="REJECT: rerun: ") as caught:
         review(ReviewRequest(str(contribution), model=str(named), unsandboxed=True), lambda event: None)
     assert scene.damage() == []
