@@ -103,13 +103,14 @@ def _space(folder: Path, data: bytes) -> None:
 
 def _trace(folder: Path, data: bytes) -> None:
     from winml.modelkit.core import plain_text
-    from winml.modelkit.measuring.trace import trace_diff
+    from winml.modelkit.core.values import to_json
+    from winml.modelkit.measuring.trace import diff_traces
     from winml.modelkit.render.trace import diff_text
 
     path = str(_file(folder, "t.json", data))
-    result = trace_diff(path, path)
-    diff_text(plain_text.values(result), 10)
-    json.dumps(result, allow_nan=False)
+    result = diff_traces(path, path)
+    diff_text(plain_text.values(result.diff), 10)
+    json.dumps(to_json(result), allow_nan=False)
 
 
 def _comparison(folder: Path, data: bytes) -> None:
@@ -129,7 +130,7 @@ def _finding(folder: Path, data: bytes) -> None:
 def _recipe(folder: Path, data: bytes) -> None:
     from winml.modelkit.knowledge import recipes
 
-    recipes.read(_file(folder, "r.json", data))
+    recipes.named(str(_file(folder, "r.json", data)))
 
 
 def _family(folder: Path, data: bytes) -> None:
@@ -157,7 +158,7 @@ def _contribution(folder: Path, data: bytes) -> None:
     from winml.modelkit.support.review.dossier import Dossier
 
     _file(folder, f"contribution/{FILE}", data)
-    contribution_markdown(Dossier(folder / "contribution").contribution.to_json())
+    contribution_markdown(Dossier(folder / "contribution").contribution)
 
 
 def _search_journal(folder: Path, data: bytes) -> None:
@@ -584,6 +585,14 @@ def _monitor_errors() -> dict[str, tuple[type[Exception], ...]]:
     return {"csv": (CsvError,), "qhas": (QhasError,), "vitisai": (ReportError,)}
 
 
+PARTS = {
+    "schema": "winml/parts/1",
+    "model": "org/name",
+    "target": "cpu",
+    "parts": {"a": {"folder": "a", "file": "model.onnx", "digest": f"sha256:{64 * '0'}", "sizes": {}, "ranges": {}}},
+}
+
+
 @functools.cache
 def readers() -> dict[str, Reader]:
     """All readers by name."""
@@ -611,7 +620,7 @@ def readers() -> dict[str, Reader]:
         "journal of a search": Reader(_search_journal, _lines(*SEARCH), "lines"),
         "journal of a matrix": Reader(_matrix_journal, _lines(*MATRIX), "lines"),
         "raw journal": Reader(_raw_journal, lambda: [_summed(_lines(*MATRIX)()[0])], "bytes"),
-        "parts": Reader(_parts, _json({"schema": "winml/parts/1", "parts": {"a": {"folder": "a"}}}), "json"),
+        "parts": Reader(_parts, _json(PARTS), "json"),
         "environment": Reader(
             _environment, _json({"schema": "winml/environment/1", "ep": "e", "distribution": "d", "version": "1"}),
             "json",

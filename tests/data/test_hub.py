@@ -166,7 +166,7 @@ def test_a_file_of_a_data_set_is_data(fetching: Fetching, tmp_path: Path) -> Non
     model = str(model_zoo.saved(model_zoo.relu(), tmp_path / "model.onnx"))
 
     def described(source: str, **how: Any) -> dict[str, Any]:
-        return fetching.call("data.describe", model=model, data={"source": source}, **how)
+        return fetching.call("data.describe", model=model, folder=str(tmp_path), data={"source": source}, **how)
 
     fetched = described("hf:org/name/data/test.jsonl")
     assert (fetched["samples"], fetched["columns"]) == (2, {"x": "x"})

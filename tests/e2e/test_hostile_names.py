@@ -175,13 +175,18 @@ def test_hostile_names_are_shown_as_they_are_by_commands_that_run_models(
 
 
 def test_reports_of_hostile_names_hold_no_markup(tmp_path: Path) -> None:
+    from winml.modelkit.core.error_object import ErrorObject
     from winml.modelkit.render.autoconfig_sweep import sweep_markdown
     from winml.modelkit.render.contribution import batch_markdown
+    from winml.modelkit.search.result import SweepResult, SweepRow
+    from winml.modelkit.support.batch import BatchResult, BatchRow
 
-    entry = {"model": EVIL, "folder": EVIL, "error": {"message": EVIL}}
+    error = ErrorObject(code="failed", message=EVIL, hint=None, exit=1)
+    searched = SweepRow(model=EVIL, folder=EVIL, error=error, champion=None, trials=0, node=None)
+    produced = BatchRow(model=EVIL, status="OUT-OF-SCOPE", folder=EVIL, reached=None, tiers=None, reason=EVIL)
     for text in (
-        sweep_markdown({"models": [entry], "total": 1}),
-        batch_markdown({"models": [{"model": EVIL, "status": EVIL, "reached": None, "reason": EVIL}]}),
+        sweep_markdown(SweepResult(folder=EVIL, models=(searched,), total=1, notes=(), next="")),
+        batch_markdown(BatchResult(folder=EVIL, models=(produced,))),
     ):
         _safe(text)
         assert "<script>" not in text
