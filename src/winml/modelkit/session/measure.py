@@ -38,7 +38,6 @@ class Context(Protocol):
 
     stop: Flag
 
-    def event(self, name: str, **values: Any) -> None: ...
     def tell(self, event: object) -> None: ...
 
 

@@ -33,12 +33,8 @@ class Context:
             self._channel.write(line)
             self._channel.flush()
 
-    def event(self, name: str, **values: Any) -> None:
-        """Tell the caller how far the operation is."""
-        self.send({"event": name, **values})
-
     def tell(self, event: object) -> None:
-        """The same with a value whose field `event` is the name."""
+        """Tell the caller how far the operation is, by a value whose field `event` is the name."""
         from winml.modelkit.core.values import to_json
 
         self.send(to_json(event))
