@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, content_of, manifest_of, now
 from winml.modelkit.build_matrix.state import COMPLETE, Build, BuildStatus
 from winml.modelkit.building.pipeline.table import COMPILE, QUANTIZE
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DiskFull
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.dispatch.base import Job, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,6 +38,7 @@ from winml.modelkit.build_matrix.state import (
 )
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.table import COMPILE
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
     ModelkitError,

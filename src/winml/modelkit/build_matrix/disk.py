@@ -7,12 +7,12 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.progress import Paced
 from winml.modelkit.build_matrix.state import Build, CellState
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import Count
 from winml.modelkit.store.cache import Cache
 

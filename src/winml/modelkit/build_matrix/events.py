@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from winml.modelkit.build_matrix.disk import DiskUse
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.progress import Progress
 from winml.modelkit.build_matrix.state import CellRow
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import Event
 
 

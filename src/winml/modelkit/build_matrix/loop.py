@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from winml.modelkit.build_matrix.events import CellPublishing, CellStarted
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.state import Build, Upload
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from winml.modelkit.build_matrix.cells import LOAD, Builder
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.run_folder import now
 from winml.modelkit.build_matrix.state import Build
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DiskFull, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.target import Target
 from winml.modelkit.dispatch import cluster as clusters

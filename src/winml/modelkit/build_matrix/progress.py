@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
 from winml.modelkit.build_matrix.state import CellState
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import AtLeast, Count
 
 T = TypeVar("T")

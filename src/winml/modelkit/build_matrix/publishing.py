@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.resume import There
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
 from winml.modelkit.build_matrix.state import CellState, Upload
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.feed.base import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from winml.modelkit.build_matrix.state import CellState
+from winml.modelkit.core.dataclass import dataclass
 
 Step = Literal["done", "adopt", "publish", "build", "refuse"]
 """`adopt`: it is in the feed and this journal does not know; `refuse`: nothing that is done here can publish it."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Device
 from winml.modelkit.core.values import AtLeast, Count, Digest, key
 from winml.modelkit.store import journal

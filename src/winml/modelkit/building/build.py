@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
@@ -31,6 +31,7 @@ from winml.modelkit.building.quantize import advice
 from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback, FilesBy, failed_build
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.values import to_json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building import exported as exports
@@ -26,6 +26,7 @@ from winml.modelkit.core.config import (
     QuantizeSection,
     config_from_json,
 )
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection

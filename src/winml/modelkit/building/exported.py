@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core import model_ref
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.model_ref import ModelRef
 from winml.modelkit.core.values import key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.result import CacheAnswer, Fallback, FilesBy
 from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.target import Target

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
 from winml.modelkit.core.config import BuildConfig, EvalSection, read_config
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import Event, ExportNeeded, OnEvent, ignore
 from winml.modelkit.core.json_text import read_json

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.values import AtLeast, Digest
 

@@ -5,11 +5,12 @@ A section that is null is a stage that is skipped. The session section is how th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from winml.modelkit.core import values
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.measurement import SessionSection, check_session
 from winml.modelkit.core.trust import OptionGate

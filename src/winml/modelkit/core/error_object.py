@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, from_json
 
 

@@ -7,8 +7,8 @@ tells of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.sweep import RecordedPair
 from winml.modelkit.core.values import Count, Text, key

@@ -6,9 +6,10 @@ What a status or a level asks of the evidence is in `core/ladder.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, get_args
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.evidence import Evidence, EvidenceKind
 from winml.modelkit.core.target import Device
 from winml.modelkit.core.values import AtLeast, Between, Count, Names, NotEmpty, Pattern, Text

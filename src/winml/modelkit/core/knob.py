@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from winml.modelkit.core.dataclass import dataclass
 
 DEFAULT = "default"
 """The level that leaves everything as it is; every knob has it first."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from winml.modelkit.core.build_folder import MODEL
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 
 Kind = Literal["file", "build", "folder", "hub", "hub-file"]

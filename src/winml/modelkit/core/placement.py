@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import in_json
 
 CPU = "CPUExecutionProvider"

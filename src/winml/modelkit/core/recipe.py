@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.support import Goal, Verdict
 from winml.modelkit.core.values import AtLeast, Names, NotEmpty, Ordered, Pattern, Text
 

@@ -6,8 +6,9 @@ Goals are the rungs of a ladder; artifact levels say what is known of a built fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from winml.modelkit.core.dataclass import dataclass
 
 Effort = Literal["L0", "L0*", "L1-light", "L1", "L2"]
 """A recipe by a template, a recipe that owes one, a subclass of an export config, a file of its own, shared code."""

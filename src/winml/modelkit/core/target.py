@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 
 Device = Literal["npu", "gpu", "cpu"]

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import key
 
 Outcome = Literal["KEEP", "MARGINAL_KEEP", "DISCARD", "INCONCLUSIVE", "IDENTICAL", "FAILED"]

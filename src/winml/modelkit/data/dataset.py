@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from winml.modelkit.core.config import HUB, RANDOM, DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Form, Found, Sample, Wanted

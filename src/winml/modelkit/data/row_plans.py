@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.limits import read_sample

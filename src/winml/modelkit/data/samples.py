@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph.inputs import Arrays, Input
 
 Form = Literal["joined", "apart", "question", "words", "speech", "mask", "prompts"]

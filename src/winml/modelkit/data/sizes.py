@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.config import RANDOM, DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json

@@ -6,8 +6,10 @@ An application that fails is a value, never an exception: only what was lost is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
+
+from winml.modelkit.core.dataclass import dataclass
 
 Status = Literal["ok", "failed", "timeout", "lost"]
 """`lost`: the program did not end by itself; it was killed, or the machine that ran it went away."""

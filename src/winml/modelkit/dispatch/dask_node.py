@@ -8,10 +8,11 @@ import signal
 import socket
 import tempfile
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RunFailedError, UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.values import to_json

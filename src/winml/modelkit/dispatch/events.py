@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import Event
 from winml.modelkit.dispatch.base import Status
 from winml.modelkit.dispatch.cluster import Node

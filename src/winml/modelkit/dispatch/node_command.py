@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from winml.modelkit import __version__
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.location import cache_root

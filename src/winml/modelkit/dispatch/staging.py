@@ -7,10 +7,11 @@ import json
 import os
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.events import ignore
 from winml.modelkit.core.json_text import parse_json

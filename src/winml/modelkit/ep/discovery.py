@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package, System

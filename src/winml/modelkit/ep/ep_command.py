@@ -7,12 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import catalog

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, OptionType
 

@@ -7,10 +7,11 @@ of it. Help, errors, searches, reviews and proofs read the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Device, Target

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from winml.modelkit import __version__
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPNotDownloaded, ModelkitError
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep import catalog, probing

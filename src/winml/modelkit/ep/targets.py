@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import DEVICES, Device, Target

@@ -7,8 +7,9 @@ Some options name libraries that are loaded or files that are written; those cou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import near_names
 from winml.modelkit.ep import catalog

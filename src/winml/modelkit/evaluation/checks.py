@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.intervals import paired_difference_interval, wilson_interval
 from winml.modelkit.core.latency import Interval
 from winml.modelkit.evaluation.metrics import Estimate

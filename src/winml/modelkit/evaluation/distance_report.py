@@ -6,7 +6,8 @@ Without numpy: the parent process reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from winml.modelkit.core.dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

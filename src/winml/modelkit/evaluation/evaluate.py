@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.config import DataSection, EvalSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
     ModelkitError,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.evaluation.task import Outputs, Scored, Setting, Task
 

@@ -6,9 +6,9 @@ Without numpy: the parent process reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.placement import Placement

@@ -10,10 +10,10 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.worker.command import run_command

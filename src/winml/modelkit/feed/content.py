@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.json_text import parse_json

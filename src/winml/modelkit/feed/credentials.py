@@ -6,9 +6,9 @@ import base64
 import binascii
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import home

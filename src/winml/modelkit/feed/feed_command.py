@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from winml.modelkit.core.build_folder import MANIFEST, PARTS, source_name
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import read_json

@@ -8,10 +8,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.core import patience
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import LONG_PATHS_HINT, too_long

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import RuntimeVersion
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.evidence import Evidence, RawSamples, SamplesEvidence, WordsEvidence

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from winml.modelkit import __version__
 from winml.modelkit.building.analysis.result import EPAnswer
 from winml.modelkit.core.build_folder import CONFIG, MODEL
 from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent

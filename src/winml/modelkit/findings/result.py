@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.evidence import EvidenceKind, Speaks
 from winml.modelkit.core.finding import Category, Finding, Level, Status
 from winml.modelkit.core.sweep import Claim, Order

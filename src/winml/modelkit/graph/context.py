@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph import files, walk
 
 if TYPE_CHECKING:

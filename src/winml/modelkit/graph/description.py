@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import in_json
 
 QuantizationKind = Literal["none", "qdq", "qoperator", "dynamic", "weight-only", "mixed"]

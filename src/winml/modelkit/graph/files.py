@@ -11,7 +11,6 @@ import errno
 import os
 import secrets
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError, EncodeError  # type: ignore[imp
 from onnx import GraphProto, ModelProto, TensorProto
 
 from winml.modelkit.core import patience
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError, is_full, of_system
 from winml.modelkit.core.file_names import too_long
 from winml.modelkit.core.inside import stays_inside

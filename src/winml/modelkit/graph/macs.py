@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx.checker
 import onnx.inliner
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.description import MACs

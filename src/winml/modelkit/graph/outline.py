@@ -9,10 +9,11 @@ from __future__ import annotations
 import mmap
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError
 from winml.modelkit.graph.wire import BYTES, FIXED64, VARINT, fields_of, text_of, varint
 

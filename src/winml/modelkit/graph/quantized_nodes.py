@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import dtype_name, element_count
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError
 from winml.modelkit.graph.sizes import Shape, named_shape
 from winml.modelkit.graph.wire import fields_of, text_of, varint

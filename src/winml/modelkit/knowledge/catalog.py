@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import Names, Text
 from winml.modelkit.knowledge import files
 

@@ -11,11 +11,12 @@ A finding in the user's folder replaces the shipped one of the same id.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.evidence import Evidence
 from winml.modelkit.core.finding import Experiment, Finding

@@ -6,9 +6,9 @@ One literal table. Every row says from what it is known; a row that needs someth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import operators

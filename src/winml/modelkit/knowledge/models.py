@@ -9,10 +9,11 @@ The user's folder has the same files; what stands there comes after the shipped 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.finding import Mechanism
 from winml.modelkit.core.suggest import did_you_mean

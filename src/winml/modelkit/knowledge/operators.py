@@ -6,11 +6,11 @@ The tables in `data/` say where each answer is from: asked (`scripts/ask_operato
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.values import key, read
 

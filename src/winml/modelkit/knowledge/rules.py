@@ -7,10 +7,10 @@ confirmed finding would forbid is then blocked, and what a finding would favour 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.core.config import BuildConfig
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.finding import OP_FACTS, Action, After, Condition, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
 

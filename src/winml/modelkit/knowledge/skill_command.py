@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.core import schemas
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import nearest
 from winml.modelkit.knowledge import skill_commands, skills

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from winml.modelkit.core.dataclass import dataclass
 
 PROGRAMS = ("winml", "wmk")
 _SHELLS = ("sh", "bash", "console", "text", "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.suggest import nearest
 
 PAGE = "SKILL.md"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.measurement import Arm, CompareProtocol

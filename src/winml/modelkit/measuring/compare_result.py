@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import CheckFailed, DataError, ModelkitError, PartlyDone, RunFailedError

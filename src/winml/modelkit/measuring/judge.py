@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.measurement import CompareProtocol, Round
 from winml.modelkit.core.statistics import f_quantile, mean, median, t_quantile
 from winml.modelkit.core.verdict import Clock, OtherClock, Outcome, Verdict, gain_pct

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from winml.modelkit.building.model_argument import model_argument
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import Interrupted, RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from winml.modelkit.core.build_folder import MODEL, PARTS
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.model_file import part_names

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product, takewhile
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.statistics import mean, t_quantile
 from winml.modelkit.core.sweep import Config, Sweep
 from winml.modelkit.core.verdict import gain_pct

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.placement import Placement

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import Interrupted, ModelkitError
 from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.measurement import Arm, Measurement, NotMeasured, Round, SessionsProtocol

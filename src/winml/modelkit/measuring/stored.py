@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.measurement import Measurement
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.calibration import Calibration, ClockValues

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.latency import ArmTimes, CPUTime, Interval, Latency, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, Measurement, Round
 from winml.modelkit.core.statistics import log_t_interval, mean, median, percentile, std

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json

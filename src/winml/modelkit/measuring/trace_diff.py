@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Unit
 from winml.modelkit.core.values import in_json, key
 from winml.modelkit.measuring.trace_match import SWALLOWED, family, matched

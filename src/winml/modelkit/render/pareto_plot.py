@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
+
+from winml.modelkit.core.dataclass import dataclass
 
 WIDTH, HEIGHT, MARGIN = 720, 360, 56
 

@@ -13,9 +13,10 @@ import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent

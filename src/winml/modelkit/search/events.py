@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search.insight import Insight

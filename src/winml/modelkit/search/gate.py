@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
 from winml.modelkit.core.values import to_json
 from winml.modelkit.evaluation.distance_report import DistanceReport

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.knowledge.rules import Advice
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
 from winml.modelkit.search.strategy import State

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from winml.modelkit.building.optimize.knobs import single_pass
 from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.finding import Finding

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.statistics import t_quantile
 from winml.modelkit.search.trial import Metric, Trial, Yardstick
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json

@@ -7,9 +7,10 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.knob import DEFAULT, Knob, Level
 from winml.modelkit.core.suggest import did_you_mean

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.knob import DEFAULT
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search import model, race

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from winml.modelkit.building.optimize.knobs import ordered
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Machine
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target

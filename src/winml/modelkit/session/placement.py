@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.placement import CPU, Placement
 from winml.modelkit.graph.outline import Outline
 

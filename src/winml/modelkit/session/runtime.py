@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelFileError, PlacementError, SessionError
 from winml.modelkit.core.inside import stays_inside
 from winml.modelkit.core.measurement import SessionSection

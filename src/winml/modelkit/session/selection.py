@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target

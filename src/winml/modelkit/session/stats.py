@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.measurement import NS_PER_MS
 from winml.modelkit.core.statistics import mean, percentile
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor

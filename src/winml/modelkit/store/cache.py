@@ -9,11 +9,11 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import cache_root, work_owner

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed
 from winml.modelkit.core.values import key
 from winml.modelkit.store.cache import GRACE_S, Cache, Collected

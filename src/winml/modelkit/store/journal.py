@@ -10,12 +10,12 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
 from winml.modelkit.core import patience, values
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError
 from winml.modelkit.core.json_text import check_value, parse_json
 from winml.modelkit.store import atomic, digest

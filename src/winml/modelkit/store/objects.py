@@ -9,10 +9,10 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.core import patience
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RunFailedError
 from winml.modelkit.store import atomic, digest
 

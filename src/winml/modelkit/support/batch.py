@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, Interrupted, ModelkitError, PartlyDone, RunFailedError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.support import Goal, SupportResult

@@ -11,13 +11,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit import __version__
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import BY_CODE, ModelkitError, RunFailedError
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.json_text import parse_json

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.core.build_folder import CONFIG
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.support import SupportResult
 from winml.modelkit.core.values import key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from winml.modelkit.building import exported
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.pipeline.artifact import named_source, read_source
 from winml.modelkit.core import model_ref
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.file_names import fit_name
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.worker.client import Worker

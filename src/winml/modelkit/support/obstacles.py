@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from winml.modelkit.building.export.describe import FolderInspection
 from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.recipe import ExportPart
 from winml.modelkit.support.probe_result import Answer, Attempt, Obstacle
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.support.commands import DEFAULT_TIMEOUT_S, Commands
 from winml.modelkit.support.model import SupportModel, hub_cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.building import exported
@@ -11,6 +11,7 @@ from winml.modelkit.building.export.describe import FolderInspection
 from winml.modelkit.building.export.forward import TO_FILL, ProposedInputs
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.core import model_ref
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.recipe import Recipe

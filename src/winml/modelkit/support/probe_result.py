@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from winml.modelkit.building.export.forward import ProposedInputs
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import RungVerdict, SupportResult
 from winml.modelkit.core.values import Names, key

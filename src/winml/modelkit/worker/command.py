@@ -6,9 +6,9 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.worker.process_tree import ProcessTree
 
 _POLL_S = 0.1

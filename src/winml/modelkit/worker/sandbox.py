@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.worker.programs import find_program
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from winml.modelkit.building.analysis.reasons import Reason
@@ -17,6 +16,7 @@ from winml.modelkit.building.analysis.result import (
     OpStatus,
     StatusCounts,
 )
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.knowledge import operators

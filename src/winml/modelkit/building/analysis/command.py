@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building.analysis import answer
@@ -25,6 +25,7 @@ from winml.modelkit.building.events import AskingTarget, PassStarted, ReadingMod
 from winml.modelkit.building.model_argument import model_argument
 from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
     CheckFailed,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from winml.modelkit.core.dataclass import dataclass
 
 _REFUSED = re.compile(r"Validation FAILED for \d+ nodes in \w+ \((?P<op>[^)]*)\)")
 _NODE = re.compile(r"^\s*Operator type: (?P<op>\S+) Node name: ?(?P<name>.*?) Node index: \d+")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.target import Target

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol
 
 from winml.modelkit.building.compile.result import CompilerName, FileState
 from winml.modelkit.core.config import CompileSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.catalog import EPInfo
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.result import failed_build
 from winml.modelkit.core.config import CompileSection, check_compile
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
     EPUnavailableError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.building.compile.parity import NO_VALIDATE
@@ -14,6 +14,7 @@ from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import SCHEMA, BuildConfig
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep import options, precision

@@ -5,11 +5,11 @@ The binary is described by the JSON of the SDK's `qnn-context-binary-utility`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto, TensorProto, helper
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RunFailedError
 
 OPSET = 21

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from winml.modelkit.building.proof.proof import Proof
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.target import Target

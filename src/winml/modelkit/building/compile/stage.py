@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -29,6 +29,7 @@ from winml.modelkit.building.compile.shared_context import SharedContext
 from winml.modelkit.building.events import CompileStep, ValidationStep
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import CompileSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.target import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from winml.modelkit.building.build import BuildRequest
@@ -13,6 +13,7 @@ from winml.modelkit.building.export.result import ExportedPart, ExportMetadata, 
 from winml.modelkit.building.result import BuildResult
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.build_folder import EXPORT
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.json_text import read_object

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from winml.modelkit.building.export import families, resolve, signature
@@ -11,6 +11,7 @@ from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.core.config import InputSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.values import AtLeast
 

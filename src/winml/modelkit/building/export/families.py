@@ -6,8 +6,9 @@ its config; a model may be exported for another task of its family.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from winml.modelkit.core.dataclass import dataclass
 
 Modality = Literal["text", "image", "audio", "features", "image-text"]
 Shape = Literal["single", "encoder-decoder", "decoder", "dual"]

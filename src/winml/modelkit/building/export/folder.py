@@ -9,13 +9,13 @@ import math
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.export import families
 from winml.modelkit.building.export.families import Family
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.json_text import MAX_BYTES, parse_json
 from winml.modelkit.core.model_ref import CONFIG

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.export import signature
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.loading import library
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.values import Names, key, to_json
 

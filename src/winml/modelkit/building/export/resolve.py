@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +13,7 @@ from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.export.folder import ModelFolder
 from winml.modelkit.building.export.table import DEFAULT_OPSET, OPSETS
 from winml.modelkit.core.config import RANDOM, DataSection, ExportSection, InputSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import read, to_json

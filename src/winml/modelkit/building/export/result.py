@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from winml.modelkit.core.config import InputSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import AtLeast, Digest
 
 Sizes = Mapping[str, Annotated[int, AtLeast(1)]]

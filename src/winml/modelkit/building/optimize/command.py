@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from winml.modelkit.building import output_model
@@ -20,6 +20,7 @@ from winml.modelkit.building.optimize.result import (
 from winml.modelkit.building.optimize.support import refused
 from winml.modelkit.building.pipeline.stage import run_alone
 from winml.modelkit.building.pipeline.table import OPTIMIZE
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import probing as targets

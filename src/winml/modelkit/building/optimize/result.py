@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from winml.modelkit.building.optimize.table import Kind, Level
 from winml.modelkit.core.config import OptimizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import key
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from winml.modelkit.building.optimize.table import Pass, find
 from winml.modelkit.building.optimize.verify import Reference
 from winml.modelkit.building.optimize.workspace import Version, Workspace, nameless
 from winml.modelkit.core.config import OptimizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RunFailedError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json

@@ -6,9 +6,9 @@ Passes run in the order of this table: a fusion that needs what another one make
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.suggest import nearest
 

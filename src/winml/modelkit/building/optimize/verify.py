@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from winml.modelkit.building.optimize.result import SeededInputs, Verification
 from winml.modelkit.building.optimize.workspace import nameless
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target

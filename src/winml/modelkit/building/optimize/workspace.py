@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from onnx import ModelProto, TensorProto
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DiskFull, ModelkitError, RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.fingerprint import fingerprint

@@ -8,12 +8,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from winml.modelkit.building.manifest import load_manifest
 from winml.modelkit.building.result import FilesBy
 from winml.modelkit.core.build_folder import MANIFEST
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from winml.modelkit.building.pipeline.artifact import Artifact, Source
 from winml.modelkit.building.pipeline.stage import run_stage
 from winml.modelkit.building.pipeline.table import StageInfo
 from winml.modelkit.building.result import BuildStage, CacheAnswer
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey

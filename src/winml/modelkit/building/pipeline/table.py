@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from winml.modelkit.building.compile import table as compile_table
 from winml.modelkit.building.export import table as export
 from winml.modelkit.building.optimize import table as optimize
 from winml.modelkit.building.quantize import table as quantize
 from winml.modelkit.core.config import RANDOM
+from winml.modelkit.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

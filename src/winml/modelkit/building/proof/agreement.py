@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from winml.modelkit.building.proof.proof import OutputDistance
+from winml.modelkit.core.dataclass import dataclass
 
 Answer = Literal["reached", "missed", "unknown"]
 SCALE = 2.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.graph.inputs import Arrays, Dim, Input
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from winml.modelkit.building.proof.proof import (
 )
 from winml.modelkit.building.result import FailedBuild
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     CheckFailed,
     ModelkitError,
@@ -206,7 +207,7 @@ class _Step:
 
     started: float
     hit: bool = False
-    found: ArtifactRun = ArtifactRun(samples=0)  # noqa: RUF009 - frozen
+    found: ArtifactRun = ArtifactRun(samples=0)
 
     def judge(self, subject: Subject) -> Proof:
         return _judge(subject, self.found, hit=self.hit, seconds=time.monotonic() - self.started)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from winml.modelkit.building.quantize import thresholds
 from winml.modelkit.building.quantize.runnable import Runnable
 from winml.modelkit.building.quantize.thresholds import NARROW, Collector, Range
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.graph.inputs import Arrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from winml.modelkit.building.quantize import advice, weight_range
 from winml.modelkit.building.quantize.result import QuantizeArguments, QuantizeReport, QuantizeResult
 from winml.modelkit.core import values
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.target import Target

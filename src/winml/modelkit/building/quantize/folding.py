@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 from winml.modelkit.building.quantize.finish import drop_unused_initializers
 from winml.modelkit.building.quantize.prepare import FLOATS, captured
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph import walk
 
 NORMALIZATION = "BatchNormalization"

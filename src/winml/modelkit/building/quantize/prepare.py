@@ -7,7 +7,6 @@ and believe stale types. Nothing here changes what the model computes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import onnx.version_converter
 from google.protobuf.message import EncodeError  # type: ignore[import-untyped]  # ships no types
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.quantization import quantization_of

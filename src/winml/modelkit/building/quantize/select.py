@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from onnx import ModelProto, NodeProto
 
 from winml.modelkit.building.quantize.result import LeftNodes, NodeSummary
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.graph import walk

@@ -6,7 +6,7 @@ import itertools
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -34,6 +34,7 @@ from winml.modelkit.building.quantize.runnable import Runnable
 from winml.modelkit.building.quantize.select import Selection, operators, summarize
 from winml.modelkit.building.quantize.types import Values, ask_types, note_types
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.values import read
 from winml.modelkit.data.dataset import open_dataset

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from winml.modelkit.building.quantize.prepare import FLOATS, Prepared, captured
 from winml.modelkit.building.quantize.select import Selection, flat_products, inputs_by_node, select, untouched
 from winml.modelkit.building.quantize.thresholds import Range
 from winml.modelkit.core.config import QuantizeSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
 

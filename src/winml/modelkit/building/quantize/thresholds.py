@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from winml.modelkit.core.dataclass import dataclass
 
 SIDE = 2048
 """Bins on either side of zero."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from onnx import ModelProto, TensorProto, helper
 
 from winml.modelkit.building.quantize.finish import INFERRED
 from winml.modelkit.building.quantize.runnable import Runnable
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph.inputs import InputSpec
 
 _NAMES = {"float": "FLOAT", "double": "DOUBLE"}

@@ -10,10 +10,11 @@ import datetime as dt
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import OpTraceResult, TraceMetadata, TraceStatus, TracingLevel
 from winml.modelkit.core.target import Target
 

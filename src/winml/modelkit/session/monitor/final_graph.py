@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph.outline import Outline, OutlineNode
 from winml.modelkit.session.monitor.fusions import EDGES, SWALLOWS, Swallows
 

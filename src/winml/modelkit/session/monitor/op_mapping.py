@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import OperatorMetrics, Origin
 from winml.modelkit.graph.outline import Outline, OutlineNode
 from winml.modelkit.session.monitor.final_graph import constant_nodes, source_nodes, top_level

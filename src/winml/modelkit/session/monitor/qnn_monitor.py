@@ -7,10 +7,11 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel, with_shares
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.graph.outline import Outline

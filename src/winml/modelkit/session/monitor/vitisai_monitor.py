@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, TracingLevel
 from winml.modelkit.session.monitor.ort_monitor import ORTMonitor

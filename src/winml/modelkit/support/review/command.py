@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import read_object

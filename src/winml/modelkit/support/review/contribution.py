@@ -13,9 +13,9 @@ contribution/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.plain_text import markdown
 from winml.modelkit.core.support import ArtifactLevel, Effort, Goal, Outcome
 from winml.modelkit.core.values import AtLeast, AtMost, Digest, Names, NotEmpty, Pattern, Text, Unique

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from winml.modelkit.building.export.result import ExportResult, ParityPassed
 from winml.modelkit.building.inspect import Inspection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.ep.precision import PRECISIONS, fits
 from winml.modelkit.graph.description import GraphFacts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.knowledge import files

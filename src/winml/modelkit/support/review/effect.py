@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import AtLeast, AtMost, Text
 from winml.modelkit.store import digest
 from winml.modelkit.support.review import derive, times

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, WorkerTimeout
 from winml.modelkit.core.support import RungVerdict
 from winml.modelkit.core.values import AtLeast, AtMost, Digest, NotEmpty, Pattern, Text

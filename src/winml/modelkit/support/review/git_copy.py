@@ -10,9 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from winml.modelkit.core.dataclass import dataclass
 
 LARGEST_BYTES = 8 * 2**30
 """Objects of more than this are not copied."""

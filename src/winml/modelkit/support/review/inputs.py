@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from winml.modelkit.building.export import samples
 from winml.modelkit.core.config import ExportSection
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.values import read

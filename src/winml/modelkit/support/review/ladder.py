@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.support import GOALS, ArtifactLevel, Goal, RungVerdict
 from winml.modelkit.core.values import Names, Text
 from winml.modelkit.support.review.plan import Step

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.recipe import Recipe
 from winml.modelkit.core.support import GOALS, Goal
 from winml.modelkit.core.values import AtLeast, AtMost, Pattern, Text

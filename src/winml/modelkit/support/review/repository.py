@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.store import digest
 from winml.modelkit.support.review.git_copy import GitFolder, NotAsked, copy_repository, decode_name, find_repository

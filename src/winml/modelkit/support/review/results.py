@@ -7,12 +7,12 @@ arithmetic on what others wrote from failing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from winml.modelkit.building.export.result import ExportResult
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.building.result import BuildPartsResult, BuildResult
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.core.measurement import PairProtocol, Round, SessionsProtocol

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PureWindowsPath
 from typing import TypeVar
 
 from winml.modelkit.building.inspect import Inspection
 from winml.modelkit.building.result import BuildPartsResult, BuildResult
 from winml.modelkit.core.build_folder import CONFIG, MANIFEST, MODEL
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import read
 from winml.modelkit.knowledge import files
 from winml.modelkit.store import digest

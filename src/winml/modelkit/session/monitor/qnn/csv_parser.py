@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import Unit
 
 HEADER = (

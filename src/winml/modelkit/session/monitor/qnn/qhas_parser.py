@@ -6,10 +6,10 @@ Written against its published field names and fixtures made by hand; no SDK was 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.json_text import read_json
 
 

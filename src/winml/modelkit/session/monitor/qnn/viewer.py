@@ -7,9 +7,9 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.worker.command import run_command
 
 SDK_ROOT = "QNN_SDK_ROOT"
