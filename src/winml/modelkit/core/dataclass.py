@@ -30,9 +30,10 @@ else:
 
 
 def _prepare(cls: Any, *, kw_only: bool) -> Any:
-    if cls.__doc__ is None:
-        cls.__doc__ = cls.__name__  # else the standard decorator asks for the signature, which takes 0.1 ms
+    text = cls.__doc__
+    cls.__doc__ = text or cls.__name__  # else the standard decorator asks for the signature, which takes 0.1 ms
     standard_dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)(cls)
+    cls.__doc__ = text
     own = vars(cls)
     if "__init__" not in own:
         cls.__init__ = _first_init(cls)
