@@ -89,7 +89,7 @@ def _compile_config(folder: Path, data: bytes) -> None:
 
 def _input_specs(folder: Path, data: bytes) -> None:
     from winml.modelkit.building.export.resolve import _specified
-    from winml.modelkit.cli.words import input_specs
+    from winml.modelkit.cli.option_values import input_specs
 
     _specified((), input_specs(str(_file(folder, "s.json", data))))
 
@@ -130,7 +130,7 @@ def _finding(folder: Path, data: bytes) -> None:
 def _recipe(folder: Path, data: bytes) -> None:
     from winml.modelkit.knowledge import recipes
 
-    recipes.named(str(_file(folder, "r.json", data)))
+    recipes.find_recipe(str(_file(folder, "r.json", data)))
 
 
 def _family(folder: Path, data: bytes) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from winml.modelkit.cli.command_words import wrong_command, wrong_option
+from winml.modelkit.cli.command_check import wrong_command, wrong_option
 from winml.modelkit.cli.main import COMMANDS
 
 _QUOTED = re.compile(r"`([^`\n]+)`")

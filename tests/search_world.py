@@ -17,7 +17,7 @@ from winml.modelkit.search.guards import Built, GateAnswer, ProbeAnswer
 from winml.modelkit.search.records import GateLimits, Record
 from winml.modelkit.search.result import Champion, GateResult, NoEnvironment, SearchResult, SearchTime, TrialResult
 from winml.modelkit.search.space import Choice, ConfigJSON, Option, Space
-from winml.modelkit.search.strategy import Limits, Plan, choose_champion
+from winml.modelkit.search.strategy import SearchLimits, SearchPlan, choose_champion
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Facts, FreshRounds, Series, Trial, TrialArtifact, TrialOutcome, Yardstick
 
@@ -157,12 +157,12 @@ class Laboratory:
 
 
 def search(
-    world: World, *, seed: int = 0, limits: Limits | None = None, records: list[Record] | None = None
+    world: World, *, seed: int = 0, limits: SearchLimits | None = None, records: list[Record] | None = None
 ) -> tuple[Study, Laboratory]:
     """A finished search of a world; `records` is extended like a journal."""
     laboratory = Laboratory(world, seed)
     kept: list[Record] = [] if records is None else records
-    plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]), limits=limits or Limits())
+    plan = SearchPlan(world.space, Yardstick(PROTOCOLS["cpu"]), limits=limits or SearchLimits())
     study = Study(plan, laboratory, append=kept.append, records=list(kept), clock=laboratory.clock)
     study.run()
     return study, laboratory

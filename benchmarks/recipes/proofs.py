@@ -101,7 +101,7 @@ def _together(found: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    shipped, found = recipes.recipes(), rows()
+    shipped, found = recipes.load_recipes(), rows()
     for recipe in shipped.values():
         made = proven(recipe, shipped, found)
         (recipes.FOLDER / f"{recipe.name}.json").write_bytes(files.text(made))

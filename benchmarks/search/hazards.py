@@ -26,7 +26,7 @@ from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.gate import Gate, GateRequest  # noqa: E402
 from winml.modelkit.search.guards import Built  # noqa: E402
 from winml.modelkit.search.space import Space  # noqa: E402
-from winml.modelkit.search.strategy import Plan, choose_champion  # noqa: E402
+from winml.modelkit.search.strategy import SearchPlan, choose_champion  # noqa: E402
 from winml.modelkit.search.study import Study  # noqa: E402
 from winml.modelkit.search.tools import SearchSubject, Workbench  # noqa: E402
 from winml.modelkit.search.trial import TrialArtifact, Yardstick  # noqa: E402
@@ -93,7 +93,7 @@ def main() -> None:
         bench = Rigged(subject, gate, folder, keep=lambda *_: None, on_event=lambda event: None)
         bench.files = files
         levels = tuple(Level(kind, {"precision": kind}) for kind in MODELS if kind != "default")
-        plan = Plan(Space((Knob("kind", levels),), base), Yardstick(PROTOCOLS["cpu"]))
+        plan = SearchPlan(Space((Knob("kind", levels),), base), Yardstick(PROTOCOLS["cpu"]))
         study = Study(plan, bench, append=lambda record: None, on_event=_tell)
         started = time.monotonic()
         study.run()

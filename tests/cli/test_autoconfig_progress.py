@@ -11,10 +11,10 @@ from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.events import RoundDone
 from winml.modelkit.search.events import TrialEnded, TrialStarted
 from winml.modelkit.search.strategy import State
-from winml.modelkit.search.trial import exact
+from winml.modelkit.search.trial import exact_series
 
 CHOICE = (("quantize.scheme", "int8"), ("optimize.conv_activation_fusion", "on"))
-LEADER = make_trial("h1", CHOICE[:1], "measured", series=exact(0.7), seconds=2.0)
+LEADER = make_trial("h1", CHOICE[:1], "measured", series=exact_series(0.7), seconds=2.0)
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *events: Any, columns: int = 200) -> list[str]:

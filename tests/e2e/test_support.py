@@ -92,7 +92,7 @@ def test_a_blocked_model_is_blocked_again_and_asks_for_changes(batch: Path) -> N
 
 
 def test_the_recipe_of_bart_classifiers_exports_what_agrees_with_pytorch(batch: Path, tmp_path: Path) -> None:
-    recipe = recipes.recipes()["bart-end-token"]
+    recipe = recipes.load_recipes()["bart-end-token"]
     specs = tmp_path / "specs.json"
     specs.write_bytes(files.text(recipe.export.input_specs))
     words = recipe.export.words(str(specs))

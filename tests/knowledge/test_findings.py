@@ -28,7 +28,7 @@ def test_every_shipped_file_fits_its_published_schema(folder: str, schema: str) 
 
 
 def test_no_finding_or_gap_refers_to_one_that_is_not_there(knowledge: Knowledge) -> None:
-    assert knowledge.broken_links() == []
+    assert knowledge.find_broken_links() == []
 
 
 def test_only_findings_with_evidence_of_two_runs_are_confirmed(knowledge: Knowledge) -> None:

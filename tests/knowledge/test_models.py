@@ -31,7 +31,7 @@ def test_every_shipped_file_fits_its_published_schema() -> None:
 
 
 def test_shipped_findings_name_nothing_that_is_not_there() -> None:
-    assert ModelKnowledge().problems(frozenset(recipes.recipes())) == []
+    assert ModelKnowledge().problems(frozenset(recipes.load_recipes())) == []
 
 
 def test_the_families_of_the_notes_are_there() -> None:

@@ -12,7 +12,7 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.recipe import BuildPart
 from winml.modelkit.knowledge import files, recipes
 
-SHIPPED = recipes.recipes()
+SHIPPED = recipes.load_recipes()
 MADE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "recipes" / "proofs.py"))
 
 
@@ -50,21 +50,25 @@ def test_a_recipe_that_failed_on_a_family_is_known_but_not_for_it() -> None:
         if proof.outcome == "failed" and proof.family not in recipe.families
     }
     for name, family in failed:
-        assert name in {recipe.name for recipe in recipes.tried_on(family)}
-        assert name not in {recipe.name for recipe in recipes.for_family(family)}
+        assert name in {recipe.name for recipe in recipes.recipes_tried_on(family)}
+        assert name not in {recipe.name for recipe in recipes.recipes_for(family)}
 
 
 def test_a_recipe_is_named_like_its_file(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_bytes(files.text(SHIPPED["dual-encoder"]))
     with pytest.raises(DataError, match="`name` must be the file's name"):
-        recipes.recipes(tmp_path)
+        recipes.load_recipes(tmp_path)
 
 
 def test_a_recipe_is_found_by_file_or_by_name(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_bytes(files.text(SHIPPED["decoder-fp16"]))
-    assert recipes.named(str(tmp_path / "mine.json")) == recipes.named("decoder-fp16") == SHIPPED["decoder-fp16"]
+    assert (
+        recipes.find_recipe(str(tmp_path / "mine.json"))
+        == recipes.find_recipe("decoder-fp16")
+        == SHIPPED["decoder-fp16"]
+    )
     with pytest.raises(DataError, match="no recipe is called `decoder-fp61`") as caught:
-        recipes.named("decoder-fp61")
+        recipes.find_recipe("decoder-fp61")
     assert "`decoder-fp16`" in (caught.value.hint or "")
 
 

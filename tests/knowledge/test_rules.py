@@ -11,7 +11,7 @@ from winml.modelkit.core.finding import FACTS, Action, ConfigFilter, Finding
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.description import GraphFacts, MACs
 from winml.modelkit.knowledge.findings import Knowledge
-from winml.modelkit.knowledge.rules import Advice, applicable, concerns, find_fact
+from winml.modelkit.knowledge.rules import Advice, concerns, find_advice, find_fact
 
 NPU = Target("qnn", "npu")
 CNN = make_facts({"Conv": 4, "Relu": 4, "Add": 2})
@@ -26,7 +26,7 @@ def findings() -> tuple[Finding, ...]:
 def advice(
     findings: tuple[Finding, ...], name: str, facts: GraphFacts = CNN, target: Target = NPU, **more: Any
 ) -> Advice:
-    found = [a for a in applicable(findings, facts, target, **more) if a.finding == name]
+    found = [a for a in find_advice(findings, facts, target, **more) if a.finding == name]
     assert len(found) == 1, f"{name}: {found}"
     return found[0]
 
@@ -34,7 +34,7 @@ def advice(
 def silent(
     findings: tuple[Finding, ...], name: str, facts: GraphFacts = CNN, target: Target = NPU, **more: Any
 ) -> bool:
-    return all(a.finding != name for a in applicable(findings, facts, target, **more))
+    return all(a.finding != name for a in find_advice(findings, facts, target, **more))
 
 
 def test_a_confirmed_hazard_prunes_and_names_its_finding(findings: tuple[Finding, ...]) -> None:
@@ -48,7 +48,7 @@ def test_weak_findings_order_and_never_prune(findings: tuple[Finding, ...]) -> N
     confirmed = {f.id for f in findings if f.status == "confirmed"}
     targets = (NPU, Target("qnn", "gpu"), Target("cpu", "cpu"), Target("dml", "gpu"))
     for target in targets:
-        for found in applicable(findings, CNN, target):
+        for found in find_advice(findings, CNN, target):
             assert found.finding in confirmed or found.kind in ("order", "boost"), found
     found = advice(findings, "gpu-003", target=Target("qnn", "gpu"))
     assert (found.place, found.what) == ("last", ConfigFilter(compile=True))
@@ -85,7 +85,7 @@ def test_another_release_of_the_runtime_weakens_a_finding(findings: tuple[Findin
 def test_a_retracted_finding_is_silent(findings: tuple[Finding, ...]) -> None:
     retracted = next(f for f in findings if f.id == "cpu-008")
     acting = replace(retracted, action=Action(verb="avoid", what=ConfigFilter(compile=True)))
-    assert applicable([acting], CNN, Target("cpu", "cpu"), family=None) == []
+    assert find_advice([acting], CNN, Target("cpu", "cpu"), family=None) == []
 
 
 def test_the_rules_of_the_first_search_are_there_as_advice(findings: tuple[Finding, ...]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.knowledge import skills
-from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, OptionMention, Unreadable, found_in
+from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, OptionMention, Unreadable, find_mentions
 
 GOOD = "---\nname: a-skill\ndescription: Does something, when asked.\n---\n\n# Body\n"
 
@@ -61,7 +61,7 @@ def test_commands_are_found_in_blocks_and_in_text_with_their_lines() -> None:
         "Use `winml perf` here.\n\n```sh\nCI=1 winml build -m a.onnx \\\n  -o out && winml sys > x # why\n```\n"
         "```python\nwinml = 1\n```\n"
     )
-    assert found_in(page) == [
+    assert find_mentions(page) == [
         Mention(1, ("perf",), complete=False),
         Mention(4, ("build", "-m", "a.onnx", "-o", "out"), complete=True),
         Mention(4, ("sys",), complete=True),
@@ -71,7 +71,7 @@ def test_commands_are_found_in_blocks_and_in_text_with_their_lines() -> None:
 def test_fields_are_found_behind_jq_and_in_a_paragraph_about_json() -> None:
     block = "```sh\nwinml sys --json | jq -r .eps[].ep\n```\n\n"
     page = f"{block}JSON of `winml perf`: `latency_ms.p50`,\n`warnings`.\n\n`other`\n"
-    fields = [f for f in found_in(page) if isinstance(f, FieldMention)]
+    fields = [f for f in find_mentions(page) if isinstance(f, FieldMention)]
     assert fields == [
         FieldMention(2, ("sys", "--json"), "eps[].ep"),
         FieldMention(5, ("perf",), "latency_ms.p50"),
@@ -80,9 +80,9 @@ def test_fields_are_found_behind_jq_and_in_a_paragraph_about_json() -> None:
 
 
 def test_a_line_that_no_shell_reads_is_told() -> None:
-    assert found_in("```sh\nwinml perf -m 'open\n```\n") == [Unreadable(2, "winml perf -m 'open")]
+    assert find_mentions("```sh\nwinml perf -m 'open\n```\n") == [Unreadable(2, "winml perf -m 'open")]
 
 
 def test_an_option_is_found_in_the_text_with_or_without_its_value() -> None:
     page = "Add `--strict-ep`.\n\nWith `--max-drop 0.01` it\nis held; `-- x` is nothing.\n"
-    assert found_in(page) == [OptionMention(1, "--strict-ep"), OptionMention(3, "--max-drop")]
+    assert find_mentions(page) == [OptionMention(1, "--strict-ep"), OptionMention(3, "--max-drop")]

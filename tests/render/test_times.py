@@ -7,7 +7,7 @@ from winml.modelkit.core.latency import ArmTimes, Interval, Spread
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
 from winml.modelkit.measuring.compare_result import Candidate, ComparedArm, CompareResult
 from winml.modelkit.render.compare import compare_text
-from winml.modelkit.render.times import faster, milliseconds
+from winml.modelkit.render.times import milliseconds, speedup_text
 
 
 def spread(middle: float | None, *bounds: float) -> Spread:
@@ -34,7 +34,7 @@ def test_milliseconds_have_three_digits_and_their_interval(given: Spread | None,
     ("gain", "words"), [(48.2, "1.93x faster"), (-100.0, "2.00x slower"), (0.2, "as fast"), (None, "")]
 )
 def test_a_gain_is_told_as_a_factor(gain: float | None, words: str) -> None:
-    assert faster(None if gain is None else speedup(gain)) == words
+    assert speedup_text(None if gain is None else speedup(gain)) == words
 
 
 def test_a_bound_beyond_all_bounds_is_still_a_number() -> None:

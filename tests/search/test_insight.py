@@ -89,12 +89,12 @@ def test_a_level_that_needs_another_one_is_not_blamed_for_it() -> None:
 def test_after_a_collapse_of_accuracy_what_collapsed_is_not_tried_again() -> None:
     known = insight.make_insight(SPACE, (), [advice("order", "last", W8A8, after="accuracy-collapse")], concerns)
     choice = (("scheme", "int8"), ("op_types", "Conv"))
-    assert known.allowed(choice, State())
+    assert known.is_allowed(choice, State())
     int8 = (("scheme", "int8"),)
     collapsed = make_trial("h1", int8, "inaccurate", config=SPACE.config(int8))
-    assert not known.allowed(choice, State((collapsed,)))
-    assert known.allowed((("scheme", "fp16"),), State((collapsed,)))
-    assert known.allowed(choice, State((replace(collapsed, outcome="measured"),)))
+    assert not known.is_allowed(choice, State((collapsed,)))
+    assert known.is_allowed((("scheme", "fp16"),), State((collapsed,)))
+    assert known.is_allowed(choice, State((replace(collapsed, outcome="measured"),)))
 
 
 def test_levels_that_need_data_are_left_out_with_the_reason() -> None:

@@ -36,7 +36,7 @@ def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
 def test_what_is_known_about_taking_times_is_told_where_times_are_taken() -> None:
     target = resolve("qnn/npu", None, None).target
     findings = Knowledge(knowledge_root()).findings
-    advice = rules.applicable(findings, make_facts({"Conv": 1}), target)
+    advice = rules.find_advice(findings, make_facts({"Conv": 1}), target)
     told = " ".join(measuring_notes(advice, findings, "latency"))
     assert "npu-029" in told
     assert "npu-018" not in told, "it holds on every target"

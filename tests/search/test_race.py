@@ -5,7 +5,7 @@ from dataclasses import replace
 from search_world import make_trial
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import race
-from winml.modelkit.search.trial import Series, Trial, Yardstick, exact
+from winml.modelkit.search.trial import Series, Trial, Yardstick, exact_series
 
 YARDSTICK = Yardstick(PROTOCOLS["cpu"], {"cpu": (0.004, -0.004) * 8, "wall": (0.02, -0.02) * 8})
 
@@ -47,7 +47,7 @@ def test_trials_on_different_clocks_are_held_against_each_other_by_wall_time() -
 
 
 def test_counted_values_have_no_spread() -> None:
-    a, b = (make_trial(n, ((n, "on"),), "measured", series=exact(v)) for n, v in (("a", 0.3), ("b", 0.1)))
+    a, b = (make_trial(n, ((n, "on"),), "measured", series=exact_series(v)) for n, v in (("a", 0.3), ("b", 0.1)))
     assert race.advantage(b, a, YARDSTICK, 1) == (-0.19999999999999998, -0.19999999999999998)
     assert next_(a, b) is None
 

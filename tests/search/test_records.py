@@ -26,7 +26,7 @@ from winml.modelkit.search.records import (
     reuse_trials,
 )
 from winml.modelkit.search.space import Choice
-from winml.modelkit.search.trial import exact
+from winml.modelkit.search.trial import exact_series
 from winml.modelkit.store import journal
 from winml.modelkit.store.journal import Journal
 
@@ -159,7 +159,7 @@ def write_journal(folder: Path, *choices: Choice, version: str = __version__, id
     with Journal(folder / "journal.jsonl") as opened:
         opened.append(StudyRecord(winml=version, identity=identity))
         for number, choice in enumerate(choices):
-            trial = make_trial(f"t{number}", choice, "measured" if number else "baseline", series=exact(0.1))
+            trial = make_trial(f"t{number}", choice, "measured" if number else "baseline", series=exact_series(0.1))
             opened.append(TrialRecord(trial=trial, seconds=3.0))
     return str(folder)
 

@@ -55,8 +55,8 @@ def test_every_choice_is_listed_once_and_counted() -> None:
 
 
 def test_the_smallest_choice_in_which_a_level_acts() -> None:
-    assert SPACE.alone(("gelu", "on")) == (("gelu", "on"),)
-    assert SPACE.alone(("method", "entropy")) == (("scheme", "static"), ("method", "entropy"))
+    assert SPACE.smallest_choice_with(("gelu", "on")) == (("gelu", "on"),)
+    assert SPACE.smallest_choice_with(("method", "entropy")) == (("scheme", "static"), ("method", "entropy"))
 
 
 def test_best_choices_come_first_and_none_is_left_out() -> None:
@@ -109,7 +109,7 @@ def test_every_level_of_every_knob_writes_keys_that_a_build_config_has(target: T
     base["session"] = {"optimization_level": "all", "threads": None, "config_entries": {}, "ep_options": {}}
     space = Space(all_knobs(target), base)
     for option in space.options():
-        choice = space.alone(option)
+        choice = space.smallest_choice_with(option)
         assert option in choice, f"{option} never has an effect on {target}"
         config_from_json(space.config(choice), OWN_REQUEST)
 

@@ -16,7 +16,7 @@ from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search import strategy
 from winml.modelkit.search.guards import Built, ProbeAnswer
 from winml.modelkit.search.records import PreparationRecord, Record, TrialRecord, read_records
-from winml.modelkit.search.strategy import Confirm, Limits, Plan, decide
+from winml.modelkit.search.strategy import Confirm, SearchLimits, SearchPlan, decide
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import FreshRounds, Series, Yardstick
 
@@ -86,7 +86,7 @@ def test_of_few_configs_a_level_is_not_blamed_for_the_company_it_failed_in() -> 
     culprit = frozenset({frozenset({("scheme", "l1"), ("ops", "l1")})})
     world = World(levels, {("scheme", "l1"): 0.5, ("ops", "l1"): 0.1}, crashes=culprit, spread=0.0005)
     laboratory = Laboratory(world, 0)
-    plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]), priority=lambda option: float(option[0] != "nchwc"))
+    plan = SearchPlan(world.space, Yardstick(PROTOCOLS["cpu"]), priority=lambda option: float(option[0] != "nchwc"))
     study = Study(plan, laboratory, append=lambda record: None, clock=laboratory.clock)
     study.run()
     assert ("scheme", "l1") in chosen(study)
@@ -117,15 +117,17 @@ def test_a_finished_search_has_nothing_left_to_do() -> None:
 
 def test_the_budget_leaves_time_to_confirm() -> None:
     budget = 150.0
-    study, laboratory = search(random_world(MANY, 1), limits=Limits(budget_s=budget))
+    study, laboratory = search(random_world(MANY, 1), limits=SearchLimits(budget_s=budget))
     assert laboratory.now < budget
     assert study.state.confirmations
     assert isinstance(strategy.decide(study.state, study.plan), strategy.Finish)
 
 
 def test_preparing_counts_and_delivering_is_kept_for() -> None:
-    quick, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0))
-    slow, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0), records=[PreparationRecord(seconds=40.0)])
+    quick, _ = search(random_world(MANY, 1), limits=SearchLimits(budget_s=150.0))
+    slow, _ = search(
+        random_world(MANY, 1), limits=SearchLimits(budget_s=150.0), records=[PreparationRecord(seconds=40.0)]
+    )
     assert slow.state.preparation_s == 40.0
     assert len(slow.state.trials) < len(quick.state.trials)
     assert slow.state.seconds <= 150.0 - 40.0
@@ -133,7 +135,7 @@ def test_preparing_counts_and_delivering_is_kept_for() -> None:
 
 
 def test_confirming_gets_what_is_left_of_the_budget_and_a_trial_at_least() -> None:
-    study, _ = search(random_world(MANY, 1), limits=Limits(budget_s=150.0))
+    study, _ = search(random_world(MANY, 1), limits=SearchLimits(budget_s=150.0))
     state = replace(study.state, confirmations=())
     action = decide(state, study.plan)
     assert isinstance(action, Confirm)
@@ -146,7 +148,7 @@ def test_confirming_gets_what_is_left_of_the_budget_and_a_trial_at_least() -> No
 def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
     world = World(MANY, {("scheme", "l1"): 0.3, ("nchwc", "l1"): 0.2}, spread=0.0005)
     records: list[Record] = []
-    first, _ = search(world, limits=Limits(budget_s=110), records=records)
+    first, _ = search(world, limits=SearchLimits(budget_s=110), records=records)
     assert chosen(first) == (("scheme", "l1"),)
     again, _ = search(world, records=records)
     assert chosen(again) == (("scheme", "l1"), ("nchwc", "l1"))
@@ -154,14 +156,14 @@ def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
 
 
 def test_it_stops_at_a_gain_that_is_enough() -> None:
-    study, laboratory = search(CLEAR, limits=Limits(stop_at_pct=20))
+    study, laboratory = search(CLEAR, limits=SearchLimits(stop_at_pct=20))
     assert chosen(study) == (("scheme", "l2"),) or study.plan.space.count(limit=99) > laboratory.builds
     assert strategy.decide(study.state, study.plan).reason.endswith("surely saves 20 %")  # type: ignore[union-attr]
 
 
 def test_it_stops_after_many_trials_without_a_new_leader() -> None:
     world = World(MANY, {("scheme", "l1"): 0.5}, spread=0.0005)
-    study, _ = search(world, limits=Limits(max_discards=4))
+    study, _ = search(world, limits=SearchLimits(max_discards=4))
     assert strategy.consecutive_discards(study.state) == 4
     assert chosen(study) == (("scheme", "l1"),)
 
@@ -171,7 +173,7 @@ def test_a_baseline_that_does_not_work_ends_the_search() -> None:
         def probe(self, built: Built) -> ProbeAnswer:
             raise WorkerCrashed("the process crashed with SIGSEGV")
 
-    plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
+    plan = SearchPlan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
     study = Study(plan, Broken(CLEAR), append=lambda record: None)
     with pytest.raises(RunFailedError, match="the baseline does not work: the process crashed"):
         study.run()
@@ -185,7 +187,7 @@ def test_a_config_that_fails_in_a_later_round_is_out_of_the_race() -> None:
             return super().measure(built, rounds=rounds, first=first)
 
     world = World(FEW, {("scheme", "l1"): 0.301, ("scheme", "l2"): 0.3}, spread=0.01)
-    plan = Plan(world.space, Yardstick(PROTOCOLS["cpu"]))
+    plan = SearchPlan(world.space, Yardstick(PROTOCOLS["cpu"]))
     study = Study(plan, Fragile(world), append=lambda record: None)
     study.run()
     assert strategy.choose_champion(study.state).choice[0] == ("scheme", "l2")
@@ -203,7 +205,7 @@ def test_an_unconfirmed_leader_is_not_the_champion() -> None:
             lucky = "('scheme', 'l1')" in built.path
             return (replace(verdict, verdict="INCONCLUSIVE") if lucky else verdict), measured
 
-    plan = Plan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
+    plan = SearchPlan(CLEAR.space, Yardstick(PROTOCOLS["cpu"]))
     study = Study(plan, Deceiving(CLEAR), append=lambda record: None)
     study.run()
     assert [c.confirmed for c in study.state.confirmations] == [False, False, False]

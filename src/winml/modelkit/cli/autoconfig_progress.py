@@ -76,9 +76,9 @@ class SearchProgress(LineProgress):
                 say("note", f"model {event.number} of {event.total}: {event.model}")
             case SearchPlanned():
                 self._budget_s = event.limits.budget_s
-                left_out = sum(note.excludes for note in event.insight.notes)
+                skipped = sum(note.excludes for note in event.insight.notes)
                 count = event.insight.space.size
-                say("note", f"{'thousands of' if count is None else count} choices; {left_out} levels are left out")
+                say("note", f"{'thousands of' if count is None else count} choices; {skipped} levels are left out")
             case TrialEnded():
                 trial = event.trial
                 say("note", f"{trial.id} {trial.label}: {_outcome(event)} ({trial.seconds:.1f} s)")

@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.cluster_options import chosen_cluster, given_words
-from winml.modelkit.cli.options import chosen_model, trust_of
-from winml.modelkit.cli.words import duration_s, gain_pct, input_request
+from winml.modelkit.cli.cluster_options import cluster_of, collect_options
+from winml.modelkit.cli.option_values import duration_s, gain_pct, input_request
+from winml.modelkit.cli.options import resolve_model, trust_of
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
 from winml.modelkit.search.cluster import ClusterOptions
 from winml.modelkit.search.prepare import AutoconfigRequest
-from winml.modelkit.search.strategy import Limits
+from winml.modelkit.search.strategy import SearchLimits
 from winml.modelkit.search.sweep import SweepRequest
 
 _OF_THE_SWEEP = (
@@ -36,9 +36,9 @@ _OF_THE_SWEEP = (
 
 def autoconfig_request(model: str | None, sample: bool, given: dict[str, Any]) -> AutoconfigRequest:
     """The request for one model; the sample brings its data."""
-    if chosen_cluster(given) is not None:
+    if cluster_of(given) is not None:
         raise click.UsageError("`--cluster` is for `--models`; one search runs on one machine")
-    request = _request(chosen_model(model, sample), given)
+    request = _request(resolve_model(model, sample), given)
     if not sample:
         return request
     from winml.modelkit import sample as files
@@ -60,7 +60,7 @@ def sweep_request(models: str, model: str | None, sample: bool, given: dict[str,
 
 def _cluster_options(given: dict[str, Any]) -> ClusterOptions | None:
     """The cluster to search on; None for this machine."""
-    cluster = chosen_cluster(given)
+    cluster = cluster_of(given)
     if cluster is None:
         return None
     if given["overwrite"]:
@@ -69,7 +69,7 @@ def _cluster_options(given: dict[str, Any]) -> ClusterOptions | None:
         raise click.UsageError("`--cluster` needs a feed that all nodes reach: `--staging FEED`")
     if given["ep"] is not None or given["device"] is not None:
         raise click.UsageError("`--cluster` needs `--target EP/DEVICE` instead of `--ep` and `--device`")
-    return ClusterOptions(cluster, given["staging"], given_words(*_OF_THE_SWEEP))
+    return ClusterOptions(cluster, given["staging"], collect_options(*_OF_THE_SWEEP))
 
 
 def _data(source: str | None, given: dict[str, Any], *, limit: int | None) -> DataSection | None:
@@ -106,7 +106,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
-        limits=Limits(
+        limits=SearchLimits(
             budget_s=duration_s(given["budget"]),
             stop_at_pct=None if stop_at is None else gain_pct(stop_at),
             max_discards=given["max_discards"],
@@ -114,7 +114,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         resume=given["resume"],
         overwrite=given["overwrite"],
         again=command_line(
-            ["winml", "autoconfig", *given_words("resume", "overwrite", "budget", "as_json"), "--resume"]
+            ["winml", "autoconfig", *collect_options("resume", "overwrite", "budget", "as_json"), "--resume"]
         ),
         space=given["space"],
         preset=given["preset"],

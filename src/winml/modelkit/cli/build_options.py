@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.options import max_sample_option, stacked, target_options, trust_of, trust_option
+from winml.modelkit.cli.options import max_sample_option, stack, target_options, trust_of, trust_option
 from winml.modelkit.ep import precision
 
-calibration_options = stacked(
+calibration_options = stack(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
     click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
@@ -21,7 +21,7 @@ calibration_options = stacked(
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
 )
 
-export_options = stacked(
+export_options = stack(
     click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: what it was saved for)."),
     click.option("--part", metavar="PART", help="One part of a composite model; `model` is the whole."),
     click.option(
@@ -44,7 +44,7 @@ export_options = stacked(
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a Hugging Face model."),
 )
 
-build_options = stacked(
+build_options = stack(
     target_options,
     click.option(
         "-p",
@@ -81,7 +81,7 @@ NAMES = (
 def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     """What the options ask for."""
     from winml.modelkit.building.config import ConfigRequest
-    from winml.modelkit.cli.words import dimensions, sizes
+    from winml.modelkit.cli.option_values import dimensions, sizes
     from winml.modelkit.core.model_ref import parse
     from winml.modelkit.ep.options import parse_pairs
 
@@ -114,7 +114,7 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
 def export_request(given: dict[str, Any]) -> Any:
     """How a Hugging Face model is to be exported."""
     from winml.modelkit.building.export.resolve import ExportOptions
-    from winml.modelkit.cli.words import axis_names, input_specs, shapes
+    from winml.modelkit.cli.option_values import axis_names, input_specs, shapes
 
     return ExportOptions(
         task=given["task"],

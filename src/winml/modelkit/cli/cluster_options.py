@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.options import stacked
+from winml.modelkit.cli.options import stack
 from winml.modelkit.dispatch.cluster import TLS, Cluster
 
 _TLS = ("tls_ca", "tls_cert", "tls_key")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
-tls_options = stacked(
+tls_options = stack(
     click.option("--tls-ca", metavar="FILE", help="Authority that signed the certificates of all who may join."),
     click.option("--tls-cert", metavar="FILE", help="Certificate of this machine."),
     click.option("--tls-key", metavar="FILE", help="Key of that certificate."),
@@ -23,14 +23,14 @@ tls_options = stacked(
     ),
 )
 
-cluster_options = stacked(
+cluster_options = stack(
     click.option("--cluster", metavar="dask://HOST:PORT", help="Run on the nodes of a cluster (`winml node`)."),
     click.option("--staging", metavar="FEED", help="Feed through which files travel; they go from it at the end."),
     tls_options,
 )
 
 
-def chosen_cluster(given: dict[str, Any]) -> Cluster | None:
+def cluster_of(given: dict[str, Any]) -> Cluster | None:
     """The cluster that was named; certificates are given all three or not at all."""
     files = [given[name] for name in _TLS]
     if any(files) and not all(files):
@@ -44,7 +44,7 @@ def chosen_cluster(given: dict[str, Any]) -> Cluster | None:
     return cluster
 
 
-def given_words(*leave: str) -> tuple[str, ...]:
+def collect_options(*leave: str) -> tuple[str, ...]:
     """The options of the running command as they were given, for the same command on another machine."""
     context = click.get_current_context()
     words: list[str] = []

@@ -82,7 +82,7 @@ def has_no_reader(error: OSError) -> bool:
     return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
 
 
-def nobody_reads() -> int:
+def abandon_stdout() -> int:
     """Give stdout up after a help text that nobody reads; the exit code."""
     _give_up(sys.stdout)
     return 0
@@ -132,7 +132,7 @@ def write_lines(text: str) -> None:
     _write(sys.stderr, plain_text.lines(text).rstrip("\n"))
 
 
-def quoted(path: str) -> str:
+def quote(path: str) -> str:
     """A path as it can be pasted into a shell of this system."""
     return plain_text.shell_word(path)
 

@@ -13,8 +13,8 @@ from winml.modelkit.build_matrix.cells import BuildOptions
 from winml.modelkit.build_matrix.command import PlanRequest, RunRequest
 from winml.modelkit.build_matrix.models import Model
 from winml.modelkit.cli.build_options import calibration_data
-from winml.modelkit.cli.cluster_options import chosen_cluster
-from winml.modelkit.cli.words import size_bytes
+from winml.modelkit.cli.cluster_options import cluster_of
+from winml.modelkit.cli.option_values import size_bytes
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.trust import OPTION, read_names
@@ -40,7 +40,7 @@ def run_request(given: dict[str, Any]) -> RunRequest:
     """What is to be built, and how."""
     if given["trust_journal"] and not given["resume"]:
         raise click.UsageError("`--trust-journal` says how to go on and needs `--continue`")
-    cluster = chosen_cluster(given)
+    cluster = cluster_of(given)
     if cluster is not None and given["jobs"] != 1:
         raise click.UsageError("`--jobs` is about this machine; a node says itself how many jobs it runs")
     return RunRequest(
@@ -70,11 +70,11 @@ def _models(given: dict[str, Any]) -> tuple[Model, ...]:
     if given["models"]:
         found = [models.named(word, Path.cwd(), task=given["task"]) for word in given["models"]]
     else:
-        found = _listed(given["model_list"])
+        found = _read_list(given["model_list"])
     return models.checked(models.of_priority(found, given["priority"]))
 
 
-def _listed(path: str) -> list[Model]:
+def _read_list(path: str) -> list[Model]:
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -13,7 +13,7 @@ HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def stack(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Several click decorators as one, in the order they show in the help."""
 
     def apply(function: F) -> F:
@@ -24,14 +24,14 @@ def stacked(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-def listed(words: Sequence[str], last: str) -> str:
+def join_words(words: Sequence[str], last: str) -> str:
     """Words in a sentence: `a, b or c`."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure.")
 
-target_options = stacked(
+target_options = stack(
     click.option("--target", metavar="EP[/DEVICE]", help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`."),
     click.option("--ep", metavar="EP", help="Execution provider alone; its best device here is used."),
     click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; the best provider here is used."),
@@ -51,7 +51,7 @@ def _keep_revision(context: click.Context, parameter: click.Parameter, value: st
     context.meta[_REVISION] = value
 
 
-model_options = stacked(
+model_options = stack(
     click.option(
         "-m",
         "--model",
@@ -69,7 +69,7 @@ model_options = stacked(
 )
 
 
-size_options = stacked(
+size_options = stack(
     click.option(
         "--dim",
         "dims",
@@ -92,7 +92,7 @@ def _set_max_sample(context: click.Context, parameter: click.Parameter, value: s
     if value is not None:
         import os
 
-        from winml.modelkit.cli.words import size_bytes
+        from winml.modelkit.cli.option_values import size_bytes
         from winml.modelkit.core.limits import VARIABLE
 
         os.environ[VARIABLE] = str(max(1, size_bytes(value)))
@@ -106,7 +106,7 @@ max_sample_option = click.option(
     help="Most that the inputs of one run may take when they come from a file (default 512M).",
 )
 
-input_options = stacked(
+input_options = stack(
     click.option("--batch-size", type=click.IntRange(min=1), help="Value of the model's batch dimension."),
     size_options,
     click.option(
@@ -139,7 +139,7 @@ def output_option(metavar: str, text: str, *words: str, required: bool = False) 
     return click.option(*words, metavar=metavar, required=required, help=text, callback=_check_output)
 
 
-output_options = stacked(
+output_options = stack(
     output_option("FILE", "Also write the JSON result to a file."),
     click.option("--overwrite", is_flag=True, help="Replace an existing output file."),
 )
@@ -161,7 +161,7 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def chosen_model(model: str | None, sample: bool) -> str:
+def resolve_model(model: str | None, sample: bool) -> str:
     """The model a command works on: `-m MODEL`, at its revision, or `--sample`."""
     if sample == (model is not None):
         raise click.UsageError("name a model with `-m MODEL`, or use `--sample`, and not both")

@@ -23,7 +23,7 @@ def _columns() -> int:
         return 80
 
 
-def _fitting(text: str, columns: int) -> str:
+def _fit_line(text: str, columns: int) -> str:
     """Text for one line: what wraps cannot be written over. A line that ends stays, and may wrap."""
     return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
 
@@ -52,7 +52,7 @@ class LineProgress(ABC):
         if self._live:
             stays = text.endswith("\n")
             shown = plain_text.one_line(text.removesuffix("\n")) + "\n" * stays
-            sys.stderr.write(f"\r\x1b[K{_fitting(shown, _columns())}")
+            sys.stderr.write(f"\r\x1b[K{_fit_line(shown, _columns())}")
             sys.stderr.flush()
 
     def __exit__(

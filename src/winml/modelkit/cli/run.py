@@ -68,7 +68,7 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
             return 0
         except OSError as error:
             if console.has_no_reader(error) and _HELP.intersection(args):
-                return console.nobody_reads()
+                return console.abandon_stdout()
             return console.show_error(name, _system(error), as_json=as_json)
         except UnicodeEncodeError as error:
             raise of_name(error) or error from error

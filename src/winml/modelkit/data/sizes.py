@@ -95,7 +95,7 @@ def find_in(
 
 
 def complete(path: Path, inputs: Mapping[str, Any], others: Mapping[str, Size] | None = None) -> dict[str, Any]:
-    """How inputs are made, as `cli.words.input_request` gives it, with a size for every open dimension and its source.
+    """How inputs are made, from `cli.option_values.input_request`, with a size for every open dimension and its source.
 
     A file whose inputs cannot be read here is left to the runtime, which says what is wrong with it.
     """

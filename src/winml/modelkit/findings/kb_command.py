@@ -143,7 +143,7 @@ def check_knowledge(knowledge: str | None) -> KbCheck:
     """Read everything strictly and judge its evidence again; what does not fit is a check answered with no."""
     known = _load_knowledge(knowledge)
     presets = {name: len(preset.hypotheses) for name, preset in load_presets().items()}
-    problems = [*known.broken_links(), *(problem for one in known for problem in _contradictions(one))]
+    problems = [*known.find_broken_links(), *(problem for one in known for problem in _contradictions(one))]
     problems += [
         f"{one.finding.id}: a replay did not hold, so it is contested here"
         for one in known

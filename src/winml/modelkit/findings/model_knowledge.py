@@ -91,7 +91,7 @@ def add_finding(knowledge: str | None, path: str) -> KnowledgeAddition:
 def check_knowledge(knowledge: str | None) -> KnowledgeCheck:
     """Read everything strictly; a name that leads nowhere is a check answered with no."""
     known = ModelKnowledge(knowledge_folder(knowledge))
-    problems = tuple(known.problems(frozenset(recipes.recipes())))
+    problems = tuple(known.problems(frozenset(recipes.load_recipes())))
     counts = {status: sum(f.status == status for f in known.findings) for status in STATUSES}
     result = KnowledgeCheck(families=known.families, statuses=counts, problems=problems)
     if problems:

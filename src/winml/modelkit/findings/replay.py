@@ -136,7 +136,7 @@ def _open(arm: ReplayArm) -> tuple[Opened | Refused, dict[str, str]]:
     return opened, _versions(answer.environment.runtime, answer.environment.ep)
 
 
-def _words(found: Opened | Refused) -> str:
+def _describe_opening(found: Opened | Refused) -> str:
     if isinstance(found, Refused):
         return "it cannot be opened"
     ops = ", ".join(f"{op} x{n}" for op, n in sorted(found.on_cpu.items()))
@@ -165,7 +165,7 @@ def _open_both(base: ReplayArm, candidate: ReplayArm, expect: Expectation, *, fa
         met = _is_expected(of_base, expect.base_on_cpu, None) and _is_expected(
             of_candidate, expect.candidate_on_cpu, expect.candidate_partitions
         )
-        reason = f"base: {_words(of_base)}; candidate: {_words(of_candidate)}"
+        reason = f"base: {_describe_opening(of_base)}; candidate: {_describe_opening(of_candidate)}"
     return ExperimentResult(
         met=met,
         reason=reason,

@@ -69,7 +69,7 @@ def show_catalog(*, family: str | None = None, task: str | None = None, target: 
             continue
         tried = [
             _describe_recipe(recipe, found.name, asked)
-            for recipe in recipes.tried_on(found.name)
+            for recipe in recipes.recipes_tried_on(found.name)
             if task is None or task in recipe.tasks
         ]
         tried = [recipe for recipe in tried if recipe.proven or asked is None]

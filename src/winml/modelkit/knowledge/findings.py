@@ -125,7 +125,7 @@ class Knowledge:
             raise RequestError(f"unknown finding `{name}`", hint=did_you_mean(name, self._entries))
         return found
 
-    def broken_links(self) -> list[str]:
+    def find_broken_links(self) -> list[str]:
         """Names of findings that are referred to and do not exist, with where."""
         known = set(self._entries)
         links = [(e.finding.id, "related", e.finding.related) for e in self]

@@ -29,7 +29,7 @@ CALIBRATION = "CALIBRATION.npz"
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelGraph:
     """What hazards are looked for in."""
 
     facts: GraphFacts
@@ -38,7 +38,7 @@ class Model:
     quantized: tuple[QuantizedNode, ...]
 
 
-class Found(NamedTuple):
+class HazardMatch(NamedTuple):
     """What a row found."""
 
     message: str
@@ -53,7 +53,7 @@ class Row:
     """A kind of hazard."""
 
     id: str
-    find: Callable[[Model, Target], Found | None]
+    find: Callable[[ModelGraph, Target], HazardMatch | None]
     """None when a model has not got it on a target."""
     fix: str | None
     """A command; `{model}`, `{stem}`, `{target}` and `{dims}` stand for what only the caller knows."""
@@ -65,21 +65,21 @@ class Hazard:
     """One thing to know before a model is used on a target."""
 
     row: Row
-    found: Found
+    found: HazardMatch
 
 
-def find_hazards(model: Model, target: Target) -> list[Hazard]:
+def find_hazards(model: ModelGraph, target: Target) -> list[Hazard]:
     """What the table says of a model on a target."""
     answers = [(row, row.find(model, target)) for row in TABLE]
     return [Hazard(row, found) for row, found in answers if found is not None]
 
 
-def _of_ops(model: Model, ops: frozenset[str], message: str) -> Found | None:
+def _of_ops(model: ModelGraph, ops: frozenset[str], message: str) -> HazardMatch | None:
     """A hazard of some operators, with `{ops}` in its message; None when the model has none of them."""
     present = ", ".join(f"{op} x{n}" for op, n in model.facts.ops.items() if op in ops)
     if not present:
         return None
-    return Found(message.format(ops=present), tuple(name for name, op in model.nodes if op in ops), ops)
+    return HazardMatch(message.format(ops=present), tuple(name for name, op in model.nodes if op in ops), ops)
 
 
 def _count(nodes: Sequence[object]) -> str:
@@ -90,7 +90,7 @@ def _is_qnn_npu(target: Target) -> bool:
     return (target.ep, target.device) == ("qnn", "npu")
 
 
-def _contrib(model: Model, target: Target, *, taken: bool | None) -> frozenset[str]:
+def _contrib(model: ModelGraph, target: Target, *, taken: bool | None) -> frozenset[str]:
     """The operators outside ONNX of which the tables say this."""
     return frozenset(
         op
@@ -108,7 +108,7 @@ UNFUSED: frozenset[str] = frozenset(
 """Fused operators that `winml optimize` takes apart again for a target that refuses them."""
 
 
-def _fused(model: Model, target: Target) -> Found | None:
+def _find_fused(model: ModelGraph, target: Target) -> HazardMatch | None:
     return _of_ops(
         model,
         _contrib(model, target, taken=False) & UNFUSED,
@@ -117,7 +117,7 @@ def _fused(model: Model, target: Target) -> Found | None:
     )
 
 
-def _contrib_refused(model: Model, target: Target) -> Found | None:
+def _find_contrib_refused(model: ModelGraph, target: Target) -> HazardMatch | None:
     return _of_ops(
         model,
         _contrib(model, target, taken=False) - UNFUSED,
@@ -125,7 +125,7 @@ def _contrib_refused(model: Model, target: Target) -> Found | None:
     )
 
 
-def _contrib_unknown(model: Model, target: Target) -> Found | None:
+def _find_contrib_unknown(model: ModelGraph, target: Target) -> HazardMatch | None:
     if target.ep == "cpu":
         return None
     return _of_ops(
@@ -135,7 +135,7 @@ def _contrib_unknown(model: Model, target: Target) -> Found | None:
     )
 
 
-def _blocked_layout(model: Model, target: Target) -> Found | None:
+def _find_blocked_layout(model: ModelGraph, target: Target) -> HazardMatch | None:
     if target.ep == "cpu":
         return None
     return _of_ops(
@@ -146,7 +146,7 @@ def _blocked_layout(model: Model, target: Target) -> Found | None:
     )
 
 
-def _native_attention(model: Model, target: Target) -> Found | None:
+def _find_native_attention(model: ModelGraph, target: Target) -> HazardMatch | None:
     if not _is_qnn_npu(target):
         return None
     return _of_ops(
@@ -157,11 +157,11 @@ def _native_attention(model: Model, target: Target) -> Found | None:
     )
 
 
-def _dynamic_shapes(model: Model, target: Target) -> Found | None:
+def _find_dynamic_shapes(model: ModelGraph, target: Target) -> HazardMatch | None:
     axes = ", ".join(model.facts.dynamic_axes)
     if target.device != "npu" or not axes:
         return None
-    return Found(
+    return HazardMatch(
         f"dynamic shapes ({axes}): an NPU compiles for fixed ones, and what depends on others stays on the CPU"
     )
 
@@ -170,18 +170,20 @@ def _is_int4(node: QuantizedNode, granularity: str) -> bool:
     return node.weight in ("int4", "uint4") and node.granularity == granularity
 
 
-def _int4_per_tensor(model: Model, target: Target) -> Found | None:
+def _find_int4_per_tensor(model: ModelGraph, target: Target) -> HazardMatch | None:
     nodes = tuple(node.name for node in model.quantized if _is_int4(node, "tensor") and node.bias)
     if not _is_qnn_npu(target) or not nodes:
         return None
-    return Found(f"{_count(nodes)} with 4-bit weights per tensor and a bias: QNN does not open such a model", nodes)
+    return HazardMatch(
+        f"{_count(nodes)} with 4-bit weights per tensor and a bias: QNN does not open such a model", nodes
+    )
 
 
-def _int4_blocks(model: Model, target: Target) -> Found | None:
+def _find_int4_blocks(model: ModelGraph, target: Target) -> HazardMatch | None:
     nodes = tuple(node.name for node in model.quantized if _is_int4(node, "block"))
     if not _is_qnn_npu(target) or not nodes:
         return None
-    return Found(
+    return HazardMatch(
         f"{_count(nodes)} with 4-bit weights in blocks behind DequantizeLinear: the CPU dequantizes them in every run",
         nodes,
     )
@@ -195,7 +197,7 @@ SLOW_PAIRS = {
 """Types of activations and weights that the CPU EP is slow with on x86-64, and why."""
 
 
-def _type_pair(model: Model, target: Target) -> Found | None:
+def _find_type_pair(model: ModelGraph, target: Target) -> HazardMatch | None:
     slow = [node for node in model.quantized if (node.activation, node.weight) in SLOW_PAIRS]
     if target.ep != "cpu" or not slow:
         return None
@@ -204,22 +206,22 @@ def _type_pair(model: Model, target: Target) -> Found | None:
         for (activation, weight), why in SLOW_PAIRS.items()
         if any((node.activation, node.weight) == (activation, weight) for node in slow)
     ]
-    return Found(f"{_count(slow)} quantized as {'; '.join(reasons)}", tuple(node.name for node in slow))
+    return HazardMatch(f"{_count(slow)} quantized as {'; '.join(reasons)}", tuple(node.name for node in slow))
 
 
-def _must_stay_float(model: Model, target: Target) -> Found | None:
+def _find_must_stay_float(model: ModelGraph, target: Target) -> HazardMatch | None:
     reason = catalog.BY_NAME[target.ep].unquantized.get(target.device)
     if reason is None or model.facts.quantized.kind == "none":
         return None
-    return Found(f"the model is quantized, and {target} must not be handed a quantized model: {reason}")
+    return HazardMatch(f"the model is quantized, and {target} must not be handed a quantized model: {reason}")
 
 
-def _compiled_elsewhere(model: Model, target: Target) -> Found | None:
+def _find_compiled_elsewhere(model: ModelGraph, target: Target) -> HazardMatch | None:
     sources = model.facts.compiled_for
     if not sources or any(_names(source, target) for source in sources):
         return None
     where = "does not say for which EP" if "unknown" in sources else f"says for {', '.join(sources)}"
-    return Found(f"the model is compiled, and {where}; only the EP that compiled it can open it")
+    return HazardMatch(f"the model is compiled, and {where}; only the EP that compiled it can open it")
 
 
 def _names(source: str, target: Target) -> bool:
@@ -236,26 +238,27 @@ def _quantize(precision: str, *, data: bool = True) -> str:
 _SIMULATOR = "asked onnxruntime-qnn 2.7.0 (simulator, soc_model 60)"
 
 TABLE: tuple[Row, ...] = (
-    Row("fused-operator", _fused, _OPTIMIZE, f"{_SIMULATOR}: knowledge/data/qnn_npu.json"),
-    Row("contrib-operator", _contrib_refused, _OPTIMIZE.replace("{model}", ORIGINAL),
+    Row("fused-operator", _find_fused, _OPTIMIZE, f"{_SIMULATOR}: knowledge/data/qnn_npu.json"),
+    Row("contrib-operator", _find_contrib_refused, _OPTIMIZE.replace("{model}", ORIGINAL),
         "knowledge/data: the EP was asked about each operator"),
-    Row("unknown-operator", _contrib_unknown, _OPTIMIZE.replace("{model}", ORIGINAL),
+    Row("unknown-operator", _find_contrib_unknown, _OPTIMIZE.replace("{model}", ORIGINAL),
         "no table of knowledge/data names the operator for this target"),
-    Row("blocked-layout", _blocked_layout, _OPTIMIZE.replace("{model}", ORIGINAL),
+    Row("blocked-layout", _find_blocked_layout, _OPTIMIZE.replace("{model}", ORIGINAL),
         f"{_SIMULATOR}: outputs of a conv net off by more than their own size; other models fail to open"),
     # ONNX's converter cannot go below opset 23 with Attention in the graph, so only a new export helps.
-    Row("native-attention", _native_attention, None,
+    Row("native-attention", _find_native_attention, None,
         f"{_SIMULATOR}: 4 of 6 forms taken, those with a boolean mask refused"),
-    Row("dynamic-shapes", _dynamic_shapes, "winml optimize -m {model} --target {target} {dims} -o {stem}_fixed.onnx",
+    Row("dynamic-shapes", _find_dynamic_shapes,
+        "winml optimize -m {model} --target {target} {dims} -o {stem}_fixed.onnx",
         f"{_SIMULATOR}: nodes that depend on a symbolic dimension stay on the CPU"),
-    Row("int4-per-tensor", _int4_per_tensor, _quantize("w4a16"),
+    Row("int4-per-tensor", _find_int4_per_tensor, _quantize("w4a16"),
         f"{_SIMULATOR}: `Unsupported weight quantization encoding for bias quantization`"),
-    Row("int4-blocks", _int4_blocks, _quantize("int4", data=False),
+    Row("int4-blocks", _find_int4_blocks, _quantize("int4", data=False),
         f"{_SIMULATOR}: `does not support a standalone DQ op with per-channel quantization`"),
-    Row("slow-type-pair", _type_pair, _quantize("int8"),
+    Row("slow-type-pair", _find_type_pair, _quantize("int8"),
         "measured with onnxruntime 1.31.1 on x86-64, one thread, CPU time: ResNet-18 float32 36.0 ms, int8 x int8 "
         "29.5, uint8 x uint8 27.0, uint8 x int8 per channel 11.0; a net of residual blocks 5.05, 5.11, 4.06, 2.68"),
-    Row("must-stay-float", _must_stay_float, None, "ep/catalog.py"),
-    Row("compiled-elsewhere", _compiled_elsewhere, None, "an EPContext node runs only on the EP that made it"),
+    Row("must-stay-float", _find_must_stay_float, None, "ep/catalog.py"),
+    Row("compiled-elsewhere", _find_compiled_elsewhere, None, "an EPContext node runs only on the EP that made it"),
 )  # fmt: skip
 """Every kind of hazard."""

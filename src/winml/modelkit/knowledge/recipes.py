@@ -13,18 +13,18 @@ from winml.modelkit.knowledge.findings import SHIPPED
 FOLDER = SHIPPED / "recipes"
 
 
-def named(word: str) -> Recipe:
+def find_recipe(word: str) -> Recipe:
     """The recipe in a file, or the shipped one of that name."""
     path = Path(word)
     if path.is_file() or path.suffix == ".json":
         return files.load(path, Recipe)
-    shipped = recipes()
+    shipped = load_recipes()
     if word not in shipped:
         raise DataError(f"no recipe is called `{word}`, and there is no such file", hint=did_you_mean(word, shipped))
     return shipped[word]
 
 
-def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
+def load_recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
     """Every recipe of a folder by its name."""
     found: dict[str, Recipe] = {}
     for path in files.json_files(folder):
@@ -35,10 +35,10 @@ def recipes(folder: Path = FOLDER) -> dict[str, Recipe]:
     return found
 
 
-def for_family(family: str | None) -> tuple[Recipe, ...]:
-    return tuple(recipe for recipe in recipes().values() if family in recipe.families)
+def recipes_for(family: str | None) -> tuple[Recipe, ...]:
+    return tuple(recipe for recipe in load_recipes().values() if family in recipe.families)
 
 
-def tried_on(family: str) -> tuple[Recipe, ...]:
+def recipes_tried_on(family: str) -> tuple[Recipe, ...]:
     """Recipes that are for a family, and those that failed on it."""
-    return tuple(r for r in recipes().values() if family in (*r.families, *(proof.family for proof in r.proven)))
+    return tuple(r for r in load_recipes().values() if family in (*r.families, *(proof.family for proof in r.proven)))

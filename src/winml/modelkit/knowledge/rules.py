@@ -57,7 +57,7 @@ def find_fact(facts: GraphFacts, name: str) -> float | None:
     return value
 
 
-def unmet(conditions: Iterable[Condition], facts: GraphFacts) -> tuple[list[Condition], list[Condition]]:
+def find_unmet(conditions: Iterable[Condition], facts: GraphFacts) -> tuple[list[Condition], list[Condition]]:
     """The conditions that do not hold, and those that cannot be told."""
     known = [(condition, find_fact(facts, condition.fact)) for condition in conditions]
     failing = [c for c, value in known if value is not None and not c.holds(value)]
@@ -95,7 +95,7 @@ class _Fit:
 
 def _fit(finding: Finding, facts: GraphFacts, family: str | None, versions: Mapping[str, str]) -> _Fit | None:
     """None when the finding is about other models."""
-    failing, unknown = unmet(finding.scope.graph, facts)
+    failing, unknown = find_unmet(finding.scope.graph, facts)
     if failing:
         return None
     words = tuple(str(c) for c in unknown)
@@ -106,7 +106,7 @@ def _fit(finding: Finding, facts: GraphFacts, family: str | None, versions: Mapp
     return _Fit(words, _unseen(finding, versions))
 
 
-def applicable(
+def find_advice(
     findings: Iterable[Finding],
     facts: GraphFacts,
     target: Target,

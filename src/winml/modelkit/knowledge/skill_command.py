@@ -11,7 +11,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.suggest import nearest
 from winml.modelkit.knowledge import skill_commands, skills
-from winml.modelkit.knowledge.skill_commands import FieldMention, Found, Mention, OptionMention, Unreadable
+from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, OptionMention, PageItem, Unreadable
 from winml.modelkit.knowledge.skills import Problem
 
 FOLDER = "skills"
@@ -72,7 +72,8 @@ def check_skills(path: str, wrong_command: CommandCheck, wrong_option: OptionChe
     problems: list[Problem] = []
     for skill in found:
         mentions = {
-            page: skill_commands.found_in(page.read_text(encoding="utf-8", errors="replace")) for page in skill.pages
+            page: skill_commands.find_mentions(page.read_text(encoding="utf-8", errors="replace"))
+            for page in skill.pages
         }
         wrong = [*skill.problems]
         for page, of_page in mentions.items():
@@ -97,7 +98,7 @@ def check_skills(path: str, wrong_command: CommandCheck, wrong_option: OptionChe
 
 
 def _page_problems(
-    page: Path, found: Iterable[Found], wrong_command: CommandCheck, wrong_option: OptionCheck
+    page: Path, found: Iterable[PageItem], wrong_command: CommandCheck, wrong_option: OptionCheck
 ) -> Iterator[Problem]:
     for item in found:
         if isinstance(item, Unreadable):
@@ -128,5 +129,5 @@ def _wrong_field(item: FieldMention) -> str | None:
     if missing is None:
         return None
     near = nearest(missing.part, missing.known)
-    told = f"; nearest is `{near}`" if near else f"; known: {', '.join(missing.known) or 'none'}"
-    return f"the JSON of `winml {name}` has no field `{item.path}`: `{missing.part}` is unknown{told}"
+    suggestion = f"; nearest is `{near}`" if near else f"; known: {', '.join(missing.known) or 'none'}"
+    return f"the JSON of `winml {name}` has no field `{item.path}`: `{missing.part}` is unknown{suggestion}"

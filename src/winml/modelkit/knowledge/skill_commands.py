@@ -57,12 +57,12 @@ class Unreadable:
     text: str
 
 
-Found = Mention | OptionMention | FieldMention | Unreadable
+PageItem = Mention | OptionMention | FieldMention | Unreadable
 
 
-def found_in(text: str) -> list[Found]:
+def find_mentions(text: str) -> list[PageItem]:
     """Everything of a page that can be checked, in its order."""
-    found: list[Found] = []
+    found: list[PageItem] = []
     for start, language, lines in _parts(text):
         if language is None:
             found += _in_text(start, lines)
@@ -86,7 +86,7 @@ def _parts(text: str) -> Iterator[tuple[int, str | None, list[str]]]:
         yield start, language, lines
 
 
-def _in_shell(start: int, lines: list[str]) -> Iterator[Found]:
+def _in_shell(start: int, lines: list[str]) -> Iterator[PageItem]:
     pending, first = "", start
     for number, line in enumerate(lines, start):
         first = first if pending else number
@@ -98,7 +98,7 @@ def _in_shell(start: int, lines: list[str]) -> Iterator[Found]:
             yield from _in_line(first, command)
 
 
-def _in_line(number: int, command: str) -> Iterator[Found]:
+def _in_line(number: int, command: str) -> Iterator[PageItem]:
     """The commands of one line of a shell; `jq` behind one names a field of it."""
     reader = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
     reader.whitespace_split = True
@@ -129,7 +129,7 @@ def _split(words: list[str]) -> Iterator[list[str]]:
     yield part
 
 
-def _in_text(start: int, lines: list[str]) -> Iterator[Found]:
+def _in_text(start: int, lines: list[str]) -> Iterator[PageItem]:
     fields_of: tuple[str, ...] | None = None
     names_fields = bool(lines) and lines[0].lstrip().startswith(_JSON_OF)
     for number, line in enumerate(lines, start):

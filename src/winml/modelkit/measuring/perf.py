@@ -56,7 +56,7 @@ class PerfRequest:
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, Any] = field(default_factory=dict)
-    """How inputs are made or where they are read from, as `cli.words.input_request` gives it."""
+    """How inputs are made or where they are read from, as `cli.option_values.input_request` gives it."""
     strict_ep: bool = False
     memory: bool = False
     op_tracing: TracingLevel | None = None

@@ -67,7 +67,7 @@ def _placement(answer: TargetAnswer) -> list[str]:
     return [text]
 
 
-def _fixed(answer: TargetAnswer) -> list[str]:
+def _dims_lines(answer: TargetAnswer) -> list[str]:
     sizes = answer.source.fixed_dims if answer.source.kind == "asked" else {}
     fixed = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return [f"  asked with dynamic dimensions fixed: {fixed}"] if fixed else []
@@ -111,7 +111,7 @@ def _target(answer: TargetAnswer) -> str:
     )
     counts = ", ".join(f"{count} {status}" for count, status in numbers if count)
     lines.append(f"  operators  {counts or 'none'}")
-    return "\n".join([*lines, *_placement(answer), *_fixed(answer), *_ops(answer), *_hazards(answer)])
+    return "\n".join([*lines, *_placement(answer), *_dims_lines(answer), *_ops(answer), *_hazards(answer)])
 
 
 def _fusion(row: Fusion) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.core.verdict import speedup
 from winml.modelkit.render.table import table
-from winml.modelkit.render.times import faster, milliseconds
+from winml.modelkit.render.times import milliseconds, speedup_text
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def interval(verdict: Verdict | None) -> str:
     return "" if found is None else f"({found[0]:+.1f} … {found[1]:+.1f})"
 
 
-def word(trial: TrialResult) -> str:
+def verdict_label(trial: TrialResult) -> str:
     """The verdict of a trial, and whether fresh rounds confirmed it."""
     if trial.confirmation is not None:
         return trial.confirmation.word
@@ -55,7 +55,7 @@ def times(trial: TrialResult) -> tuple[str, str]:
         return "", ""
     verdict = trial.deciding_verdict
     gain_pct = None if verdict is None else verdict.gain_pct
-    return milliseconds(trial.times.candidate_ms), "" if gain_pct is None else faster(speedup(gain_pct))
+    return milliseconds(trial.times.candidate_ms), "" if gain_pct is None else speedup_text(speedup(gain_pct))
 
 
 def targets(result: SearchResult) -> str:
@@ -98,7 +98,7 @@ def autoconfig_text(result: SearchResult) -> str:
                 *times(trial),
                 gain(verdict),
                 interval(verdict),
-                word(trial),
+                verdict_label(trial),
                 accuracy(trial),
                 artifact_size(trial),
                 trial.reason if trial.outcome not in ("measured", "baseline") else "",

@@ -16,7 +16,7 @@ from winml.modelkit.render.autoconfig import (
     targets,
     times,
     trial_count,
-    word,
+    verdict_label,
 )
 from winml.modelkit.render.pareto_plot import Point, scatter
 from winml.modelkit.render.table import markdown_table
@@ -55,7 +55,7 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
                 *times(trial),
                 gain(verdict),
                 interval(verdict),
-                word(trial),
+                verdict_label(trial),
                 str(trial.rounds) if trial.rounds else "",
                 accuracy(trial),
                 artifact_size(trial),
@@ -63,7 +63,7 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
             )
         )
     failed: list[tuple[str, ...]] = [
-        (trial.id, trial.label, word(trial), trial.reason)
+        (trial.id, trial.label, verdict_label(trial), trial.reason)
         for trial in result.trials
         if trial.outcome in ("failed", "inaccurate", "slower")
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.core.statistics import std
 from winml.modelkit.render.table import table
-from winml.modelkit.render.times import faster, milliseconds
+from winml.modelkit.render.times import milliseconds, speedup_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         candidate.label,
         milliseconds(None if times is None else times.candidate_ms),
         milliseconds(None if times is None else times.base_ms),
-        faster(candidate.speedup),
+        speedup_text(candidate.speedup),
         "" if gain is None else f"{gain:+.1f} %",
         "" if interval is None else f"({interval[0]:+.1f} … {interval[1]:+.1f})",
         verdict.verdict + (" confirmed" if confirmed else ""),

@@ -49,7 +49,7 @@ def _values(values: tuple[ValueFacts, ...]) -> str:
     return ", ".join(f"{v.name} {v.dtype}{shape}" for v, shape in zip(values, shapes, strict=True))
 
 
-def _compiled(row: CompiledModel) -> list[tuple[str, str]]:
+def _model_rows(row: CompiledModel) -> list[tuple[str, str]]:
     facts, cost = row.compiled.facts, row.compiled.cost
     binaries = [f"{b.file} ({size(b.bytes)}, {b.digest[:19]})" for b in facts.binaries]
     if facts.embedded_bytes:
@@ -74,7 +74,7 @@ def _compiled(row: CompiledModel) -> list[tuple[str, str]]:
 def _model(row: CompiledModel | FailedModel) -> str:
     if row.status == "failed":
         return f"{row.model} · failed\n{table([('why', row.error.message)], indent='  ')}"
-    return f"{row.model} -> {row.output}\n{table(_compiled(row), indent='  ')}"
+    return f"{row.model} -> {row.output}\n{table(_model_rows(row), indent='  ')}"
 
 
 def _sharing(found: Sharing) -> str:

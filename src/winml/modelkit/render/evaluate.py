@@ -10,7 +10,6 @@ from winml.modelkit.render.table import table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from winml.modelkit.evaluation.checks import Check
     from winml.modelkit.evaluation.distance_report import LeastSpread, MostSpread
     from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
@@ -96,7 +95,7 @@ def _agreement(result: EvalResult) -> list[str]:
     return [] if found is None else [f"  both say the same about {_cell(found, 'share')} of samples"]
 
 
-def _changed(result: EvalResult) -> list[str]:
+def _change_lines(result: EvalResult) -> list[str]:
     """How many answers a drop of a share is made of."""
     return [
         f"  {name}: {found.worse + found.better} of {found.n} answers changed, "
@@ -109,17 +108,14 @@ def _changed(result: EvalResult) -> list[str]:
 def _checks(result: EvalResult) -> list[str]:
     words = {"within": "yes", "exceeded": "no", "inconclusive": "cannot tell"}
     questions = {"min-metric": "at least", "max-drop": "dropped by at most", "min-agreement": "at least"}
-    return [
-        f"  {c.metric} {questions[c.check]} {c.limit:g}: {words[c.answer]} (by its {c.by}{_needed(c)})"
-        for c in result.checks
-    ]
-
-
-def _needed(check: Check) -> str:
-    return "" if check.needed is None else f"; about {check.needed} samples would decide"
+    lines = []
+    for c in result.checks:
+        needed = "" if c.needed is None else f"; about {c.needed} samples would decide"
+        lines.append(f"  {c.metric} {questions[c.check]} {c.limit:g}: {words[c.answer]} (by its {c.by}{needed})")
+    return lines
 
 
 def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then what the reference adds, then the answers of checks."""
-    parts = (_metrics, _changed, _agreement, _distance, _checks)
+    parts = (_metrics, _change_lines, _agreement, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

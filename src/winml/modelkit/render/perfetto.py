@@ -63,9 +63,10 @@ def perfetto(trace: OpTraceResult) -> Mapping[str, object]:
             }
         )
     model = trace.metadata.model or "model"
-    names = [_named("process_name", model), *(_named("thread_name", name, tid) for name, tid in tracks.items())]
+    names = [_name_event("process_name", model)]
+    names += [_name_event("thread_name", name, track) for name, track in tracks.items()]
     return {"traceEvents": [*names, *events], "displayTimeUnit": "ms", "otherData": trace.metadata}
 
 
-def _named(kind: str, name: str, track: int = 0) -> dict[str, Any]:
+def _name_event(kind: str, name: str, track: int = 0) -> dict[str, Any]:
     return {"name": kind, "ph": "M", "pid": _PROCESS, "tid": track, "args": {"name": name}}

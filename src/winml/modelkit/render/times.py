@@ -22,7 +22,7 @@ def _short(ms: float) -> str:
     return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}".rstrip(".")
 
 
-def faster(speedup: float | None) -> str:
+def speedup_text(speedup: float | None) -> str:
     """How many times as fast: `1.93x faster`."""
     if speedup is None:
         return ""

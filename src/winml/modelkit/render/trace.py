@@ -46,14 +46,14 @@ def _row(change: Change) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _unchanged(groups: Sequence[ChangeGroup]) -> list[str]:
+def _rest_lines(groups: Sequence[ChangeGroup]) -> list[str]:
     """What no sentence is about, so that all operators are accounted for."""
     kinds: Counter[str] = Counter()
     for group in groups:
         if group.reason is None:
             kinds.update(group.after_types)
-    told = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
-    return [f"  as before: {told}"] if kinds else []
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
+    return [f"  as before: {counts}"] if kinds else []
 
 
 def diff_text(result: TraceDiff, top_k: int) -> str:
@@ -63,7 +63,7 @@ def diff_text(result: TraceDiff, top_k: int) -> str:
     lines += [f"  {reason}" for reason in result.reasons[:top_k]] or ["  nothing worth a sentence"]
     if len(result.reasons) > top_k:
         lines.append(f"  and {len(result.reasons) - top_k} more")
-    lines += _unchanged(result.groups)
+    lines += _rest_lines(result.groups)
     rows = [("", "before", "on", "", "after", "on", ""), *map(_row, sorted(changed, key=_weight)[:top_k])]
     if changed:
         lines += [f"operators ({len(changed)} of {len(result.changes)} differ)", table(rows, indent="  ")]

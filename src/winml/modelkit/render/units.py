@@ -9,7 +9,7 @@ def ms(value: float) -> str:
     return f"{value:.{digits}f} ms"
 
 
-def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
+def _scale(value: float, base: int, units: tuple[str, ...]) -> str:
     for unit in units[:-1]:
         if round(value, 1) < base:
             return f"{value:.1f} {unit}"
@@ -19,9 +19,9 @@ def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
 
 def size(count: int) -> str:
     """Bytes in binary units: `812 B`, `4.2 KiB`, `1.3 GiB`."""
-    return f"{count} B" if count < 1024 else _scaled(count / 1024, 1024, ("KiB", "MiB", "GiB", "TiB"))
+    return f"{count} B" if count < 1024 else _scale(count / 1024, 1024, ("KiB", "MiB", "GiB", "TiB"))
 
 
 def amount(count: int) -> str:
     """Large counts in short: `912`, `4.3 k`, `11.7 M`, `1.8 G`."""
-    return str(count) if count < 1000 else _scaled(count / 1000, 1000, ("k", "M", "G", "T"))
+    return str(count) if count < 1000 else _scale(count / 1000, 1000, ("k", "M", "G", "T"))

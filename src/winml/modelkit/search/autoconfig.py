@@ -35,7 +35,7 @@ from winml.modelkit.search.result import (
     raise_if_all_failed,
 )
 from winml.modelkit.search.run_folder import SearchFolder
-from winml.modelkit.search.strategy import RACE_ALL, Plan, choose_champion, reserve_s
+from winml.modelkit.search.strategy import RACE_ALL, SearchPlan, choose_champion, reserve_s
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.tools import SearchSubject, Workbench, complete_config
 from winml.modelkit.search.trial import Yardstick
@@ -147,13 +147,13 @@ def _make_subject(start: Preparation, records: list[Record]) -> SearchSubject:
     )
 
 
-def _make_plan(start: Preparation) -> Plan:
+def _make_plan(start: Preparation) -> SearchPlan:
     insight, protocol = start.insight, PROTOCOLS[start.resolved[0].target.device]
-    return Plan(
+    return SearchPlan(
         insight.space,
         Yardstick(protocol),
         priority=insight.priority,
-        allowed=insight.allowed,
+        is_allowed=insight.is_allowed,
         limits=start.request.limits,
         rounds=protocol.first_look,
         race_all=EVERYTHING if start.request.exhaustive else RACE_ALL,
@@ -219,11 +219,11 @@ def _deliver(
         )
     request = BuildRequest(config=config, output=str(folder.champion), overwrite=True, proof=proof)
 
-    def tell(event: Event) -> None:
+    def forward(event: Event) -> None:
         if not isinstance(event, TargetChosen):  # the search has told it already
             on_event(event)
 
-    built = build(request, tell)
+    built = build(request, forward)
     assert best.facts.artifact is not None
     assert result.champion is not None
     if built.artifact.digest != best.facts.artifact.digest:

@@ -189,7 +189,7 @@ def _make_row_of(search: Search, job: Result, staging: Staging) -> SweepRow:
         if not value.get("ok"):
             said = value.get("error")
             if said is None:
-                raise RunFailedError(_last_words(job))
+                raise RunFailedError(_describe_end(job))
             return make_failed_row(search, read(ErrorObject, said, strict=False), job.node)
         result = _read_result(value)
         _fetch_folder(answer["digest"], search, staging, job)
@@ -223,7 +223,7 @@ def move_paths(result: SearchResult, search: Search) -> SearchResult:
     return replace(result, model=str(search.model), folder=str(search.folder), champion=best, next=move(result.next))
 
 
-def _last_words(job: Result) -> str:
+def _describe_end(job: Result) -> str:
     if job.status == "timeout":
         return "the search took far longer than its budget and was ended"
     lines = [line for line in job.log.splitlines() if line.strip()][-3:]

@@ -7,7 +7,7 @@ from winml.modelkit.core.events import Event
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.space import Choice
-from winml.modelkit.search.strategy import Confirmation, Limits, State
+from winml.modelkit.search.strategy import Confirmation, SearchLimits, State
 from winml.modelkit.search.trial import Trial
 
 
@@ -30,7 +30,7 @@ class SearchPlanned(Event):
     """What is known before anything is tried."""
 
     insight: Insight
-    limits: Limits
+    limits: SearchLimits
 
 
 @dataclass(frozen=True)

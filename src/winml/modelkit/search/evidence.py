@@ -29,7 +29,7 @@ def ask_target(
     first: dict[str, Choice] = {}
     for note in insight.notes:
         if note.kind == "skip" and note.source in by_placement:
-            first.setdefault(note.source, whole.alone(note.option))
+            first.setdefault(note.source, whole.smallest_choice_with(note.option))
     found = []
     for name, choice in first.items():
         holds, words = _compare_placement(choice, whole, place)

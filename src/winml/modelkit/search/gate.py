@@ -78,7 +78,7 @@ class GateRequest:
             digest=self.digest,
         )
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The gate in a sentence."""
         if not self.labelled:
             made_up = " (made-up inputs)" if self.data.source == "random" else ""

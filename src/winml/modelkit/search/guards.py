@@ -67,7 +67,7 @@ Calibration = Mapping[str, tuple[float, ...]]
 """A/A rounds by clock."""
 
 
-class Tools(Protocol):
+class SearchTools(Protocol):
     """The outside world of a search. Each may raise RunFailedError: the config does not work."""
 
     def build(self, config: ConfigJSON) -> Built: ...
@@ -92,9 +92,9 @@ class Attempt:
 
 
 class Guards:
-    """Tools behind guards: every config goes through them before it is measured."""
+    """SearchTools behind guards: every config goes through them before it is measured."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: SearchTools) -> None:
         self._tools = tools
         self._built: dict[str, Built] = {}
 

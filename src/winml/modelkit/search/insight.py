@@ -43,7 +43,7 @@ class Insight:
         """What spoke for or against the levels of a choice."""
         return tuple(note for note in self.notes if note.option in choice)
 
-    def allowed(self, choice: Choice, state: State) -> bool:
+    def is_allowed(self, choice: Choice, state: State) -> bool:
         """Whether nothing that happened forbids a choice."""
         return self.forbidding_advice(choice, state.trials) is None
 
@@ -121,7 +121,7 @@ def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> 
             continue
         weight = _WEIGHTS.get(one.place, 0.0)
         for knob, level in space.options():
-            choice = space.alone((knob, level))
+            choice = space.smallest_choice_with((knob, level))
             others = space.canonical(tuple(o for o in choice if o != (knob, level)))
             if choice and concerns(one, space.config(choice)) and not concerns(one, space.config(others)):
                 note = Note(kind=one.kind, knob=knob, level=level, source=one.finding, reason=one.reason, weight=weight)

@@ -96,7 +96,7 @@ def _preset_notes(space: Space, preset: Preset, facts: GraphFacts) -> list[Note]
     """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
     found = []
     for knob, level in space.options():
-        failing, unknown = rules.unmet(preset.hypothesis(level).needs, facts)
+        failing, unknown = rules.find_unmet(preset.hypothesis(level).needs, facts)
         words = ", ".join(str(condition) for condition in (*failing, *unknown))
         if failing:
             found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=f"it needs {words}"))

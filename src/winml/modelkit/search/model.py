@@ -42,7 +42,7 @@ def _forward(lower: list[list[float]], right: Sequence[float]) -> list[float]:
     return solved
 
 
-class Model:
+class SpeedupModel:
     """The expectation after some trials; the baseline is zero by definition."""
 
     def __init__(self, scores: Sequence[tuple[Choice, float]]) -> None:
@@ -54,7 +54,7 @@ class Model:
         self._lower = _cholesky(matrix)
         self._weights = _forward(self._lower, values)
 
-    def expected(self, choice: Choice) -> tuple[float, float]:
+    def predict(self, choice: Choice) -> tuple[float, float]:
         """Mean and standard deviation of the log speed-up of a choice."""
         reach = _forward(self._lower, [_kernel(choice, other) for other in self._choices])
         mean = sum(x * y for x, y in zip(reach, self._weights, strict=True))

@@ -39,7 +39,7 @@ from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.knob_table import NO_DATA, collect_insight, make_preset_space, make_space
 from winml.modelkit.search.records import Identity, Objective
 from winml.modelkit.search.space import ConfigJSON, Space
-from winml.modelkit.search.strategy import Limits
+from winml.modelkit.search.strategy import SearchLimits
 from winml.modelkit.worker.client import Worker
 
 AGREEMENT_SAMPLES = 64
@@ -68,7 +68,7 @@ class AutoconfigRequest:
     inputs: dict[str, Any] = field(default_factory=dict)
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SearchLimits = field(default_factory=SearchLimits)
     resume: bool = False
     overwrite: bool = False
     again: str | None = None
@@ -192,7 +192,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
             whole, effects = make_preset_space(base, preset, request.only), {}
     target = resolved[0].target
     findings = Knowledge(Path(request.knowledge) if request.knowledge else knowledge_root()).findings
-    advice = rules.applicable(findings, facts, target, versions=_package_versions(resolved[0]))
+    advice = rules.find_advice(findings, facts, target, versions=_package_versions(resolved[0]))
     insight = collect_insight(
         whole,
         target=target,
@@ -288,7 +288,7 @@ def _make_gate(
         judge=request.judge,
         digest=found.digest,
     )
-    return gate, () if labelled else (gate.words(),)
+    return gate, () if labelled else (gate.describe(),)
 
 
 def _make_baseline(

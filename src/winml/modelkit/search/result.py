@@ -232,7 +232,7 @@ def _verdict(trial: Trial, study: Study) -> Verdict | None:
         return Verdict("FAILED", trial.reason)
     if not trial.series.deciding:
         return Verdict("FAILED", trial.series.disturbed or trial.reason)
-    return study.plan.measured_by(study.state).verdict(trial.series)
+    return study.plan.yardstick_for(study.state).verdict(trial.series)
 
 
 def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         model_digest=start.source.artifact.digest,
         targets=tuple(r.target for r in start.resolved),
         objective=start.objective,
-        gate=GateResult(limits=start.gate.limits, words=start.gate.words()),
+        gate=GateResult(limits=start.gate.limits, words=start.gate.describe()),
         folder=str(folder.path),
         finished=ended is not None,
         ended=ended or "it did not end; `--resume` goes on",

@@ -110,7 +110,7 @@ class Space:
             for level in knob.levels:
                 yield knob.name, level.name
 
-    def alone(self, option: Option) -> Choice:
+    def smallest_choice_with(self, option: Option) -> Choice:
         """The smallest choice in which a level has an effect; empty when there is none."""
         for other in ((), *((o,) for o in self.options() if o[0] != option[0])):
             choice = self.with_level(other, *option)

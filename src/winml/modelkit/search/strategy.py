@@ -56,12 +56,17 @@ class State:
     preparation_s: float = 0.0
     """Of that, before the first trial of the last run."""
 
+    @property
+    def choices(self) -> set[Choice]:
+        """Every choice that was tried."""
+        return {trial.choice for trial in self.trials}
+
     def trial(self, name: str) -> Trial:
         return next(trial for trial in self.trials if trial.id == name)
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """When to stop before everything was tried."""
 
     budget_s: float = math.inf
@@ -72,16 +77,16 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What is searched and how."""
 
     space: Space
     yardstick: Yardstick
     priority: Callable[[Option], float] = lambda option: 0.0
     """What is tried first."""
-    allowed: Callable[[Choice, State], bool] = lambda choice, state: True
+    is_allowed: Callable[[Choice, State], bool] = lambda choice, state: True
     """What may be tried at all, given what happened."""
-    limits: Limits = Limits()
+    limits: SearchLimits = SearchLimits()
     rounds: int = 3
     """Rounds of a first look."""
     predicted_tries: int = PREDICTED_TRIES
@@ -94,7 +99,7 @@ class Plan:
     def all_raced(self) -> bool:
         return self.space.count(limit=self.race_all + 2) <= self.race_all + 1
 
-    def measured_by(self, state: State) -> Yardstick:
+    def yardstick_for(self, state: State) -> Yardstick:
         return Yardstick(self.yardstick.protocol, state.calibration)
 
 
@@ -131,7 +136,7 @@ class Finish:
 Action = Try | More | Confirm | Finish
 
 
-def decide(state: State, plan: Plan) -> Action:
+def decide(state: State, plan: SearchPlan) -> Action:
     """The next action."""
     if not state.trials:
         return Try(())
@@ -151,7 +156,7 @@ def decide(state: State, plan: Plan) -> Action:
     return Confirm(leader.id, max(left, _trial_s(state)))
 
 
-def _reason_to_stop(state: State, plan: Plan) -> str | None:
+def _reason_to_stop(state: State, plan: SearchPlan) -> str | None:
     """Why nothing new is tried any more, None while there is no reason."""
     limits, left = plan.limits, plan.limits.budget_s - state.seconds
     if left < reserve_s(state):
@@ -161,7 +166,7 @@ def _reason_to_stop(state: State, plan: Plan) -> str | None:
         return f"{discards} trials in a row did not lead"
     ranked = race.rank_runners(state.trials)
     if limits.stop_at_pct is not None and ranked:
-        verdict = plan.measured_by(state).verdict_of(ranked[0].trial)
+        verdict = plan.yardstick_for(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
             return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} %"
     return None
@@ -192,17 +197,13 @@ def consecutive_discards(state: State) -> int:
     return since
 
 
-def _tried(state: State) -> set[Choice]:
-    return {trial.choice for trial in state.trials}
-
-
-def _next_of_all(state: State, plan: Plan) -> Try | None:
+def _next_of_all(state: State, plan: SearchPlan) -> Try | None:
     """The most promising choice that was not tried; a level that failed in two contexts is left."""
-    tried, dead = _tried(state), _dead(state) if plan.leave_failing else set()
+    tried, dead = state.choices, _dead(state) if plan.leave_failing else set()
     left = [
         choice
         for choice in plan.space.choices()
-        if choice not in tried and not dead.intersection(choice) and plan.allowed(choice, state)
+        if choice not in tried and not dead.intersection(choice) and plan.is_allowed(choice, state)
     ]
     if not left:
         return None
@@ -233,7 +234,7 @@ def _scores(state: State) -> Iterator[tuple[Choice, float]]:
             yield trial.choice, known[trial.id]
 
 
-def _next_screened(state: State, plan: Plan) -> Try | None:
+def _next_screened(state: State, plan: SearchPlan) -> Try | None:
     """The first level that no trial had yet, in the best context in which it has an effect."""
     seen = {option for trial in state.trials for option in trial.choice}
     seen |= {trial.option for trial in state.trials if trial.option is not None}
@@ -242,18 +243,18 @@ def _next_screened(state: State, plan: Plan) -> Try | None:
     return _first_in(_contexts(state), unseen, state, plan)
 
 
-def _first_in(contexts: Sequence[Choice], options: Iterable[Option], state: State, plan: Plan) -> Try | None:
+def _first_in(contexts: Sequence[Choice], options: Iterable[Option], state: State, plan: SearchPlan) -> Try | None:
     """The first level that has an effect in one of the contexts and may be tried there."""
-    tried = _tried(state)
+    tried = state.choices
     for option in options:
         for context in contexts:
             choice = plan.space.with_level(context, *option)
-            if option in choice and choice not in tried and plan.allowed(choice, state):
+            if option in choice and choice not in tried and plan.is_allowed(choice, state):
                 return Try(choice, option)
     return None
 
 
-def _next_retried(state: State, plan: Plan) -> Try | None:
+def _next_retried(state: State, plan: SearchPlan) -> Try | None:
     """A level that failed once and never worked, in the best context of those least like the one it failed in."""
     works = {option for trial in state.trials if trial.works for option in trial.choice}
     for option, trials in _failures(state).items():
@@ -303,7 +304,7 @@ def _suspects(state: State) -> tuple[set[Pair], set[Pair]]:
     return set().union(*left), {pair for pairs in left if len(pairs) == 1 for pair in pairs}
 
 
-def _next_predicted(state: State, plan: Plan) -> Try | None:
+def _next_predicted(state: State, plan: SearchPlan) -> Try | None:
     """The choice that could be best by the model, of those that were not tried, while it is worth a build."""
     asked_for = sum(trial.option is None for trial in state.trials[1:])
     ranked = race.rank_runners(state.trials)
@@ -313,22 +314,22 @@ def _next_predicted(state: State, plan: Plan) -> Try | None:
     return Try(best[1]) if best is not None and best[0] > ranked[0].score + MIN_WORTH else None
 
 
-def _predictions(state: State, plan: Plan) -> Iterator[tuple[float, Choice]]:
+def _predictions(state: State, plan: SearchPlan) -> Iterator[tuple[float, Choice]]:
     """Choices that were not tried and are not known to fail, with what they may well be worth."""
-    expectation = model.Model(list(_scores(state)))
+    expectation = model.SpeedupModel(list(_scores(state)))
     works = {option for trial in state.trials if trial.works for option in trial.choice}
-    worth = {option: expectation.expected((option,))[0] for option in works}
-    tried, (suspects, guilty) = _tried(state), _suspects(state)
+    worth = {option: expectation.predict((option,))[0] for option in works}
+    tried, (suspects, guilty) = state.choices, _suspects(state)
     likely = itertools.islice(plan.space.best(lambda *option: worth.get(option, -math.inf)), LOOKED_AT)
     for choice in dict.fromkeys((*likely, *_neighbours(state, plan, works))):
         pairs = _pairs(choice)
-        if choice not in tried and works.issuperset(choice) and not guilty & pairs and plan.allowed(choice, state):
-            mean, deviation = expectation.expected(choice)
+        if choice not in tried and works.issuperset(choice) and not guilty & pairs and plan.is_allowed(choice, state):
+            mean, deviation = expectation.predict(choice)
             cost = SUSPECT_COST * len(suspects & pairs)
             yield mean + HOPE * deviation - cost, choice
 
 
-def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice]:
+def _neighbours(state: State, plan: SearchPlan, works: set[Option]) -> Iterator[Choice]:
     """Choices one level away from the leaders."""
     for context in _contexts(state)[:FIELD]:
         for knob, _ in context:
@@ -337,22 +338,22 @@ def _neighbours(state: State, plan: Plan, works: set[Option]) -> Iterator[Choice
             yield plan.space.with_level(context, *option)
 
 
-def _next_round(state: State, plan: Plan) -> More | None:
+def _next_round(state: State, plan: SearchPlan) -> More | None:
     field_size = len(state.trials) if len(state.trials) <= RACE_ALL + 1 and plan.all_raced else FIELD
     trial = race.choose_runner(
         state.trials,
-        plan.measured_by(state),
+        plan.yardstick_for(state),
         field_size=field_size,
         max_rounds=plan.yardstick.protocol.max_rounds,
     )
     return None if trial is None else More(trial.id)
 
 
-def _to_confirm(state: State, plan: Plan) -> Trial | None:
+def _to_confirm(state: State, plan: SearchPlan) -> Trial | None:
     """The best trial that may beat the baseline, unless it was measured again already; none after three refusals."""
     answers = {done.trial: done.confirmed for done in state.confirmations}
     refused = sum(not confirmed for confirmed in answers.values())
-    yardstick = plan.measured_by(state)
+    yardstick = plan.yardstick_for(state)
     contenders = [
         runner.trial
         for runner in race.put_simplest_first(race.rank_runners(state.trials))
@@ -373,5 +374,5 @@ def choose_champion(state: State) -> Trial:
     return next((runner.trial for runner in ranked if runner.trial.id in confirmed), state.trials[0])
 
 
-def is_finished(state: State, plan: Plan) -> bool:
+def is_finished(state: State, plan: SearchPlan) -> bool:
     return isinstance(decide(state, plan), Finish)

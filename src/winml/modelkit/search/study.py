@@ -15,7 +15,7 @@ from winml.modelkit.search.events import (
     TrialEnded,
     TrialStarted,
 )
-from winml.modelkit.search.guards import Guards, Tools
+from winml.modelkit.search.guards import Guards, SearchTools
 from winml.modelkit.search.records import (
     CalibrationRecord,
     ConfirmationRecord,
@@ -27,7 +27,7 @@ from winml.modelkit.search.records import (
     replay,
 )
 from winml.modelkit.search.space import Choice, trial_id
-from winml.modelkit.search.strategy import Confirm, Finish, More, Plan, Try
+from winml.modelkit.search.strategy import Confirm, Finish, More, SearchPlan, Try
 from winml.modelkit.search.trial import Note, Trial
 
 
@@ -36,8 +36,8 @@ class Study:
 
     def __init__(
         self,
-        plan: Plan,
-        tools: Tools,
+        plan: SearchPlan,
+        tools: SearchTools,
         *,
         append: Callable[[Record], None],
         records: Iterable[Record] = (),
@@ -104,7 +104,7 @@ class Study:
             because=self._because(action.choice),
             seconds=self._clock() - started,
         )
-        verdict = None if trial.series is None else self.plan.measured_by(self.state).verdict(trial.series)
+        verdict = None if trial.series is None else self.plan.yardstick_for(self.state).verdict(trial.series)
         self._write(TrialRecord(trial=trial, seconds=trial.seconds))
         self._on_event(TrialEnded(trial, verdict))
 

@@ -40,7 +40,7 @@ from winml.modelkit.search.gate import Gate
 from winml.modelkit.search.guards import Built, Calibration, GateAnswer, ProbeAnswer
 from winml.modelkit.search.records import Objective
 from winml.modelkit.search.space import ConfigJSON
-from winml.modelkit.search.trial import FreshRounds, Series, StageRun, TrialArtifact, Yardstick, exact
+from winml.modelkit.search.trial import FreshRounds, Series, StageRun, TrialArtifact, Yardstick, exact_series
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -138,7 +138,7 @@ class Workbench:
         self._reader.close()
         self._probers.close()
 
-    def _living_reader(self) -> Worker:
+    def _ensure_reader(self) -> Worker:
         """The process that answers small questions; a new one after a model took it down."""
         if not self._reader.alive:
             self._reader = Worker(preload=("winml.modelkit.graph.describe",))
@@ -151,7 +151,7 @@ class Workbench:
         if config.quantize is None:
             return config
         target = self._subject.targets[config.target].target
-        return replace(config, quantize=weight_range.resolve(config.quantize, target, self._living_reader())[0])
+        return replace(config, quantize=weight_range.resolve(config.quantize, target, self._ensure_reader())[0])
 
     def build(self, config: ConfigJSON) -> Built:
         made = self._with_range(complete_config(config, self._subject.calibration))
@@ -200,7 +200,7 @@ class Workbench:
     def _describe(self, name: str, path: Path) -> ModelDescription:
         if name not in self._described:
             args, what = {"path": str(path)}, "reading the model"
-            self._described[name] = self._living_reader().ask(ModelDescription, "graph.describe", args, what=what)
+            self._described[name] = self._ensure_reader().ask(ModelDescription, "graph.describe", args, what=what)
         return self._described[name]
 
     def _spec(self, made: BuildConfig, path: Path) -> ArmSpec:
@@ -298,7 +298,7 @@ class Workbench:
 
     def measure(self, built: Built, *, rounds: int, first: int) -> Series:
         if self._subject.objective != "latency":
-            return exact(self._count(built))
+            return exact_series(self._count(built))
         specs, plan = self._pair(built, first)
         self._probers.close()
         progress = Progress()
@@ -343,7 +343,7 @@ class Workbench:
             self._probers.close()
             self._probes.pop(built.identity, None)
             self.probe(built)
-            return Yardstick(self._subject.protocol).verdict(exact(self._count(built))), FreshRounds()
+            return Yardstick(self._subject.protocol).verdict(exact_series(self._count(built))), FreshRounds()
         specs, plan = self._pair(built, CONFIRM_SEED)
         plan = replace(plan, max_seconds=min(CONFIRM_S, within_s))
         calibration = self.calibrate(self._baseline().built) or {}

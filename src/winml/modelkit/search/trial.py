@@ -54,7 +54,7 @@ class Series:
         return replace(self, values=values, disturbed=more.disturbed or self.disturbed, medians_ms=medians)
 
 
-def exact(value: float) -> Series:
+def exact_series(value: float) -> Series:
     """A value without spread."""
     return Series(EXACT, {EXACT: (value,)})
 

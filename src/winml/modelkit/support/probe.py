@@ -70,7 +70,7 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
         helps=tuple(prober.helps),
         obstacles=tuple(judging.list_obstacles(seen)),
         knowledge=tuple(f.id for f in ModelKnowledge().about(family)) if family else (),
-        recipes=tuple(recipe.name for recipe in recipes.for_family(family)) if family else (),
+        recipes=tuple(recipe.name for recipe in recipes.recipes_for(family)) if family else (),
         recipe=None if seen.helped is None else _make_recipe(model, seen, seen.helped),
         skeleton=_make_skeleton(request.model) if seen.inputs_unknown else None,
         answer=answer,

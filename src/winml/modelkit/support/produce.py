@@ -177,7 +177,7 @@ class _Production:
 
     def _recipe(self, probed: ProbeResult) -> Recipe | None:
         if self._request.recipe is not None:
-            return recipes.named(self._request.recipe)
+            return recipes.find_recipe(self._request.recipe)
         if self._request.build == BuildPart():
             return probed.recipe
         if probed.recipe is not None:

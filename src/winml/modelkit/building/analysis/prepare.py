@@ -17,7 +17,7 @@ from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.macs import dynamic_axes, name_axes, named_inputs, runtime_inputs
 from winml.modelkit.graph.quantized_nodes import quantized_nodes
 from winml.modelkit.graph.sizes import given_sizes
-from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, Model, find_hazards
+from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, ModelGraph, find_hazards
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -37,7 +37,7 @@ def prepare(args: dict[str, Any], context: object) -> PreparedModel:
         _give_names(model)
         asked = files.save(model, Path.cwd() / COPY, overwrite=True)[0]
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
-    seen = Model(known, nodes, tuple(quantized_nodes(model)))
+    seen = ModelGraph(known, nodes, tuple(quantized_nodes(model)))
     return PreparedModel(
         facts=ModelFacts(
             nodes=known.nodes,

@@ -9,11 +9,11 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
     json_option,
     model_options,
     output_options,
+    resolve_model,
     size_options,
     target_options,
     trust_of,
@@ -53,7 +53,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
     result_file = ResultFile(output, overwrite=overwrite)
     with AnalyzeProgress() as progress:
-        result = analyze(_request(chosen_model(model, sample), given), progress.on_event)
+        result = analyze(_request(resolve_model(model, sample), given), progress.on_event)
     failure = None
     try:
         check(result)
@@ -71,7 +71,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
 
 def _request(model: str, given: dict[str, Any]) -> Any:
     from winml.modelkit.building.analysis.command import AnalyzeRequest
-    from winml.modelkit.cli.words import sizes
+    from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.ep.options import parse_pairs
 
     return AnalyzeRequest(

@@ -15,13 +15,13 @@ from winml.modelkit.cli.options import (
     json_option,
     model_options,
     output_option,
-    stacked,
+    stack,
     trust_option,
 )
 
 _SHARE = click.FloatRange(0, 1)
 
-data_options = stacked(
+data_options = stack(
     click.option("--data", metavar="DATA", help="Labelled data that the accuracy gate judges by."),
     click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says)."),
     click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric of a champion."),
@@ -48,7 +48,7 @@ data_options = stacked(
     click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
 )
 
-search_options = stacked(
+search_options = stack(
     click.option(
         "--objective",
         type=click.Choice(["latency", "size", "placement"]),

@@ -11,11 +11,11 @@ from winml.modelkit.cli.build_options import NAMES, build_options, config_reques
 from winml.modelkit.cli.options import (
     HELP,
     at_revision,
-    chosen_model,
     examples,
     json_option,
     model_options,
     output_option,
+    resolve_model,
     trust_of,
 )
 
@@ -89,7 +89,7 @@ def command(
         console.say("warning", warning)
     if not as_json:
         again = needed_again(parse_pairs(given["ep_options"]), request.trust)
-        console.say("next", f"winml perf -m {console.quoted(result.folder + part)} --target {result.target}{again}")
+        console.say("next", f"winml perf -m {console.quote(result.folder + part)} --target {result.target}{again}")
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> BuildRequest:
@@ -98,7 +98,7 @@ def _request(context: click.Context, model: str | None, sample: bool, given: dic
     if (given["output"] is None) == (not given["use_cache"]):
         raise click.UsageError("name the build folder with `-o DIR`, or keep it in the cache with `--use-cache`")
     if given["config_file"] is None:
-        config = config_request(chosen_model(model, sample), sample=sample, given=given)
+        config = config_request(resolve_model(model, sample), sample=sample, given=given)
     else:
         config = given["config_file"]
         _refuse_options_beside_a_config(context, sample)

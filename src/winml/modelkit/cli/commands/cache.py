@@ -54,7 +54,7 @@ def verify(as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @json_option
 def gc(max_size: str | None, older_than: str | None, grace: str | None, dry_run: bool, as_json: bool) -> None:
-    from winml.modelkit.cli.words import age_s, size_bytes
+    from winml.modelkit.cli.option_values import age_s, size_bytes
     from winml.modelkit.render.cache import collection_text
     from winml.modelkit.store.cache_command import collect_garbage
 

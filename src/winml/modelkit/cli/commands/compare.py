@@ -96,7 +96,7 @@ def _show(result: CompareResult | PartialCompare) -> None:
 
 
 def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from winml.modelkit.cli.words import input_request
+    from winml.modelkit.cli.option_values import input_request
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.measuring.compare_arms import CompareRequest
 

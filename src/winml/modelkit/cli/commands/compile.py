@@ -70,7 +70,7 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
         return
     runs = [row.output for row in result.models if row.status == "compiled" and row.validation.status == "passed"]
     if runs:
-        path = console.quoted(str(Path(result.folder) / runs[0]))
+        path = console.quote(str(Path(result.folder) / runs[0]))
         console.say("next", f"winml perf -m {path} --target {result.target}")
 
 

@@ -8,7 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import build_options, config_request, export_options
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
+from winml.modelkit.cli.options import HELP, examples, json_option, model_options, output_option, resolve_model
 from winml.modelkit.core import plain_text
 
 
@@ -38,7 +38,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     from winml.modelkit.render.build import config_text
 
     result_file = ResultFile(output, overwrite=overwrite)
-    result = make_config(config_request(chosen_model(model, sample), sample=sample, given=given))
+    result = make_config(config_request(resolve_model(model, sample), sample=sample, given=given))
     result_file.write(result.config)
     if as_json:
         console.data_json(result)
@@ -49,4 +49,4 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     for note in result.notes:
         console.say("note", note)
     if output is not None and not as_json:
-        console.say("next", f"winml build -c {console.quoted(output)} -o DIR")
+        console.say("next", f"winml build -c {console.quote(output)} -o DIR")

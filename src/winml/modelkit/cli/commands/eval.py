@@ -9,13 +9,13 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
     json_option,
     max_sample_option,
     model_options,
     output_option,
     output_options,
+    resolve_model,
     size_options,
     target_options,
     trust_of,
@@ -105,7 +105,7 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.evaluation.evaluate import evaluate
 
-    request = _request(chosen_model(model, sample), sample, given)
+    request = _request(resolve_model(model, sample), sample, given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     with result_file.keeping("eval", _show), EvalProgress() as progress:
         result = evaluate(request, progress.on_event)
@@ -127,7 +127,7 @@ def _show(result: EvalResult) -> None:
 
 
 def _request(model: str, sample: bool, given: dict[str, Any]) -> Any:
-    from winml.modelkit.cli.words import sizes
+    from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.evaluation.evaluate import EvalRequest
     from winml.modelkit.evaluation.result import Judging

@@ -8,7 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import export_options, export_request
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, output_option
+from winml.modelkit.cli.options import HELP, examples, json_option, model_options, output_option, resolve_model
 
 
 @click.command(
@@ -37,7 +37,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     from winml.modelkit.render.export import export_text
 
     request = ExportRequest(
-        model=chosen_model(model, sample),
+        model=resolve_model(model, sample),
         output=given["output"],
         options=export_request(given),
         opset=given["opset"],
@@ -51,4 +51,4 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
-        console.say("next", f"winml build -m {console.quoted(request.model)} --target cpu -o DIR")
+        console.say("next", f"winml build -m {console.quote(request.model)} --target cpu -o DIR")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stacked
+from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack
 
 
 @click.group(
@@ -28,7 +28,7 @@ def command() -> None:
 feed_option = click.option(
     "--feed", "address", required=True, envvar="WINML_FEED", metavar="FEED", help="The feed; a plain path is a folder."
 )
-wanted_options = stacked(
+wanted_options = stack(
     click.option("-m", "--model", metavar="ID", help="The model, as it was published."),
     click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
@@ -61,9 +61,9 @@ def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
     if not as_json:
         console.say(
             "next",
-            f"winml feed pull --package-name {console.quoted(result.package)} "
-            f"--version {console.quoted(result.version)} "
-            f"--feed {console.quoted(address)} -o DIR",
+            f"winml feed pull --package-name {console.quote(result.package)} "
+            f"--version {console.quote(result.version)} "
+            f"--feed {console.quote(address)} -o DIR",
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option, model_options, size_options
+from winml.modelkit.cli.options import HELP, examples, json_option, model_options, resolve_model, size_options
 
 
 @click.command(
@@ -30,16 +30,16 @@ from winml.modelkit.cli.options import HELP, chosen_model, examples, json_option
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.inspect import Inspection, inspect
-    from winml.modelkit.cli.words import sizes
+    from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
-    path = chosen_model(model, sample)
+    path = resolve_model(model, sample)
     result = inspect(path, dims=sizes(given), timeout_s=timeout)
     if as_json:
         console.data_json(result)
     elif isinstance(result, Inspection):
         console.show(inspect_text, result)
-        console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quoted(path)}'}")
+        console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quote(path)}'}")
     else:
         console.show(folder_text, result)
-        console.say("next", f"winml export -m {console.quoted(path)} -o DIR")
+        console.say("next", f"winml export -m {console.quote(path)} -o DIR")

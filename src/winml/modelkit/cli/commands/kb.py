@@ -112,7 +112,7 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
         result = replay_finding(knowledge, finding, progress.on_event, trust=trust_of(given))
     console.show_result(replay_text, result, as_json=as_json)
     if not as_json:
-        console.say("next", f"winml kb show {console.quoted(finding)}")
+        console.say("next", f"winml kb show {console.quote(finding)}")
 
 
 @command.command(

@@ -10,7 +10,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
 from winml.modelkit.cli.cluster_options import cluster_options
-from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stacked, trust_option
+from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack, trust_option
 
 
 @click.group(
@@ -30,7 +30,7 @@ def command() -> None:
     pass
 
 
-plan_options = stacked(
+plan_options = stack(
     click.option(
         "--models", "model_list", metavar="FILE", help="A list: MODEL [task=T] [priority=P0] [name=N] [data=FILE]."
     ),
@@ -115,7 +115,7 @@ def run(as_json: bool, **given: Any) -> None:
     console.show_result(cells_text, result, as_json=as_json)
     _say_notes(result.notes)
     if not as_json:
-        console.say("next", f"winml matrix status -o {console.quoted(given['output'])}")
+        console.say("next", f"winml matrix status -o {console.quote(given['output'])}")
 
 
 @command.command(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
-from winml.modelkit.cli.cluster_options import chosen_cluster, tls_options
+from winml.modelkit.cli.cluster_options import cluster_of, tls_options
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -43,17 +43,17 @@ def command(as_json: bool, **given: Any) -> None:
     from winml.modelkit.dispatch import node_command
     from winml.modelkit.render import node as text
 
-    cluster = chosen_cluster(given)
+    cluster = cluster_of(given)
     assert cluster is not None
-    tell = NodeProgress().on_event
+    on_event = NodeProgress().on_event
     _check(given)
     if given["listed"]:
         console.show_result(text.list_text, node_command.list_nodes(cluster), as_json=as_json)
     elif given["scheduler"]:
-        console.show_result(text.scheduler_text, node_command.serve(cluster, tell), as_json=as_json)
+        console.show_result(text.scheduler_text, node_command.serve(cluster, on_event), as_json=as_json)
     else:
         request = node_command.NodeRequest(cluster, given["name"], given["devices"], given["jobs"], given["listen"])
-        console.show_result(text.run_text, node_command.join(request, tell), as_json=as_json)
+        console.show_result(text.run_text, node_command.join(request, on_event), as_json=as_json)
 
 
 def _check(given: dict[str, Any]) -> None:

@@ -9,11 +9,11 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
     json_option,
     model_options,
     output_option,
+    resolve_model,
     size_options,
     target_options,
 )
@@ -55,15 +55,15 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.optimize import optimize_text
 
-    request = _request(chosen_model(model, sample), given)
+    request = _request(resolve_model(model, sample), given)
     with StageProgress() as progress:
         result = optimize(request, progress.on_event)
     console.show_result(optimize_text, result, as_json=as_json)
     for warning in result.report.warnings:
         console.say("warning", warning)
     if not as_json:
-        output = console.quoted(request.output)
-        after = f"perf -m {output}" if sample else f"compare {console.quoted(request.model)} {output}"
+        output = console.quote(request.output)
+        after = f"perf -m {output}" if sample else f"compare {console.quote(request.model)} {output}"
         console.say("next", f"winml {after}")
 
 
@@ -76,7 +76,7 @@ def _list(given: dict[str, Any], *, as_json: bool) -> None:
 
 def _request(model: str, given: dict[str, Any]) -> Any:
     from winml.modelkit.building.optimize.command import DEFAULT_TIMEOUT_S, OptimizeRequest
-    from winml.modelkit.cli.words import sizes
+    from winml.modelkit.cli.option_values import sizes
 
     if given["output"] is None:
         raise click.UsageError("name the optimized model with `-o FILE`")

@@ -10,12 +10,12 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
     input_options,
     json_option,
     model_options,
     output_options,
+    resolve_model,
     target_options,
     trust_of,
     trust_option,
@@ -112,7 +112,7 @@ def _perf(
         perfetto=given["trace_format"].lower() == "perfetto",
         overwrite=overwrite,
     )
-    request = _request(chosen_model(model, sample), given, trace_files.folder)
+    request = _request(resolve_model(model, sample), given, trace_files.folder)
 
     def show(result: object) -> None:
         if isinstance(result, PerfParts):
@@ -131,9 +131,9 @@ def _perf(
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
-        named = "--sample" if sample else f"-m {console.quoted(request.model)}"
+        named = "--sample" if sample else f"-m {console.quote(request.model)}"
         if isinstance(result, PerfParts):
-            named = f"-m {console.quoted(str(Path(request.model) / result.parts[-1].part))}"
+            named = f"-m {console.quote(str(Path(request.model) / result.parts[-1].part))}"
         console.say("next", _next(given, trace_path, named))
 
 
@@ -149,14 +149,14 @@ def _trace_defaults(given: dict[str, Any]) -> None:
 
 def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
     if trace_path is not None:
-        return f"winml trace diff {console.quoted(trace_path)} OTHER_op_trace.json"
+        return f"winml trace diff {console.quote(trace_path)} OTHER_op_trace.json"
     if given["op_tracing"] is not None:
         return f"winml perf {named} --op-tracing {given['op_tracing']} -o perf.json"
     return f"winml inspect {named}"
 
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
-    from winml.modelkit.cli.words import input_request
+    from winml.modelkit.cli.option_values import input_request
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
     from winml.modelkit.measuring.sessions import AskedProtocol

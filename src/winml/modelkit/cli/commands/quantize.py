@@ -10,12 +10,12 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_data, calibration_options
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
+    join_words,
     json_option,
-    listed,
     model_options,
     output_option,
+    resolve_model,
     size_options,
     target_options,
 )
@@ -42,7 +42,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "quantize",
     help="Quantize a model in the way the target prefers, and compare its outputs with the original's. Static "
     f"precisions ({', '.join(precision.words(data=True))}) need calibration data; "
-    f"{listed(precision.words(data=False, quantized=True), 'and')} do not.",
+    f"{join_words(precision.words(data=False, quantized=True), 'and')} do not.",
     epilog=examples(
         "winml quantize --sample -o int8.onnx",
         "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --data images/ --samples 128",
@@ -60,7 +60,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "-p",
     "--precision",
     metavar="P",
-    help=f"{listed(precision.words(quantized=True), 'or')} (default: what the target prefers, or int8).",
+    help=f"{join_words(precision.words(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
 @calibration_options
 @size_options
@@ -93,7 +93,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.render.quantize import quantize_text
 
-    request = _request(chosen_model(model, sample), given, sample=sample)
+    request = _request(resolve_model(model, sample), given, sample=sample)
     with StageProgress() as progress:
         result = quantize(request, progress.on_event)
     console.show_result(quantize_text, result, as_json=as_json)
@@ -102,12 +102,12 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     for warning in result.outcome.warnings:
         console.say("warning", warning)
     if not as_json:
-        console.say("next", f"winml compare {console.quoted(request.model)} {console.quoted(request.output)}")
+        console.say("next", f"winml compare {console.quote(request.model)} {console.quote(request.output)}")
 
 
 def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
     from winml.modelkit.building.quantize.command import QuantizeRequest
-    from winml.modelkit.cli.words import sizes
+    from winml.modelkit.cli.option_values import sizes
 
     if given["output"] is None:
         raise click.UsageError("name the quantized model with `-o FILE`")

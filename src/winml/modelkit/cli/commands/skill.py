@@ -28,7 +28,7 @@ def command() -> None:
 @click.argument("path", required=False)
 @json_option
 def check(path: str | None, as_json: bool) -> None:
-    from winml.modelkit.cli.command_words import wrong_command, wrong_option
+    from winml.modelkit.cli.command_check import wrong_command, wrong_option
     from winml.modelkit.core.errors import CheckFailed
     from winml.modelkit.knowledge.skill_command import check_skills, default_folder
     from winml.modelkit.render.skill import problems_text, skills_text

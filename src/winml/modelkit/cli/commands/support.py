@@ -9,11 +9,11 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.options import (
     HELP,
-    chosen_model,
     examples,
     json_option,
     model_options,
     output_option,
+    resolve_model,
     size_options,
 )
 
@@ -43,7 +43,7 @@ def command() -> None:
     pass
 
 
-def _tell(event: Event) -> None:
+def _show_progress(event: Event) -> None:
     """A line per command that is run on the way."""
     from winml.modelkit.support.commands import CommandStarted
 
@@ -87,10 +87,10 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     from winml.modelkit.support.probe import ProbeRequest
     from winml.modelkit.support.probe import probe as run_probe
 
-    result = run_probe(ProbeRequest(chosen_model(model, sample), targets, timeout), _tell)
+    result = run_probe(ProbeRequest(resolve_model(model, sample), targets, timeout), _show_progress)
     console.show_result(probe_text, result, as_json=as_json)
     if not as_json and result.answer == "recipe":
-        console.say("next", f"winml support produce -m {console.quoted(result.model.reference)} -o DIR")
+        console.say("next", f"winml support produce -m {console.quote(result.model.reference)} -o DIR")
 
 
 @command.command(
@@ -127,13 +127,13 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 
     given["timeout_s"] = given.pop("timeout")
     request = ProduceRequest(model=models[0], build=BuildPart(precision=precision, level=level), **given)
-    result = produce_all(request, models, _tell)
+    result = produce_all(request, models, _show_progress)
     if isinstance(result, BatchResult):
         console.show_result(batch_text, result, as_json=as_json)
     else:
         console.show_result(produce_text, result, as_json=as_json)
     if not as_json:
-        console.say("next", f"winml support review {console.quoted(request.output)}")
+        console.say("next", f"winml support review {console.quote(request.output)}")
 
 
 @command.command(
@@ -165,7 +165,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     if given["unsandboxed"]:
         console.say("warning", "commands are run again without a sandbox, with your rights (`--unsandboxed`)")
     try:
-        result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _tell)
+        result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _show_progress)
     except ModelkitError as error:
         if not as_json and isinstance(error.result, ReviewResult):
             console.show(review_text, error.result)
@@ -195,16 +195,16 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 @output_option("FILE.npz", "The file.", required=True)
 @json_option
 def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:
-    from winml.modelkit.cli import words
+    from winml.modelkit.cli import option_values
     from winml.modelkit.render.support import inputs_text
     from winml.modelkit.support.inputs import InputsRequest, make_inputs
 
     request = InputsRequest(
-        model=chosen_model(model, sample),
+        model=resolve_model(model, sample),
         output=given["output"],
         samples=given["samples"],
-        dims=words.sizes(given),
-        int_ranges=words.int_ranges(int_ranges),
+        dims=option_values.sizes(given),
+        int_ranges=option_values.int_ranges(int_ranges),
         seed=given["seed"],
     )
     console.show_result(inputs_text, make_inputs(request), as_json=as_json)

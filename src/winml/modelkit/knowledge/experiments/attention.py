@@ -11,7 +11,7 @@ _HIDDEN = 64
 _HEADS = 4
 
 
-def _projected(graph: Graph, value: str) -> str:
+def _project(graph: Graph, value: str) -> str:
     return graph.add("MatMul", value, graph.constant(graph.weights(_HIDDEN, _HIDDEN)))
 
 
@@ -20,9 +20,9 @@ def _heads(graph: Graph, value: str, length: int, *, flipped: bool = False) -> s
     return graph.add("Transpose", graph.add("Reshape", value, shape), perm=[0, 2, 3, 1] if flipped else [0, 2, 1, 3])
 
 
-def _written_out(graph: Graph, value: str, length: int, mask: str) -> str:
+def _write_attention(graph: Graph, value: str, length: int, mask: str) -> str:
     """Softmax(QK + mask) V in single nodes."""
-    query, keys, values = (_projected(graph, value) for _ in range(3))
+    query, keys, values = (_project(graph, value) for _ in range(3))
     scores = graph.add("MatMul", _heads(graph, query, length), _heads(graph, keys, length, flipped=True))
     scale = graph.constant(np.array((_HIDDEN // _HEADS) ** -0.5, np.float32))
     scores = graph.add("Add", graph.add("Mul", scores, scale), mask)
@@ -42,9 +42,9 @@ def attention(*, mask: str = "none", layers: int = 2, length: int = 16, opset: i
     }
     value = "x"
     for _ in range(layers):
-        parts = [_projected(graph, value) for _ in range(3)]
+        parts = [_project(graph, value) for _ in range(3)]
         mixed = graph.add("Attention", *parts, *masks[mask], q_num_heads=_HEADS, kv_num_heads=_HEADS)
-        value = graph.add("Add", value, _projected(graph, mixed))
+        value = graph.add("Add", value, _project(graph, mixed))
     return graph.model([tensor("x", [1, length, _HIDDEN])], value, [1, length, _HIDDEN], opset=opset)
 
 
@@ -58,6 +58,6 @@ def masked_attention(*, looked_up_as: str = "bool", length: int = 16, opset: int
     shaped = graph.add("Reshape", numbers, graph.constant(np.array([1, 1, 1, length], np.int64)))
     hidden = graph.add("Sub", graph.constant(np.array(1.0, np.float32)), shaped)
     penalty = graph.add("Mul", hidden, graph.constant(np.array(-10000.0, np.float32)))
-    value = _written_out(graph, "x", length, penalty)
+    value = _write_attention(graph, "x", length, penalty)
     inputs = [tensor("x", [1, length, _HIDDEN]), tensor("mask", [1, length], TensorProto.INT64)]
     return graph.model(inputs, value, [1, length, _HIDDEN], opset=opset)

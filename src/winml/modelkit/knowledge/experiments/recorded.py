@@ -13,7 +13,7 @@ from winml.modelkit.graph import files
 FOLDER = Path(__file__).parent / "models"
 
 
-def recorded(name: str) -> onnx.ModelProto:
+def load_recorded(name: str) -> onnx.ModelProto:
     """The model of that name, built by `winml build -m FOLDER --target qnn/npu --calibration random`."""
     known = {path.stem: path for path in FOLDER.glob("*.onnx")}
     if name not in known:

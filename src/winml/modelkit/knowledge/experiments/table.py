@@ -9,5 +9,5 @@ BUILDERS: dict[str, str] = {
     "masked_attention": "winml.modelkit.knowledge.experiments.attention:masked_attention",
     "quantized_norm": "winml.modelkit.knowledge.experiments.device_forms:quantized_norm",
     "quantized_mean": "winml.modelkit.knowledge.experiments.device_forms:quantized_mean",
-    "recorded": "winml.modelkit.knowledge.experiments.recorded:recorded",
+    "recorded": "winml.modelkit.knowledge.experiments.recorded:load_recorded",
 }

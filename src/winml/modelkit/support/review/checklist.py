@@ -175,7 +175,7 @@ def _tiers(dossier: Dossier) -> Iterator[Item]:
     if dossier.contribution.reached is None:
         return
     template = None if recipe is None else recipe.template
-    if template is not None and template not in recipes.recipes():
+    if template is not None and template not in recipes.load_recipes():
         yield reject("tiers", f"there is no recipe `{template}` that could be its template")
     wrong = scope.find_tier_problems(
         tiers.effort,
@@ -217,7 +217,7 @@ def _recipe(dossier: Dossier) -> Iterator[Item]:
 
 def _proofs(dossier: Dossier, recipe: Recipe) -> Iterator[Item]:
     """A recipe claims no proof but those that it is shipped with, and takes nobody else's name."""
-    shipped = recipes.recipes().get(recipe.name)
+    shipped = recipes.load_recipes().get(recipe.name)
     known = () if shipped is None else shipped.proven
     for proof in recipe.proven:
         if proof not in known:

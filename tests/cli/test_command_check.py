@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.cli.command_words import wrong_command, wrong_option
+from winml.modelkit.cli.command_check import wrong_command, wrong_option
 
 
 @pytest.mark.parametrize(

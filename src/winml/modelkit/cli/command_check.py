@@ -11,7 +11,7 @@ from winml.modelkit.cli.main import COMMANDS
 from winml.modelkit.core.suggest import nearest
 
 _HELP = ("-h", "--help")
-_LEFT_OUT = ("...", "…")
+_ELLIPSES = ("...", "…")
 
 
 def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
@@ -23,7 +23,7 @@ def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
     command: click.Command = import_module(COMMANDS[words[0]][0]).command
     name, rest = f"winml {words[0]}", list(words[1:])
     while isinstance(command, click.Group):
-        if not rest or rest[0] in (*_HELP, *_LEFT_OUT):
+        if not rest or rest[0] in (*_HELP, *_ELLIPSES):
             return f"`{name}` needs one of: {', '.join(command.commands)}" if complete and not rest else None
         inner = command.commands.get(rest[0])
         if inner is None:
@@ -49,7 +49,7 @@ def _options(command: click.Command) -> Iterator[str]:
 
 
 def _wrong_options(command: click.Command, name: str, words: list[str], complete: bool) -> str | None:
-    plain = [word for word in words if word not in (*_HELP, *_LEFT_OUT)]
+    plain = [word for word in words if word not in (*_HELP, *_ELLIPSES)]
     whole = complete and plain == words
     try:
         command.make_context(name, plain)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winml.modelkit.cli.words import age_s, dimensions, duration_s, gain_pct, int_ranges, size_bytes
+from winml.modelkit.cli.option_values import age_s, dimensions, duration_s, gain_pct, int_ranges, size_bytes
 from winml.modelkit.core.errors import RequestError
 
 WORDS = st.lists(st.one_of(st.text(max_size=20), st.text("ab=:-+_0129 ", max_size=12)), max_size=4)

@@ -16,8 +16,8 @@ def sizes(given: dict[str, Any]) -> dict[str, int]:
     """Sizes of open dimensions by name or place, from `--dim` and `--shape`, which mean the same in every command."""
     found = dimensions(given["dims"])
     for name, shape in shapes(given.get("shapes", ())).items():
-        said = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
-        for word, size in said.items():
+        pairs = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
+        for word, size in pairs.items():
             if found.setdefault(word, size) != size:
                 raise RequestError(f"`{word}` is given two sizes: {found[word]} and {size}")
     return found
@@ -47,7 +47,7 @@ def shapes(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def axis_names(word: str | None) -> tuple[str, ...] | None:
-    """`batch,sequence`, or `none` for no axis; None when nothing was said."""
+    """`batch,sequence`, or `none` for no axis; None when nothing was pairs."""
     if word is None:
         return None
     return () if word.strip() == "none" else tuple(name.strip() for name in word.split(",") if name.strip())
@@ -99,7 +99,7 @@ def int_ranges(words: Iterable[str]) -> dict[str, tuple[int, int]]:
     return parsed
 
 
-def _scaled(word: str, units: dict[str, float], option: str, example: str) -> float:
+def _parse_scaled(word: str, units: dict[str, float], option: str, example: str) -> float:
     number, unit = word.strip()[:-1], word.strip()[-1:].lower()
     if unit.isdigit():
         number, unit = word.strip(), ""
@@ -115,17 +115,17 @@ def _scaled(word: str, units: dict[str, float], option: str, example: str) -> fl
 def size_bytes(word: str) -> int:
     """`500M`, `10G` or a number of bytes."""
     units = {"": 1.0, "b": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
-    return int(_scaled(word, units, "a size", "10G"))
+    return int(_parse_scaled(word, units, "a size", "10G"))
 
 
 def age_s(word: str) -> float:
     """`90s`, `12h`, `30d` or a number of seconds."""
-    return _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
+    return _parse_scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
 
 
 def duration_s(word: str) -> float:
     """`90s`, `10m`, `2h` or a number of seconds."""
-    found = _scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
+    found = _parse_scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
     if found <= 0:
         raise RequestError(f"a budget must be more than nothing but got `{word}`")
     return found
