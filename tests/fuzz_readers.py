@@ -75,7 +75,7 @@ def _manifest(folder: Path, data: bytes) -> None:
     coordinates(folder / "build", Wanted())
     folders.look(folder / "build")
     _file(folder, "cache/builds/b/build_manifest.json", data)
-    list(Cache(folder / "cache").cached_builds())
+    list(Cache(folder / "cache").iter_builds())
 
 
 def _compile_config(folder: Path, data: bytes) -> None:
@@ -376,11 +376,11 @@ def _skill(folder: Path, data: bytes) -> None:
 
 
 def _model_list(folder: Path, data: bytes) -> None:
-    from winml.modelkit.build_matrix.models import checked, parse_list
+    from winml.modelkit.build_matrix.models import check_models, parse_list
 
     _file(folder, "m.onnx", b"\x08")
     _file(folder, "a b.onnx", b"\x08")
-    checked(parse_list(data.decode(errors="replace"), folder, source="list"))
+    check_models(parse_list(data.decode(errors="replace"), folder, source="list"))
 
 
 def _outline(folder: Path, data: bytes) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.build_matrix import command as matrix
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, Cell
 from winml.modelkit.build_matrix.plan import plan as planned
 from winml.modelkit.build_matrix.publishing import NOT_ASKED
@@ -92,7 +92,9 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def one_size(count: int, folder: Path) -> dict[str, float]:
     """CPU seconds of every step, and the memory it took, for so many cells."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    models = tuple(Model(f"hub/model-{n}", f"hub/model-{n}", task="fill-mask") for n in range(count // len(COMBOS)))
+    models = tuple(
+        MatrixModel(f"hub/model-{n}", f"hub/model-{n}", task="fill-mask") for n in range(count // len(COMBOS))
+    )
     cells, plan_s = timed(lambda: planned(models, COMBOS, run_stamp="a1", compiled=True))
     output = MatrixFolder(folder / "out")
     output.path.mkdir(parents=True)

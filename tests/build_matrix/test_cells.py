@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.build_matrix.cells import Builder, BuildOptions, build_words
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, plan
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, manifest_of
 from winml.modelkit.core.errors import DiskFull, RunFailedError
 from winml.modelkit.dispatch.base import Result
 from winml.modelkit.store.cache import Cache
 
-NPU, GPU = plan([Model("org/bert", "org/bert", "fill-mask")], COMBOS[:2], run_stamp="s")
+NPU, GPU = plan([MatrixModel("org/bert", "org/bert", "fill-mask")], COMBOS[:2], run_stamp="s")
 
 FAILED = {"ok": False, "error": {"message": "no data"}, "stage": "quantize"}
 

@@ -9,13 +9,13 @@ import pytest
 
 from winml.modelkit.build_matrix import disk as matrix_disk
 from winml.modelkit.build_matrix.disk import Disk, Pins, bytes_in
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, Cell, plan
 from winml.modelkit.build_matrix.state import Build, CellState
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageKey
 
-CELLS = plan([Model("m", "m"), Model("n", "n")], COMBOS[:2], run_stamp="s")
+CELLS = plan([MatrixModel("m", "m"), MatrixModel("n", "n")], COMBOS[:2], run_stamp="s")
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-def _built(*objects: str, shared: tuple[str, ...] = ()) -> Build:
+def _build(*objects: str, shared: tuple[str, ...] = ()) -> Build:
     return Build("ok", "complete", 1.0, "t", objects=objects, shared=shared)
 
 
@@ -50,30 +50,30 @@ def test_a_file_with_several_names_counts_once(tmp_path: Path) -> None:
 def test_a_cells_own_objects_are_pinned_until_it_is_published(tmp_path: Path, cache: Cache) -> None:
     own, common = (_stage(cache, tmp_path, name) for name in ("own", "common"))
     pins = Pins(cache, CELLS, CELLS, {})
-    pins.built(CELLS[0], _built(own, common, shared=(common,)), keep=True)
+    pins.add_build(CELLS[0], _build(own, common, shared=(common,)), keep=True)
     assert frozenset().union(*cache.pins().values()) == {own, common}
-    pins.published(CELLS[0])
+    pins.release(CELLS[0])
     assert frozenset().union(*cache.pins().values()) == {common}  # the other target of the model is pending
-    pins.built(CELLS[1], _built(common, shared=(common,)), keep=False)
+    pins.add_build(CELLS[1], _build(common, shared=(common,)), keep=False)
     assert frozenset().union(*cache.pins().values()) == frozenset()
 
 
 def test_a_failed_build_lets_go_of_what_its_model_shared(tmp_path: Path, cache: Cache) -> None:
     common = _stage(cache, tmp_path, "common")
     pins = Pins(cache, CELLS, CELLS, {})
-    pins.built(CELLS[0], _built(common, shared=(common,)), keep=False)
-    pins.built(CELLS[1], Build("failed", "quantize", 1.0, "t"), keep=True)
+    pins.add_build(CELLS[0], _build(common, shared=(common,)), keep=False)
+    pins.add_build(CELLS[1], Build("failed", "quantize", 1.0, "t"), keep=True)
     assert not any(cache.pins().values())
 
 
 def test_going_on_takes_over_the_pins_of_the_run_before(tmp_path: Path, cache: Cache) -> None:
     own, common = (_stage(cache, tmp_path, name) for name in ("own", "common"))
-    build = _built(own, common, shared=(common,))
-    Pins(cache, CELLS, CELLS, {}).built(CELLS[0], build, keep=True)
+    build = _build(own, common, shared=(common,))
+    Pins(cache, CELLS, CELLS, {}).add_build(CELLS[0], build, keep=True)
     pending: tuple[Cell, ...] = CELLS[1:]
     pins = Pins(cache, CELLS, pending, {CELLS[0].version: CellState(build)})
     assert frozenset().union(*cache.pins().values()) == {own, common}
-    pins.published(CELLS[0])
+    pins.release(CELLS[0])
     Pins(cache, CELLS, (), {CELLS[0].version: CellState(build)})
     assert not any(cache.pins().values())
 
@@ -116,11 +116,11 @@ def test_the_disk_is_measured_when_the_limit_may_be_near_and_not_for_every_cell(
     disk = Disk(cache, tmp_path, limit=1000, guess=10)
     for _ in range(100):
         assert disk.has_room(1)
-        disk.built(replace(_built(), bytes=10))
+        disk.add_build(replace(_build(), bytes=10))
     assert measured == [0]
     assert disk.has_room(1)  # all of them may be there still, so it is looked: they have been published
     (tmp_path / "log").write_bytes(b"x" * 995)
     for _ in range(100):
-        disk.built(replace(_built(), bytes=10))
+        disk.add_build(replace(_build(), bytes=10))
     assert not disk.has_room(1)
     assert measured == [0, 0, 995]

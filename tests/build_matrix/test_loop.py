@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from winml.modelkit.build_matrix.loop import Loop, Tools, Waiting
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.loop import Loop, MatrixTools, Waiting
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, Cell, plan
 from winml.modelkit.build_matrix.state import Build, Upload
 from winml.modelkit.core.errors import UnavailableError
@@ -18,7 +18,7 @@ from winml.modelkit.dispatch.base import Job, Result
 
 
 def cells(*models: str, targets: tuple[Target, ...] = COMBOS[:2]) -> list[Cell]:
-    return list(plan([Model(name, name) for name in models], targets, run_stamp="s"))
+    return list(plan([MatrixModel(name, name) for name in models], targets, run_stamp="s"))
 
 
 @dataclass
@@ -81,7 +81,7 @@ class World:
             return Job(cell.version, ("x",))
 
         publish = self.publish if feed else None
-        loop = Loop(Tools(self, job, self.accept, publish, self.record, self, lambda _: None), Waiting(pending))
+        loop = Loop(MatrixTools(self, job, self.accept, publish, self.record, self, lambda _: None), Waiting(pending))
         loop.run(first)
         return loop
 
@@ -161,7 +161,7 @@ def test_a_model_that_somebody_is_at_waits_until_it_is_warm_when_another_one_is_
 
 
 def test_a_cell_whose_device_is_in_use_lets_others_pass_unless_all_have_to_wait() -> None:
-    todo = list(plan([Model(n, n) for n in "abc"], (COMBOS[0], COMBOS[5]), run_stamp="s", compiled=True))
+    todo = list(plan([MatrixModel(n, n) for n in "abc"], (COMBOS[0], COMBOS[5]), run_stamp="s", compiled=True))
     on_npu = todo[0]
     assert on_npu.compile
     waiting = Waiting(todo[1:])
@@ -176,6 +176,6 @@ def test_a_cell_that_fails_before_there_is_a_job_does_not_stop_the_others() -> N
     def job(cell: Cell) -> Job | Build:
         return Job(cell.version, ("x",)) if cell.model.name == "b" else Build("failed", "load", 0.0, "t")
 
-    Loop(Tools(world, job, world.accept, None, world.record, world, lambda _: None), Waiting(todo)).run()
+    Loop(MatrixTools(world, job, world.accept, None, world.record, world, lambda _: None), Waiting(todo)).run()
     assert world.submitted == [cell.version for cell in todo[2:]]
     assert sorted(world.recorded) == sorted((cell.version, "ok" if cell in todo[2:] else "failed") for cell in todo)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from winml.modelkit.build_matrix.models import Model, checked, named, of_priority, parse_list
+from winml.modelkit.build_matrix.models import MatrixModel, check_models, make_model, of_priority, parse_list
 from winml.modelkit.core.errors import RequestError
 
 
@@ -16,7 +16,7 @@ def base(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _parsed(text: str, base: Path) -> list[Model]:
+def _parsed(text: str, base: Path) -> list[MatrixModel]:
     return parse_list(text, base, source="list.txt")
 
 
@@ -28,8 +28,8 @@ def test_a_line_holds_a_model_with_task_priority_name_and_data(base: Path) -> No
     'with space.onnx' name=spaced
     """
     first, hub, spaced = _parsed(text, base)
-    assert first == Model(str(base / "a.onnx"), "a", "image-classification", "P0", str(base / "calib.npz"))
-    assert hub == Model("microsoft/resnet-50", "microsoft/resnet-50", "image-classification", "P1")
+    assert first == MatrixModel(str(base / "a.onnx"), "a", "image-classification", "P0", str(base / "calib.npz"))
+    assert hub == MatrixModel("microsoft/resnet-50", "microsoft/resnet-50", "image-classification", "P1")
     assert (spaced.source, spaced.name) == (str(base / "with space.onnx"), "spaced")
 
 
@@ -38,7 +38,7 @@ def test_an_empty_list_is_an_error(text: str, base: Path) -> None:
     with pytest.raises(RequestError, match="names no model"):
         _parsed(text, base)
     with pytest.raises(RequestError, match="no models"):
-        checked([])
+        check_models([])
 
 
 @pytest.mark.parametrize(
@@ -61,26 +61,26 @@ def test_what_is_wrong_with_a_line_is_said_with_its_number(line: str, message: s
 
 def test_only_what_is_not_onnx_is_exported_for_its_task(base: Path) -> None:
     (base / "folder").mkdir()
-    found = {word: named(word, base).is_exported for word in ("a.onnx", "x", "folder", "org/bert", "org/n/f.onnx")}
+    found = {word: make_model(word, base).is_exported for word in ("a.onnx", "x", "folder", "org/bert", "org/n/f.onnx")}
     assert found == {"a.onnx": False, "x": False, "folder": True, "org/bert": True, "org/n/f.onnx": True}
 
 
 def test_a_model_that_stands_there_twice_is_an_error_but_two_tasks_of_it_are_not(base: Path) -> None:
     with pytest.raises(RequestError, match="twice"):
-        checked(_parsed("a.onnx\n./a.onnx", base))
-    both = checked(_parsed("org/bert task=fill-mask\norg/bert task=text-classification", base))
+        check_models(_parsed("a.onnx\n./a.onnx", base))
+    both = check_models(_parsed("org/bert task=fill-mask\norg/bert task=text-classification", base))
     assert [m.folder for m in both] == ["org-bert-fill-mask", "org-bert-text-classification"]
 
 
 def test_names_that_would_be_one_are_an_error_that_names_both(base: Path) -> None:
-    assert [m.name for m in checked(_parsed("x/model.onnx\ny/model.onnx", base))] == ["x", "y"]
+    assert [m.name for m in check_models(_parsed("x/model.onnx\ny/model.onnx", base))] == ["x", "y"]
     with pytest.raises(RequestError, match="`org/a.b` and `org/a-b` would both be called `org-a-b`"):
-        checked(_parsed("org/a.b\norg/a-b", base))
-    assert len(checked(_parsed("org/a.b\norg/a-b name=other", base))) == 2
+        check_models(_parsed("org/a.b\norg/a-b", base))
+    assert len(check_models(_parsed("org/a.b\norg/a-b name=other", base))) == 2
 
 
 def test_names_of_300_characters_stay_apart_and_short(base: Path) -> None:
-    models = checked([named("o/" + "x" * 300 + end, base) for end in "ab"])
+    models = check_models([make_model("o/" + "x" * 300 + end, base) for end in "ab"])
     assert len({m.folder for m in models}) == 2
     assert all(len(m.folder) <= 100 for m in models)
 

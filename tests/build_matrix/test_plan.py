@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, Cell, label, plan
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.feed import names
 
-RESNET = Model("microsoft/resnet-50", "microsoft/resnet-50", "image-classification")
+RESNET = MatrixModel("microsoft/resnet-50", "microsoft/resnet-50", "image-classification")
 
 
-def _plan(*models: Model, targets: tuple[Target, ...] = COMBOS, **more: object) -> tuple[Cell, ...]:
+def _plan(*models: MatrixModel, targets: tuple[Target, ...] = COMBOS, **more: object) -> tuple[Cell, ...]:
     return plan(models, targets, run_stamp="20260609", **more)  # type: ignore[arg-type]
 
 
@@ -54,7 +54,7 @@ def test_the_folder_of_a_version_is_the_label_that_a_pull_gives_it() -> None:
 
 
 def test_versions_and_folders_of_all_cells_differ_also_with_one_package_for_all() -> None:
-    long = [Model("o/" + "x" * 300 + end, "o/" + "x" * 300 + end) for end in "ab"]
+    long = [MatrixModel("o/" + "x" * 300 + end, "o/" + "x" * 300 + end) for end in "ab"]
     cells = _plan(*long, RESNET, package_name="winml-cli-models")
     assert len({c.version for c in cells}) == len({c.folder for c in cells}) == 24
     assert all(len(c.version) < 128 for c in cells)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from feed_zoo import StandInAz, filled, quiet
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, Cell, plan
 from winml.modelkit.build_matrix.publishing import Publisher, ask
 from winml.modelkit.build_matrix.resume import decide
@@ -18,7 +18,7 @@ from winml.modelkit.feed.base import Conflict, Published, Rejected, Unavailable
 from winml.modelkit.feed.content import scan
 
 ADDRESS = "azure:org/project/feed"
-CELLS = plan([Model("m", "m")], COMBOS[:2], run_stamp="s")
+CELLS = plan([MatrixModel("m", "m")], COMBOS[:2], run_stamp="s")
 
 
 @pytest.fixture

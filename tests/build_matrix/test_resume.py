@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.build_matrix.resume import Decision, There, decide
+from winml.modelkit.build_matrix.resume import Decision, FeedVersion, decide
 from winml.modelkit.build_matrix.state import Build, CellState, Upload
 
 FEED = "folder:f"
@@ -10,7 +10,12 @@ BUILT = Build("ok", "complete", 1.0, "t", digest="sha256:a")
 FAILED = Build("failed", "quantize", 1.0, "t", error="no")
 SENT = Upload("uploaded", FEED, "t", digest="sha256:a", reference="r1")
 NOTHING = CellState()
-LIVE, ABSENT, RESERVED, UNASKED = There("live"), There("absent"), There("reserved"), There("not-asked")
+LIVE, ABSENT, RESERVED, UNASKED = (
+    FeedVersion("live"),
+    FeedVersion("absent"),
+    FeedVersion("reserved"),
+    FeedVersion("not-asked"),
+)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +37,9 @@ LIVE, ABSENT, RESERVED, UNASKED = There("live"), There("absent"), There("reserve
         (CellState(BUILT, SENT), LIVE, False, "done"),
         (CellState(BUILT, SENT), UNASKED, False, "done"),
         (CellState(BUILT, SENT), ABSENT, False, "build"),
-        (CellState(BUILT, SENT), There("live", "sha256:a", "r1"), False, "done"),
-        (CellState(BUILT, SENT), There("live", "sha256:b", "r2"), False, "refuse"),
-        (CellState(BUILT, SENT), There("damaged", problem="it lies"), False, "refuse"),
+        (CellState(BUILT, SENT), FeedVersion("live", "sha256:a", "r1"), False, "done"),
+        (CellState(BUILT, SENT), FeedVersion("live", "sha256:b", "r2"), False, "refuse"),
+        (CellState(BUILT, SENT), FeedVersion("damaged", problem="it lies"), False, "refuse"),
         # Failures are tried again.
         (CellState(FAILED), ABSENT, False, "build"),
         (CellState(BUILT, Upload("timeout", FEED, "t")), ABSENT, True, "publish"),
@@ -43,7 +48,7 @@ LIVE, ABSENT, RESERVED, UNASKED = There("live"), There("absent"), There("reserve
         (CellState(BUILT, Upload("uploaded", "folder:other", "t")), ABSENT, False, "build"),
     ],
 )
-def test_what_is_left_to_do(state: CellState, there: There, is_here: bool, step: str) -> None:
+def test_what_is_left_to_do(state: CellState, there: FeedVersion, is_here: bool, step: str) -> None:
     assert decide(state, there, feed=FEED, is_here=is_here).step == step
 
 
@@ -59,5 +64,5 @@ def test_without_a_feed_the_journal_and_the_folder_decide() -> None:
 
 
 def test_a_moved_version_is_said_with_both_references() -> None:
-    found = decide(CellState(BUILT, SENT), There("live", "sha256:b", "r2"), feed=FEED, is_here=False)
+    found = decide(CellState(BUILT, SENT), FeedVersion("live", "sha256:b", "r2"), feed=FEED, is_here=False)
     assert found == Decision("refuse", "its version was moved by another writer: r1 was published, r2 is there")

@@ -19,8 +19,8 @@ from winml.modelkit.feed.base import (
     Conflict,
     Feed,
     NotPublished,
-    Outcome,
     Published,
+    PublishOutcome,
     Rejected,
     Stored,
     Unavailable,
@@ -87,7 +87,7 @@ def tree(tmp_path: Path) -> Tree:
     return scan(folder)
 
 
-def _publish(place: Place, tree: Tree, version: str = "0.0.0-1-m") -> Outcome:
+def _publish(place: Place, tree: Tree, version: str = "0.0.0-1-m") -> PublishOutcome:
     return place.feed.publish("m", version, tree, quiet)
 
 
@@ -219,7 +219,7 @@ def test_many_versions_are_all_listed(place: Place, tmp_path: Path) -> None:
 
 
 def test_two_that_publish_one_content_at_once_both_have_it(place: Place, tree: Tree) -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[PublishOutcome] = []
     threads = [threading.Thread(target=lambda: outcomes.append(_publish(place, tree))) for _ in range(3)]
     for thread in threads:
         thread.start()

@@ -12,8 +12,8 @@ from winml.modelkit.dispatch.cluster import (
     Node,
     check,
     check_versions,
-    described,
-    shared_machines,
+    describe_nodes,
+    find_shared_machines,
 )
 
 
@@ -74,15 +74,15 @@ def test_nodes_of_another_version_are_named() -> None:
 
 
 def test_nodes_on_one_machine_are_told_of() -> None:
-    assert shared_machines([node("a", machine="x"), node("b", machine="y")]) == []
-    found = shared_machines([node("b", machine="x"), node("a", machine="x")])
+    assert find_shared_machines([node("a", machine="x"), node("b", machine="y")]) == []
+    found = find_shared_machines([node("b", machine="x"), node("a", machine="x")])
     assert found == ["nodes a and b are on one machine; what is measured there may be disturbed"]
 
 
 def test_a_node_survives_its_announcement_and_says_what_is_simulated() -> None:
     made = Node("a", "m", "1", 2, {"cpu": 1, "qnn/npu": 1}, ("qnn/npu",), {"cores": 8})
     assert read(Node, to_json(made)) == made
-    assert described([made]) == "nodes: a: 2 jobs at once, has cpu, qnn/npu (simulated)"
+    assert describe_nodes([made]) == "nodes: a: 2 jobs at once, has cpu, qnn/npu (simulated)"
 
 
 def test_other_machines_are_spoken_to_with_certificates_or_when_that_is_waived() -> None:

@@ -30,7 +30,7 @@ def test_who_takes_the_connection_and_says_nothing_is_not_waited_for_without_end
 ) -> None:
     monkeypatch.setattr(dask_link, "CONNECT_S", 0.5)
     with pytest.raises(UnavailableError, match="has said nothing for 0.5 s"):
-        dask_link.connected(address(listening))
+        dask_link.open_client(address(listening))
 
 
 def test_a_server_of_another_kind_is_not_a_bug(listening: socket.socket) -> None:
@@ -43,10 +43,10 @@ def test_a_server_of_another_kind_is_not_a_bug(listening: socket.socket) -> None
     thread = threading.Thread(target=answer)
     thread.start()
     with pytest.raises(UnavailableError, match="no scheduler answers at dask://127.0.0.1"):
-        dask_link.connected(address(listening))
+        dask_link.open_client(address(listening))
     thread.join()
 
 
 def test_a_certificate_that_is_not_there_is_named(listening: socket.socket) -> None:
     with pytest.raises(RequestError, match="file not found: `nowhere.pem`"):
-        dask_link.connected(address(listening, TLS("nowhere.pem", "me.pem", "me.key")))
+        dask_link.open_client(address(listening, TLS("nowhere.pem", "me.pem", "me.key")))

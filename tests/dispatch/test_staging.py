@@ -16,7 +16,7 @@ from feed_zoo import StandInAz, quiet
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.dispatch import staged_job
 from winml.modelkit.dispatch.base import Result
-from winml.modelkit.dispatch.staging import PACKAGE, Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.dispatch.staging import PACKAGE, Inputs, Staging, answer_of, job_argv, stamp_of
 from winml.modelkit.feed.base import NotPublished
 from winml.modelkit.feed.content import FeedDamaged, scan
 from winml.modelkit.feed.folder import FolderFeed
@@ -80,10 +80,10 @@ def test_a_model_travels_with_its_external_data_and_other_words_as_they_are(stag
     ]
     assert isinstance(words[2], dict)
     assert words[2]["path"] == "conv.onnx"
-    here = Path(staged_job.fetched(staging, words[2]))
+    here = Path(staged_job.fetch_word(staging, words[2]))
     assert scan(here.parent).content == scan(model.parent).content
     here.write_bytes(b"edited")
-    assert Path(staged_job.fetched(staging, words[2])).read_bytes() == model.read_bytes()
+    assert Path(staged_job.fetch_word(staging, words[2])).read_bytes() == model.read_bytes()
 
 
 def test_a_node_forgets_inputs_that_nobody_asks_for(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_address_means_the_same_on_every_machine(monkeypatch: pytest.MonkeyPa
 def test_a_job_that_cannot_get_its_inputs_says_so_as_its_answer(
     staging: Staging, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = staged_argv(staging, ["build", "-m", {"input": "sha256:" + "1" * 64, "path": "m.onnx"}])
+    argv = job_argv(staging, ["build", "-m", {"input": "sha256:" + "1" * 64, "path": "m.onnx"}])
     assert staged_job.main(argv[-1]) == 2
     answer = json.loads(capsys.readouterr().out)
     assert answer["digest"] is None
@@ -128,7 +128,7 @@ def test_a_node_that_cannot_reach_the_feed_is_named_and_is_no_failure_of_its_job
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = Staging(FolderFeed.at(f"folder:{tmp_path / 'not-mounted'}"), "a1")
-    argv = staged_argv(nowhere, ["build", "-m", {"input": "sha256:" + "1" * 64, "path": "m.onnx"}])
+    argv = job_argv(nowhere, ["build", "-m", {"input": "sha256:" + "1" * 64, "path": "m.onnx"}])
     assert staged_job.main(argv[-1]) == 3
     result = Result("cell", "failed", 3, capsys.readouterr().out, "", 1.0, node="npu")
     with pytest.raises(UnavailableError, match="node npu: no feed in folder"):
@@ -141,7 +141,7 @@ def test_a_job_whose_command_crashed_ends_by_the_same_signal(tmp_path: Path) -> 
     code = (
         "import os, signal, sys\n"
         "from winml.modelkit.dispatch import staged_job\n"
-        "staged_job.carried_out = lambda spec, out: (-signal.SIGSEGV, {'output': ''})\n"
+        "staged_job.carry_out = lambda spec, out: (-signal.SIGSEGV, {'output': ''})\n"
         "sys.exit(staged_job.main('{}'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=False)

@@ -16,7 +16,7 @@ from winml.modelkit.core import file_names
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.feed.base import Fetched
 from winml.modelkit.feed.content import PULLING, Content, FeedDamaged, FileEntry, scan
-from winml.modelkit.feed.landing import Delivery, Source, hashed, land
+from winml.modelkit.feed.landing import Delivery, Source, find_damaged, land
 
 
 class Shelf:
@@ -190,7 +190,7 @@ def test_a_false_size_is_damage_even_with_the_right_digest(content: Content, tmp
     with pytest.raises(FeedDamaged):
         _land(Content({"a.bin": entry}), tmp_path / "out", Shelf(FILES).open)
     assert not (tmp_path / "out" / "a.bin").exists()
-    assert hashed(Content({"a.bin": entry}), Shelf(FILES).open, quiet) == ("a.bin",)
+    assert find_damaged(Content({"a.bin": entry}), Shelf(FILES).open, quiet) == ("a.bin",)
 
 
 def test_a_path_that_windows_refuses_for_its_length_is_told_before_anything_is_fetched(

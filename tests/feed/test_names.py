@@ -43,7 +43,7 @@ def test_every_model_has_a_version_and_a_package_that_all_feeds_take(
     assert len(version) < 128
     assert version == version.lower()
     package = names.package(model, task)
-    assert names.checked_package(package) == package
+    assert names.check_package(package) == package
     assert len(package) <= names.PACKAGE_LIMIT
 
 
@@ -112,13 +112,13 @@ def test_a_stamp_that_cannot_be_read_back_is_refused(stamp: str) -> None:
 )
 def test_versions_that_azure_refuses_are_refused_before_it_is_asked(text: str) -> None:
     with pytest.raises(RequestError, match="not a version"):
-        names.checked_version(text)
+        names.check_version(text)
 
 
 @pytest.mark.parametrize("name", ["", "A", "a--b", "-a", "a-", "a/b", "a..b", "ä", "a b", "x" * 256])
 def test_package_names_that_some_feed_refuses_are_refused(name: str) -> None:
     with pytest.raises(RequestError, match="not a package name"):
-        names.checked_package(name)
+        names.check_package(name)
 
 
 def test_a_second_content_under_a_stamp_has_a_number_that_is_read_back() -> None:
@@ -134,4 +134,4 @@ def test_a_second_content_under_a_stamp_has_a_number_that_is_read_back() -> None
 def test_a_model_named_like_a_device_of_windows_gets_a_package_that_can_be_a_folder_there() -> None:
     made = names.package("aux")
     assert made.startswith("aux-")
-    assert names.checked_package(made) == made
+    assert names.check_package(made) == made

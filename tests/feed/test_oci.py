@@ -402,11 +402,11 @@ def test_skopeo_copies_an_artifact_with_every_byte(feed: OCIFeed, tree: Tree, tm
 
 
 def test_what_a_registry_is_sent_with_a_wrong_digest_is_refused_by_it(registry: RegistryServer) -> None:
-    from winml.modelkit.feed.base import Refused
+    from winml.modelkit.feed.base import FeedRefused
 
     with closing(Registry(f"http://{registry.host}", None)) as client:
         wrong = FileEntry(digest.of_bytes(b"right"), 5)
-        with pytest.raises(Refused, match="DIGEST_INVALID"):
+        with pytest.raises(FeedRefused, match="DIGEST_INVALID"):
             client.put_blob("models/m", wrong, lambda: iter([b"wrong"]), mount_from=None)
 
 

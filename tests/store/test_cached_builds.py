@@ -27,7 +27,7 @@ def test_a_build_in_the_cache_keeps_its_objects(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     cached_build(cache, "a", b"model")
     assert cache.collect(grace_s=0.0).objects == 0
-    assert next(cache.cached_builds()).files == {"model.onnx": next(iter(cache.objects)).digest}
+    assert next(cache.iter_builds()).files == {"model.onnx": next(iter(cache.objects)).digest}
 
 
 def test_a_build_that_was_not_used_for_long_goes_with_its_objects(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_copying_gives_the_digest_of_what_was_written(content: bytes) -> None:
 @given(st.text(max_size=80))
 def test_nothing_but_a_digest_passes_for_one(text: str) -> None:
     with pytest.raises(DataError):
-        digest.checked(text)
+        digest.check(text)
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(), max_size=5))

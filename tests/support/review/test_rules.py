@@ -313,9 +313,9 @@ FOLDER = FolderInspection(
 )
 
 
-def _seen(verdict: RungVerdict, described: FolderInspection = FOLDER, **values: Any) -> probe.Seen:
+def _seen(verdict: RungVerdict, described: FolderInspection = FOLDER, **values: Any) -> probe.ProbeFacts:
     build = Attempt("build default", verdict, None if verdict == "PASS" else "why", None, False, {})
-    return probe.Seen(described, build, **values)
+    return probe.ProbeFacts(described, build, **values)
 
 
 def test_a_probe_ends_with_an_honest_sentence() -> None:

@@ -51,13 +51,13 @@ class Builder:
     """Files that had to be copied, by digest."""
 
     def job(self, cell: Cell) -> Job:
-        staged = self.folder.staged(cell)
+        staged = self.folder.staging_path(cell)
         staged.parent.mkdir()
         self._staged[cell.version] = staged
         argv = (sys.executable, "-m", "winml.modelkit", *self.words(cell), "-o", str(staged), "--json")
-        return replace(self.described(cell), argv=argv)
+        return replace(self.describe_job(cell), argv=argv)
 
-    def described(self, cell: Cell) -> Job:
+    def describe_job(self, cell: Cell) -> Job:
         """What the job of a cell takes; nothing is made ready for it."""
         return Job(
             cell.version,
@@ -71,7 +71,7 @@ class Builder:
     def words(self, cell: Cell) -> list[str]:
         return build_words(cell, self.options)
 
-    def staged(self, cell: Cell) -> Path:
+    def staging_path(self, cell: Cell) -> Path:
         """Where the job of a cell builds it."""
         return self._staged[cell.version]
 
@@ -81,7 +81,7 @@ class Builder:
         self.cache.remove_work(result.pids)
         answer = _answer(result)
         if result.status == "ok" and answer.get("ok") is True:
-            return self._built(cell, self.folder.place(staged, cell), result, answer)
+            return self._describe_build(cell, self.folder.place(staged, cell), result, answer)
         self.folder.discard(staged)
         self.folder.log(cell, result.log + result.output)
         error = answer.get("error") or {}
@@ -93,7 +93,7 @@ class Builder:
             status, stage, result.seconds, now(), error=error.get("message") or _last_words(result, self.options)
         )
 
-    def _built(self, cell: Cell, folder: Path, result: Result, answer: Mapping[str, Any]) -> Build:
+    def _describe_build(self, cell: Cell, folder: Path, result: Result, answer: Mapping[str, Any]) -> Build:
         manifest = manifest_of(folder)
         content = content_of(folder, manifest)
         if manifest["files_by"] == "copy" and files_may_be_shared():

@@ -13,14 +13,13 @@ from winml.modelkit.build_matrix import plan as plans
 from winml.modelkit.build_matrix.cells import Builder, BuildOptions
 from winml.modelkit.build_matrix.disk import Disk, DiskUse, Pins, bytes_in
 from winml.modelkit.build_matrix.events import CellRecorded
-from winml.modelkit.build_matrix.loop import Loop, Tools, Waiting
-from winml.modelkit.build_matrix.models import Model
-from winml.modelkit.build_matrix.place import ClusterPlace, Place, Remote, local_place
-from winml.modelkit.build_matrix.place import opened as opened_cluster
+from winml.modelkit.build_matrix.loop import Loop, MatrixTools, Waiting
+from winml.modelkit.build_matrix.models import MatrixModel
+from winml.modelkit.build_matrix.place import BuildPlace, ClusterPlace, Remote, local_place, open_cluster
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.progress import Paced, Progress, tally
 from winml.modelkit.build_matrix.publishing import NOT_ASKED, Publisher, ask
-from winml.modelkit.build_matrix.resume import Decision, There, decide
+from winml.modelkit.build_matrix.resume import Decision, FeedVersion, decide
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
 from winml.modelkit.build_matrix.state import (
     Build,
@@ -72,7 +71,7 @@ _NAMED = 5
 class PlanRequest:
     """What is to be built, for what."""
 
-    models: tuple[Model, ...]
+    models: tuple[MatrixModel, ...]
     targets: tuple[str, ...] = ()
     ep: str | None = None
     device: str | None = None
@@ -210,7 +209,7 @@ def run(request: RunRequest, on_event: OnEvent) -> RunResult:
     with ExitStack() as opened:
         feed = None if request.feed is None else opened.enter_context(closing(open_feed(request.feed)))
         # Asked before anything is written: a run that cannot begin leaves nothing behind.
-        notes, there = _asked(request, feed, cells, replay(records))
+        notes, there = _ask_feed(request, feed, cells, replay(records))
         remote = _remote(request, feed, folder.path, opened)
         atomic.make_folder(folder.path)
         journal = opened.enter_context(Journal(folder.journal))
@@ -229,7 +228,7 @@ def _remote(request: RunRequest, feed: Feed | None, folder: Path, opened: ExitSt
         feed = opened.enter_context(closing(open_feed(request.staging)))
     if feed is None:
         raise RequestError("`--cluster` needs a feed that all nodes reach", hint="give `--feed` or `--staging`")
-    return opened.enter_context(opened_cluster(request.cluster, feed, folder))
+    return opened.enter_context(open_cluster(request.cluster, feed, folder))
 
 
 def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record]) -> str:
@@ -247,9 +246,9 @@ def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record])
     return given or today()
 
 
-def _asked(
+def _ask_feed(
     request: RunRequest, feed: Feed | None, cells: tuple[Cell, ...], states: Mapping[str, CellState]
-) -> tuple[list[str], dict[str, There]]:
+) -> tuple[list[str], dict[str, FeedVersion]]:
     """What the feed has of every cell; raises when it cannot be used or asked, unless only the journal is to count."""
     unasked = {cell.version: NOT_ASKED for cell in cells}
     if feed is None:
@@ -275,7 +274,7 @@ def _asked(
     return [], found
 
 
-def _refuse_taken_stamp(feed: Feed, stamp: str, found: Mapping[str, There]) -> None:
+def _refuse_taken_stamp(feed: Feed, stamp: str, found: Mapping[str, FeedVersion]) -> None:
     """A new run under the stamp of another one would mix with it."""
     taken = [version for version, there in found.items() if there.state == "live"]
     if taken:
@@ -313,10 +312,10 @@ class Run:
         self._sent: list[int | None] = []
         self._disk = Disk(self._cache, folder.path, limit=request.max_disk, guess=_guess(cells))
         self._results = Paced(lambda: folder.write_results(cells, self._states, self._address))
-        self._place: Place | None = None
+        self._place: BuildPlace | None = None
         self.notes = _plan_notes(cells, request.plan)
 
-    def place(self, remote: Remote | None) -> AbstractContextManager[Place]:
+    def place(self, remote: Remote | None) -> AbstractContextManager[BuildPlace]:
         """Where the cells are built."""
         builder = Builder(self._folder, self._cache, self._request.plan.options)
         if remote is None:
@@ -327,7 +326,7 @@ class Run:
     def _address(self) -> str | None:
         return None if self._feed is None else self._feed.address
 
-    def carry_out(self, there: Mapping[str, There], opened: AbstractContextManager[Place]) -> RunResult:
+    def carry_out(self, there: Mapping[str, FeedVersion], opened: AbstractContextManager[BuildPlace]) -> RunResult:
         """Everything between an open journal and the result."""
         with opened as place:
             self._place = place
@@ -347,8 +346,8 @@ class Run:
                     self._record(cell, Build("failed", COMPILE.name, 0.0, now(), error=missing[cell.target]))
             publish = [cell for cell in self._cells if decisions[cell.version].step == "publish"]
             self._loop(place, [cell for cell in pending if cell.target not in missing], publish)
-            place.finished()
-        return self._ended()
+            place.finish()
+        return self._finish()
 
     def _clear_published(self) -> None:
         """Remove folders that the run before was killed over: journalled as published, and still just that content."""
@@ -359,7 +358,7 @@ class Run:
             if state.is_proven and self._folder.holds(cell, state):
                 self._folder.remove(cell)
 
-    def _decide(self, cell: Cell, there: There) -> Decision:
+    def _decide(self, cell: Cell, there: FeedVersion) -> Decision:
         state = self._state(cell)
         if not self._request.resume and there.state == "live":
             return Decision("build")  # `--upload-skip-existing`: built, then skipped where the feed has it
@@ -370,7 +369,7 @@ class Run:
     def _state(self, cell: Cell) -> CellState:
         return self._states.get(cell.version, CellState())
 
-    def _settle(self, decisions: Mapping[str, Decision], there: Mapping[str, There]) -> None:
+    def _settle(self, decisions: Mapping[str, Decision], there: Mapping[str, FeedVersion]) -> None:
         """Write down what is known without any work, and say what is unusual."""
         for cell in self._cells:
             decision, found = decisions[cell.version], there[cell.version]
@@ -385,39 +384,39 @@ class Run:
             elif decision.reason is not None:
                 self.notes.append(f"{cell.version}: {decision.reason}")
 
-    def _loop(self, place: Place, pending: list[Cell], publish: list[Cell]) -> None:
+    def _loop(self, place: BuildPlace, pending: list[Cell], publish: list[Cell]) -> None:
         publisher = None
         if self._feed is not None:
             publisher = Publisher(self._feed, self._folder, self._request.skip_existing, self._tell).publish
 
         def accept(cell: Cell, result: Result) -> Build:
-            self._ran_on(result)
+            self._note_node(result)
             return place.accept(cell, result)
 
-        tools = Tools(place.executor, place.job, accept, publisher, self._ended_cell, self._disk, self._tell)
+        tools = MatrixTools(place.executor, place.job, accept, publisher, self._finish_cell, self._disk, self._tell)
         try:
             Loop(tools, Waiting(pending)).run(publish)
         except UnavailableError as error:
-            raise self._stopped(error) from error
+            raise self._make_stop_error(error) from error
         except KeyboardInterrupt:
             raise Interrupted("interrupted", hint=self._again(), result=self._result()) from None
         finally:
             self._results.now()
 
-    def _ran_on(self, result: Result) -> None:
+    def _note_node(self, result: Result) -> None:
         """Write down the node a job ran on, when it is new or has changed."""
         if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
             self._nodes[result.node] = dict(result.environment)
             self._journal.append(to_json(NodeRecord(name=result.node, environment=result.environment)))
             self._folder.write_environment(self._nodes)
 
-    def _ended_cell(self, cell: Cell, happened: Build | Upload) -> None:
+    def _finish_cell(self, cell: Cell, happened: Build | Upload) -> None:
         """Write down what happened; only then do the files go that were published a moment ago."""
         self._record(cell, happened)
         if self._state(cell).is_proven and not self._request.keep_local:
             self._folder.remove(cell)
 
-    def _stopped(self, error: UnavailableError) -> ModelkitError:
+    def _make_stop_error(self, error: UnavailableError) -> ModelkitError:
         hint = f"{error.hint}; then {self._again()}" if error.hint else self._again()
         return type(error)(error.message, hint=hint, result=self._result())
 
@@ -431,11 +430,11 @@ class Run:
         self._states[cell.version] = before.after(happened)
         self._tally.change(before, self._states[cell.version])
         if isinstance(happened, Build):
-            self._disk.built(happened)
-            self._pins.built(cell, happened, keep=self._feed is not None)
+            self._disk.add_build(happened)
+            self._pins.add_build(cell, happened, keep=self._feed is not None)
         elif happened.status == "uploaded":
             self._sent.append(happened.sent_bytes)
-            self._pins.published(cell)
+            self._pins.release(cell)
         self._results()
         used = DiskUse(in_use_bytes=self._disk.recent_usage(), limit_bytes=self._disk.limit)
         self._tell(CellRecorded(self._row(cell), self._tally.progress(self._slots), used))
@@ -484,7 +483,7 @@ class Run:
             ]
         return [f"the store `{self._cache.root}` is on another volume: files were copied, each once, instead of linked"]
 
-    def _ended(self) -> RunResult:
+    def _finish(self) -> RunResult:
         result = self._result()
         counts = result.progress
         if counts.done == counts.total:

@@ -82,7 +82,7 @@ class Disk:
     def is_full(self) -> bool:
         return self.limit is not None and self.in_use() >= self.limit
 
-    def built(self, build: Build) -> None:
+    def add_build(self, build: Build) -> None:
         self._cell_bytes = max(self._cell_bytes, build.bytes)
         # Copies lie in the store and in the folder; a build that failed may have left results of its first stages.
         took = build.bytes if build.status == "ok" else self._cell_bytes
@@ -114,7 +114,7 @@ class Pins:
         for folder in self._of_model:
             self._keep_shared(folder)
 
-    def built(self, cell: Cell, build: Build, *, keep: bool) -> None:
+    def add_build(self, cell: Cell, build: Build, *, keep: bool) -> None:
         """A cell has been built, or has failed to be; `keep` when its own files are still to be published."""
         self._pending.discard(cell.version)
         if build.status == "ok":
@@ -123,7 +123,7 @@ class Pins:
                 self._cache.pin(_name(cell.version), build.objects)
         self._keep_shared(cell.model.folder)
 
-    def published(self, cell: Cell) -> None:
+    def release(self, cell: Cell) -> None:
         self._cache.unpin(_name(cell.version))
 
     def _keep_shared(self, folder: str) -> None:

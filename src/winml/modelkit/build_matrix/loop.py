@@ -33,7 +33,7 @@ class Space(Protocol):
 
 
 @dataclass(frozen=True)
-class Tools:
+class MatrixTools:
     """What the loop works with."""
 
     executor: Executor
@@ -93,7 +93,7 @@ def _device(cell: Cell) -> Target | None:
 class Loop:
     """One run; everything that has to survive it goes through `tools.record`."""
 
-    tools: Tools
+    tools: MatrixTools
     pending: Waiting
     unpublished: list[Cell] = field(default_factory=list)
     """Built, and the feed did not take them; their files stay."""
@@ -109,7 +109,7 @@ class Loop:
             self._submit()
             result = self.tools.executor.wait(_POLL_S)
             if result is not None:
-                self._finished(self.running.pop(result.job), result)
+                self._accept(self.running.pop(result.job), result)
 
     def _submit(self) -> None:
         while self.pending and len(self.running) < self.tools.executor.slots:
@@ -126,7 +126,7 @@ class Loop:
             self.running[cell.version] = cell
             self.tools.executor.submit(job)
 
-    def _finished(self, cell: Cell, result: Result) -> None:
+    def _accept(self, cell: Cell, result: Result) -> None:
         build = self.tools.accept(cell, result)
         self.tools.record(cell, build)
         if build.status == "ok":

@@ -18,7 +18,7 @@ KEYS = ("task", "priority", "name", "data")
 
 
 @dataclass(frozen=True)
-class Model:
+class MatrixModel:
     """A model to build; nothing of it was read yet."""
 
     source: str
@@ -53,23 +53,23 @@ def _exists(path: Path, where: str) -> bool:
         raise RequestError(f"{where}`{path.name:.80}` is no name of a file: {error.strerror}") from error
 
 
-def named(source: str, base: Path, *, where: str = "", **about: str | None) -> Model:
+def make_model(source: str, base: Path, *, where: str = "", **about: str | None) -> MatrixModel:
     """A model behind a word: a path relative to `base` when there is one, otherwise an id of a hub."""
     path = expanded(Path(base, source))
     data = about.pop("data", None)
     name = about.pop("name", None)
     if _exists(path, where):
-        model = Model(str(path), name or _file_name(path, source), **about)
+        model = MatrixModel(str(path), name or _file_name(path, source), **about)
     elif _is_path(source):
         raise RequestError(f"{where}model not found: `{source}`")
     else:
-        model = Model(source, name or source, **about)
+        model = MatrixModel(source, name or source, **about)
     if data is None:
         return model
     samples = expanded(Path(base, data))
     if not samples.exists():
         raise RequestError(f"{where}calibration data not found: `{data}`")
-    return Model(model.source, model.name, model.task, model.priority, str(samples))
+    return MatrixModel(model.source, model.name, model.task, model.priority, str(samples))
 
 
 def _is_path(word: str) -> bool:
@@ -91,14 +91,14 @@ def _file_name(path: Path, word: str) -> str:
     return named_folder if path.stem == "model" and named_folder not in ("", ".", "..") else path.stem
 
 
-def parse_list(text: str, base: Path, *, source: str) -> list[Model]:
+def parse_list(text: str, base: Path, *, source: str) -> list[MatrixModel]:
     """The models of a list: `MODEL [task=T] [priority=P0] [name=N] [data=FILE]` per line, `#` starts a comment."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         where = f"`{source}` line {number}: "
         words = _words(line, where)
         if words:
-            found.append(named(words[0], base, where=where, **_about(words[1:], where)))
+            found.append(make_model(words[0], base, where=where, **_about(words[1:], where)))
     if not found:
         raise RequestError(f"`{source}` names no model", hint="write one per line: `MODEL [task=T] [priority=P0]`")
     return found
@@ -128,7 +128,7 @@ def _about(words: Iterable[str], where: str) -> dict[str, str | None]:
     return about
 
 
-def of_priority(models: list[Model], priority: str | None) -> list[Model]:
+def of_priority(models: list[MatrixModel], priority: str | None) -> list[MatrixModel]:
     """The models of a priority, in any case; none at all is an error that says which there are."""
     if priority is None:
         return models
@@ -139,12 +139,12 @@ def of_priority(models: list[Model], priority: str | None) -> list[Model]:
     return chosen
 
 
-def checked(models: list[Model]) -> tuple[Model, ...]:
+def check_models(models: list[MatrixModel]) -> tuple[MatrixModel, ...]:
     """The models themselves; an error when there is none, one twice, or two that would get the same name."""
     if not models:
         raise RequestError("no models", hint="name some with `--models FILE`, `--model M` or `--sample`")
-    seen: dict[tuple[str, str | None], Model] = {}
-    slugs: dict[str, Model] = {}
+    seen: dict[tuple[str, str | None], MatrixModel] = {}
+    slugs: dict[str, MatrixModel] = {}
     for model in models:
         if (model.source, model.task) in seen:
             raise RequestError(f"model `{model.source}` stands in the list twice", hint="remove one of them")

@@ -20,12 +20,12 @@ from winml.modelkit.dispatch.base import Executor, Job, Result
 from winml.modelkit.dispatch.cluster import Cluster
 from winml.modelkit.dispatch.dask_cluster import DaskCluster
 from winml.modelkit.dispatch.local import LocalPool
-from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, job_argv, stamp_of
 from winml.modelkit.ep import probing as machine
 from winml.modelkit.feed.base import Feed
 
 
-class Place(Protocol):
+class BuildPlace(Protocol):
     """A place where cells are built."""
 
     @property
@@ -45,7 +45,7 @@ class Place(Protocol):
     def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
         """Why some targets of cells cannot be compiled for here."""
 
-    def finished(self) -> None:
+    def finish(self) -> None:
         """Nothing of the run is left to do."""
 
 
@@ -77,7 +77,7 @@ class LocalPlace:
                 found[target] = absent.message
         return found
 
-    def finished(self) -> None:
+    def finish(self) -> None:
         """What jobs have left is gone already."""
 
 
@@ -102,7 +102,7 @@ class Remote:
 
 
 @contextmanager
-def opened(cluster: Cluster, feed: Feed, folder: Path) -> Iterator[Remote]:
+def open_cluster(cluster: Cluster, feed: Feed, folder: Path) -> Iterator[Remote]:
     """Join a cluster as one that gives work; raises when it has no nodes that can be used, or files cannot travel."""
     staging = Staging(feed, stamp_of(folder))
     staging.check()
@@ -123,14 +123,14 @@ class ClusterPlace:
     @property
     def notes(self) -> list[str]:
         gone = [f"node {name} went away; what it was at was started again" for name in self.executor.gone]
-        return [*clusters.shared_machines(self.executor.nodes), *gone, *self._left]
+        return [*clusters.find_shared_machines(self.executor.nodes), *gone, *self._left]
 
     def job(self, cell: Cell) -> Job | Build:
         try:
             words = self._inputs.words(self._builder.words(cell))
         except (RunFailedError, RequestError) as error:
             return Build("failed", LOAD, 0.0, now(), error=error.message)  # files of one model that cannot travel
-        return replace(self._builder.job(cell), argv=staged_argv(self._staging, words))
+        return replace(self._builder.job(cell), argv=job_argv(self._staging, words))
 
     def accept(self, cell: Cell, result: Result) -> Build:
         answer = answer_of(result)
@@ -138,7 +138,7 @@ class ClusterPlace:
         there = replace(result, output=answer.get("output", ""), pids=())
         if result.status == "ok":
             try:
-                self._staging.get(answer["digest"], self._builder.staged(cell))
+                self._staging.get(answer["digest"], self._builder.staging_path(cell))
             except (RunFailedError, RequestError) as error:
                 there = replace(there, status="failed", log=f"{result.log}\n{error.message}", output="")
         try:
@@ -152,10 +152,10 @@ class ClusterPlace:
         found = {}
         for target, cell in {cell.target: cell for cell in cells if cell.compile}.items():
             try:
-                self.executor.check(self._builder.described(cell))
+                self.executor.check(self._builder.describe_job(cell))
             except UnavailableError as error:
                 found[target] = error.message
         return found
 
-    def finished(self) -> None:
+    def finish(self) -> None:
         self._left = self._staging.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.state import CellPlan
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
@@ -41,7 +41,7 @@ def label(target: Target) -> str:
 class Cell:
     """One model for one target; its version tells it apart from every other cell of every run."""
 
-    model: Model
+    model: MatrixModel
     target: Target
     precision: str
     calibrated: bool
@@ -79,7 +79,7 @@ class Cell:
 
 
 def plan(
-    models: Iterable[Model],
+    models: Iterable[MatrixModel],
     targets: tuple[Target, ...],
     *,
     run_stamp: str,
@@ -89,16 +89,16 @@ def plan(
     """The cells in the order in which they are built: all targets of a model before the next model."""
     if len({label(target) for target in targets}) < len(targets):
         raise RequestError("a target was named twice")
-    shared = None if package_name is None else names.checked_package(package_name)
+    shared = None if package_name is None else names.check_package(package_name)
     pinned = len(targets) == 1
     return tuple(
-        _cell(model, target, names.checked_stamp(run_stamp), shared, compiled=compiled, pinned=pinned)
+        _cell(model, target, names.check_stamp(run_stamp), shared, compiled=compiled, pinned=pinned)
         for model in models
         for target in targets
     )
 
 
-def _cell(model: Model, target: Target, stamp: str, package: str | None, *, compiled: bool, pinned: bool) -> Cell:
+def _cell(model: MatrixModel, target: Target, stamp: str, package: str | None, *, compiled: bool, pinned: bool) -> Cell:
     word = precision.resolve(target, precision.AUTO)
     section = precision.quantize_section(target, word)
     return Cell(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from winml.modelkit.build_matrix.plan import Cell
-from winml.modelkit.build_matrix.resume import There
+from winml.modelkit.build_matrix.resume import FeedVersion
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
 from winml.modelkit.build_matrix.state import CellState, Upload
 from winml.modelkit.core.dataclass import dataclass
@@ -15,25 +15,25 @@ from winml.modelkit.feed.base import (
     AlreadyThere,
     Conflict,
     Feed,
-    Outcome,
     Published,
+    PublishOutcome,
     Rejected,
     Unavailable,
     is_proven,
 )
 from winml.modelkit.feed.content import FeedDamaged, scan
 
-ABSENT = There("absent")
-NOT_ASKED = There("not-asked")
+ABSENT = FeedVersion("absent")
+NOT_ASKED = FeedVersion("not-asked")
 
 
-def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> dict[str, There]:
+def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> dict[str, FeedVersion]:
     """What the feed says of every cell; raises when it cannot be asked.
 
     A version is looked at where that can tell more than that it is there: when it is not known here, or may have moved.
     """
     listed: dict[str, dict[str, str]] = {}
-    found: dict[str, There] = {}
+    found: dict[str, FeedVersion] = {}
     for cell in cells:
         if cell.package not in listed:
             listed[cell.package] = {item.version: item.state for item in feed.versions(cell.package) or ()}
@@ -41,20 +41,20 @@ def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> d
         if state is None:
             found[cell.version] = ABSENT
         elif state == "reserved":
-            found[cell.version] = There("reserved")
+            found[cell.version] = FeedVersion("reserved")
         else:
             found[cell.version] = _live(feed, cell, states.get(cell.version, CellState()))
     return found
 
 
-def _live(feed: Feed, cell: Cell, state: CellState) -> There:
+def _live(feed: Feed, cell: Cell, state: CellState) -> FeedVersion:
     if state.is_published(feed.address) and not feed.versions_move:
-        return There("live")
+        return FeedVersion("live")
     try:
         stored = feed.find(cell.package, cell.version)
     except FeedDamaged as error:  # the feed answers, so it is this cell's trouble and no other's
-        return There("damaged", problem=error.message)
-    return ABSENT if stored is None else There("live", stored.content.digest, stored.reference)
+        return FeedVersion("damaged", problem=error.message)
+    return ABSENT if stored is None else FeedVersion("live", stored.content.digest, stored.reference)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Publisher:
             raise UnavailableError(outcome.reason, hint=outcome.hint)
         return self._upload(outcome, tree.content.digest)
 
-    def _upload(self, outcome: Outcome, digest: str) -> Upload:
+    def _upload(self, outcome: PublishOutcome, digest: str) -> Upload:
         address = self.feed.address
         if isinstance(outcome, Published | AlreadyThere) and is_proven(outcome, digest):
             return Upload("uploaded", address, now(), None, outcome.digest, outcome.reference, outcome.sent_bytes)

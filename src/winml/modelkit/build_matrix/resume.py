@@ -12,7 +12,7 @@ Step = Literal["done", "adopt", "publish", "build", "refuse"]
 
 
 @dataclass(frozen=True)
-class There:
+class FeedVersion:
     """What the feed says of a version; `reference` only where a version can be moved or was not known here."""
 
     state: Literal["live", "reserved", "absent", "damaged", "not-asked"]
@@ -30,7 +30,7 @@ class Decision:
     reason: str | None = None
 
 
-def decide(state: CellState, there: There, *, feed: str | None, is_here: bool) -> Decision:
+def decide(state: CellState, there: FeedVersion, *, feed: str | None, is_here: bool) -> Decision:
     """What to do for a cell; `is_here` says that its folder is there with the digest of the journal."""
     built = state.build is not None and state.build.status == "ok" and is_here
     if feed is None:
@@ -50,7 +50,7 @@ def decide(state: CellState, there: There, *, feed: str | None, is_here: bool) -
     return _live(state, there, published=published, built=built)
 
 
-def _live(state: CellState, there: There, *, published: bool, built: bool) -> Decision:
+def _live(state: CellState, there: FeedVersion, *, published: bool, built: bool) -> Decision:
     upload = state.upload
     if published and upload is not None:
         if there.reference is not None and upload.reference is not None and there.reference != upload.reference:

@@ -80,7 +80,7 @@ class MatrixFolder:
         if self.of(cell).exists():
             folders.look(self.of(cell))
 
-    def staged(self, cell: Cell) -> Path:
+    def staging_path(self, cell: Cell) -> Path:
         """Where a job builds a cell: a name that no process of an earlier run can know."""
         atomic.make_folder(self._building)
         return atomic.temporary_name(self._building) / cell.label
@@ -93,7 +93,7 @@ class MatrixFolder:
             final.parent.mkdir(parents=True, exist_ok=True)
             atomic.move(staged, final)
         except OSError as error:
-            raise atomic.refused(error, final) from error
+            raise atomic.write_error(error, final) from error
         finally:
             self.discard(staged)
         return final

@@ -37,7 +37,7 @@ def staged(output: Path, *, overwrite: bool) -> Iterator[Path]:
             yield folder / output.name
             _move(folder, output, overwrite=overwrite)
         except OSError as error:
-            raise atomic.refused(error, output) from error
+            raise atomic.write_error(error, output) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -11,7 +11,7 @@ import click
 from winml.modelkit.build_matrix import models
 from winml.modelkit.build_matrix.cells import BuildOptions
 from winml.modelkit.build_matrix.command import PlanRequest, RunRequest
-from winml.modelkit.build_matrix.models import Model
+from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.cli.build_options import calibration_data
 from winml.modelkit.cli.cluster_options import cluster_of
 from winml.modelkit.cli.option_values import size_bytes
@@ -59,22 +59,22 @@ def run_request(given: dict[str, Any]) -> RunRequest:
     )
 
 
-def _models(given: dict[str, Any]) -> tuple[Model, ...]:
+def _models(given: dict[str, Any]) -> tuple[MatrixModel, ...]:
     ways = [bool(given["model_list"]), bool(given["models"]), given["sample"]]
     if sum(ways) != 1:
         raise click.UsageError("name models with `--models FILE`, with `-m M`, or use `--sample`")
     if given["sample"]:
         from winml.modelkit import sample
 
-        return (Model(str(sample.MODEL), SAMPLE, task=given["task"], data=str(sample.CALIBRATION)),)
+        return (MatrixModel(str(sample.MODEL), SAMPLE, task=given["task"], data=str(sample.CALIBRATION)),)
     if given["models"]:
-        found = [models.named(word, Path.cwd(), task=given["task"]) for word in given["models"]]
+        found = [models.make_model(word, Path.cwd(), task=given["task"]) for word in given["models"]]
     else:
         found = _read_list(given["model_list"])
-    return models.checked(models.of_priority(found, given["priority"]))
+    return models.check_models(models.of_priority(found, given["priority"]))
 
 
-def _read_list(path: str) -> list[Model]:
+def _read_list(path: str) -> list[MatrixModel]:
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -113,7 +113,7 @@ def check(job: Job, nodes: Iterable[Node]) -> None:
         return
     wanted = " and ".join(f"{count} of `{name}`" for name, count in job.needs.items()) or "a node"
     raise UnavailableError(
-        f"job `{job.id}` needs {wanted}, and no node has that; {described(there)}",
+        f"job `{job.id}` needs {wanted}, and no node has that; {describe_nodes(there)}",
         hint="a node runs measurements when it runs one job at a time (`winml node --jobs 1`)"
         if MEASURING in job.needs
         else "`winml node --cluster dask://HOST:PORT --device EP/DEVICE` joins one that has",
@@ -130,12 +130,12 @@ def check_versions(nodes: Iterable[Node], version: str, cluster: Cluster) -> Non
         )
 
 
-def described(nodes: Iterable[Node]) -> str:
+def describe_nodes(nodes: Iterable[Node]) -> str:
     listed = "; ".join(str(node) for node in sorted(nodes, key=lambda node: node.name))
     return f"nodes: {listed}" if listed else "there are no nodes"
 
 
-def shared_machines(nodes: Iterable[Node]) -> list[str]:
+def find_shared_machines(nodes: Iterable[Node]) -> list[str]:
     """A sentence per machine that several nodes are on: what one measures there is disturbed by the others."""
     found: dict[str, list[str]] = {}
     for node in nodes:

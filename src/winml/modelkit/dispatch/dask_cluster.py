@@ -41,7 +41,7 @@ class DaskCluster:
         self._done: queue.SimpleQueue[tuple[str, Future]] = queue.SimpleQueue()
         self._running: dict[str, tuple[Job, Future, float]] = {}
         self._names = (f"winml-{secrets.token_hex(6)}-{number}" for number in itertools.count())
-        self._client = dask_link.connected(cluster)
+        self._client = dask_link.open_client(cluster)
         self._looked = -math.inf
         self._here: dict[str, Node] = {}
         self._seen: dict[str, Node] = {}
@@ -77,7 +77,7 @@ class DaskCluster:
         # A node that has just gone away may come back, so all that were seen count.
         clusters.check(job, self._seen.values())
         if self._client.status in ("closing", "closed"):
-            raise self._went_away()
+            raise self._make_gone_error()
         from winml.modelkit.dispatch.dask_node import run_here
 
         future = self._client.submit(
@@ -98,7 +98,7 @@ class DaskCluster:
         while True:
             if time.monotonic() - self._looked > LOOK_S:
                 self._look()
-                lost = self._without_node()
+                lost = self._find_stranded()
                 if lost is not None:
                     return lost
             left = deadline - time.monotonic()
@@ -109,13 +109,13 @@ class DaskCluster:
                     return None
                 continue
             if name in self._running and self._running[name][1] is future:
-                return self._ended(name, future)
+                return self._collect(name, future)
 
-    def _ended(self, name: str, future: Future) -> Result | None:
+    def _collect(self, name: str, future: Future) -> Result | None:
         from distributed import KilledWorker
 
         if future.status in ("cancelled", "lost"):
-            raise self._went_away()
+            raise self._make_gone_error()
         job, _, started = self._running[name]
         try:
             result: Result = future.result(timeout=dask_link.CONNECT_S)
@@ -134,7 +134,7 @@ class DaskCluster:
         del self._running[name]
         return result
 
-    def _went_away(self) -> UnavailableError:
+    def _make_gone_error(self) -> UnavailableError:
         return UnavailableError(
             f"the scheduler at {self._cluster} went away",
             hint="start it again; nodes join it again by themselves",
@@ -145,14 +145,14 @@ class DaskCluster:
         try:
             here = dask_link.nodes(self._client)
         except (OSError, ValueError, RuntimeError, UnavailableError) as error:
-            raise self._went_away() from error
+            raise self._make_gone_error() from error
         left = {node.name for node in self._here.values()} - {node.name for node in here.values()}
         self.gone += sorted(left)
         self._here = here
         self._looked = time.monotonic()
         self._seen |= {node.name: node for node in here.values()}
 
-    def _without_node(self) -> Result | None:
+    def _find_stranded(self) -> Result | None:
         """A job that waits in vain, as lost; raises when no node at all came back in time."""
         now = time.monotonic()
         waiting = {tuple(sorted(job.needs.items())): job for job, _, _ in self._running.values()}
@@ -167,7 +167,9 @@ class DaskCluster:
             del self._running[name]
             self._client.cancel([future], force=True)
             listed = ", ".join(f"`{need}`" for need in job.needs)
-            reason = f"no node with {listed} was there for {self._patience_s:g} s; {clusters.described(self.nodes)}"
+            reason = (
+                f"no node with {listed} was there for {self._patience_s:g} s; {clusters.describe_nodes(self.nodes)}"
+            )
             return Result(job.id, "lost", None, "", reason, now - started)
         return None
 

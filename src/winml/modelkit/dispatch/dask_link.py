@@ -54,7 +54,7 @@ def security(cluster: Cluster) -> Security | None:
     return made
 
 
-def connected(cluster: Cluster) -> Client:
+def open_client(cluster: Cluster) -> Client:
     """A connection to the scheduler; raises when there is none that takes us."""
     from distributed import Client
 
@@ -62,7 +62,7 @@ def connected(cluster: Cluster) -> Client:
     try:
         # A client that cannot be made says goodbye all the same, for twenty seconds: a greeting comes first.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-            runner.run(_greeted(cluster, shown))
+            runner.run(_greet(cluster, shown))
         return Client(cluster.url, security=shown, timeout=CONNECT_S, set_as_default=False)
     except Exception as error:  # whatever Dask makes of the words of a server that is no scheduler
         raise UnavailableError(
@@ -72,7 +72,7 @@ def connected(cluster: Cluster) -> Client:
         ) from error
 
 
-async def _greeted(cluster: Cluster, shown: Security | None) -> None:
+async def _greet(cluster: Cluster, shown: Security | None) -> None:
     """Shake hands with the scheduler and leave."""
     from distributed.comm import connect
 

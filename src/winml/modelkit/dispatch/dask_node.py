@@ -68,7 +68,7 @@ def run_here(job: Job) -> Result:
     key = worker.get_current_task()
     here = _here
 
-    def unwanted() -> bool:
+    def is_unwanted() -> bool:
         # Dask cannot stop a thread: when the job is cancelled, or its client or the scheduler is gone, the state of
         # the task is all that changes. The job is ended here, so that what it holds becomes free.
         task = worker.state.tasks.get(key)
@@ -76,7 +76,7 @@ def run_here(job: Job) -> Result:
 
     here.on_event(JobStarted(job.id))
     try:
-        result = run_job(job, cancelled=unwanted, on_start=here.leftovers.note, within=here.work)
+        result = run_job(job, cancelled=is_unwanted, on_start=here.leftovers.note, within=here.work)
     except ModelkitError as error:
         raise type(error)(f"node {here.node.name}: {error.message}", hint=error.hint) from error
     here.leftovers.forget(result.pids)
@@ -92,31 +92,31 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent, *, listen
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
     on_event(LeftoversEnded(leftovers.end()))
-    here = _Here(node, leftovers, _emptied(notes.with_name(_WORK)), on_event)
+    here = _Here(node, leftovers, _make_empty(notes.with_name(_WORK)), on_event)
     _here = here
-    _run_until_stopped(_joined(cluster, here, listen))
+    _run_until_stopped(_run_node(cluster, here, listen))
     return here.jobs
 
 
-def _emptied(folder: Path) -> Path:
+def _make_empty(folder: Path) -> Path:
     try:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise atomic.refused(error, folder) from error
+        raise atomic.write_error(error, folder) from error
     return folder
 
 
 def _look_around(cluster: Cluster, node: Node) -> None:
     """Raise when the cluster cannot be joined: no scheduler, another version, a name that is taken."""
-    with dask_link.connected(cluster) as client:
+    with dask_link.open_client(cluster) as client:
         there = tuple(dask_link.nodes(client).values())
     clusters.check_versions(there, node.winml, cluster)
     if any(other.name == node.name for other in there):
         raise UnavailableError(f"{cluster} has a node `{node.name}` already", hint="give this one another `--name`")
 
 
-async def _joined(cluster: Cluster, here: _Here, listen: str | None) -> None:
+async def _run_node(cluster: Cluster, here: _Here, listen: str | None) -> None:
     from distributed import Worker
 
     node = here.node
@@ -174,10 +174,10 @@ def _own_address(cluster: Cluster) -> str:
 def serve(cluster: Cluster, on_event: OnEvent) -> None:
     """Be the scheduler of a cluster until interrupted."""
     dask_link.require()
-    _run_until_stopped(_served(cluster, on_event))
+    _run_until_stopped(_run_scheduler(cluster, on_event))
 
 
-async def _served(cluster: Cluster, on_event: OnEvent) -> None:
+async def _run_scheduler(cluster: Cluster, on_event: OnEvent) -> None:
     from distributed import Scheduler
 
     try:

@@ -74,11 +74,11 @@ class LocalPool:
 
     def _run(self, job: Job) -> None:
         try:
-            self._done.put((job.id, self._noted(job)))
+            self._done.put((job.id, self._run_and_note(job)))
         except BaseException as error:  # noqa: BLE001 - trouble of this machine, or a bug: raised to whoever waits
             self._done.put((job.id, error))
 
-    def _noted(self, job: Job) -> Result:
+    def _run_and_note(self, job: Job) -> Result:
         """Run a job, noted while it runs."""
         if self._leftovers is None:
             return run_job(job, cancelled=self._cancelled.is_set)

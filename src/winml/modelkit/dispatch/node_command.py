@@ -16,7 +16,7 @@ from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import AtLeast
 from winml.modelkit.dispatch import dask_link, dask_node
-from winml.modelkit.dispatch.cluster import Cluster, Node, shared_machines
+from winml.modelkit.dispatch.cluster import Cluster, Node, find_shared_machines
 from winml.modelkit.dispatch.events import JobEnded, LeftoversEnded
 from winml.modelkit.ep import probing
 from winml.modelkit.ep.machine import describe_environment
@@ -101,7 +101,7 @@ def _node(request: NodeRequest) -> Node:
     name = request.name or re.sub(r"[^A-Za-z0-9._-]+", "-", platform.node()).strip("-._") or "node"
     if not _NAME.fullmatch(name):
         raise RequestError(f"not a name for a node: `{name}`", hint="letters, digits, `.`, `_` and `-`, at most 63")
-    found = _announced(request.devices)
+    found = _list_targets(request.devices)
     return Node(
         name=name,
         machine=platform.node(),
@@ -113,7 +113,7 @@ def _node(request: NodeRequest) -> Node:
     )
 
 
-def _announced(devices: tuple[str, ...]) -> list[Target]:
+def _list_targets(devices: tuple[str, ...]) -> list[Target]:
     """The targets that jobs may use here; a simulated one only when it was named."""
     if devices:
         return [probing.resolve(word, None, None).target for word in dict.fromkeys(devices)]
@@ -139,7 +139,7 @@ def _own_folder(held: ExitStack) -> Path:
             f"another node uses the cache `{folder.parent}`", hint="set `WINML_CACHE` to a folder of its own"
         ) from error
     except OSError as error:
-        raise atomic.refused(error, folder) from error
+        raise atomic.write_error(error, folder) from error
     return folder / "running"
 
 
@@ -159,6 +159,6 @@ def serve(cluster: Cluster, on_event: OnEvent) -> SchedulerRun:
 def list_nodes(cluster: Cluster) -> NodeList:
     """The nodes that are there."""
     dask_link.require()
-    with dask_link.connected(cluster) as client:
+    with dask_link.open_client(cluster) as client:
         found = tuple(sorted(dask_link.nodes(client).values(), key=lambda node: node.name))
-    return NodeList(cluster=str(cluster), nodes=found, notes=tuple(shared_machines(found)))
+    return NodeList(cluster=str(cluster), nodes=found, notes=tuple(find_shared_machines(found)))

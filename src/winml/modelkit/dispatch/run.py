@@ -42,15 +42,15 @@ def run_job(
     started = time.monotonic()
     pids: list[int] = []
 
-    def noted(pid: int) -> None:
+    def note(pid: int) -> None:
         pids.append(pid)
         on_start(pid)
 
     attempts = 1
-    result = _attempt(job, within, cancelled, noted)
+    result = _attempt(job, within, cancelled, note)
     while result.status == "lost" and attempts <= job.retries and not cancelled():
         attempts += 1
-        result = _attempt(job, within, cancelled, noted)
+        result = _attempt(job, within, cancelled, note)
     return replace(result, seconds=time.monotonic() - started, attempts=attempts, pids=tuple(pids))
 
 
@@ -60,16 +60,16 @@ def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_st
         folder = ScratchFolder("winml-job-", within=within)
         (folder.path / _WORK).mkdir()
     except OSError as error:
-        raise atomic.refused(error, within or Path(tempfile.gettempdir())) from error
+        raise atomic.write_error(error, within or Path(tempfile.gettempdir())) from error
     with folder as path:
-        result = _started(job, path, cancelled, on_start)
+        result = _run_program(job, path, cancelled, on_start)
         if result.status == "failed" and shutil.disk_usage(path).free < _FULL_BYTES:
             # What it had to say of that could not be written either.
             raise DiskFull(f"disk full while writing `{path.parent}`", hint="free some space, then run it again")
         return result
 
 
-def _started(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
+def _run_program(job: Job, folder: Path, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     def look(_: float) -> None:
         if cancelled():
             raise _Cancelled

@@ -29,7 +29,7 @@ UNUSED_S = 7 * 24 * 3600.0
 """So long a node keeps an input that no job asks for."""
 
 
-def fetched(staging: Staging, word: Word) -> str:
+def fetch_word(staging: Staging, word: Word) -> str:
     """A word of the command on this machine; an input is brought here first, unless an earlier job has left it here."""
     if isinstance(word, str):
         return word
@@ -37,7 +37,7 @@ def fetched(staging: Staging, word: Word) -> str:
 
     folder = cache_root() / "inputs"
     atomic.make_folder(folder)
-    own = folder / digest.checked(word["input"]).removeprefix(digest.PREFIX)
+    own = folder / digest.check(word["input"]).removeprefix(digest.PREFIX)
     with FileLock(f"{own}.lock"):
         staging.get(word["input"], own)
         os.utime(own)
@@ -60,11 +60,11 @@ def _winml(words: list[str]) -> tuple[int, str]:
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def carried_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
+def carry_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
     """The exit code of the command, what it wrote to stdout, and the digest of the folder it made."""
     with closing(open_feed(spec["feed"])) as feed:
         staging = Staging(feed, spec["stamp"])
-        words = [fetched(staging, word) for word in spec["words"]]
+        words = [fetch_word(staging, word) for word in spec["words"]]
         code, output = _winml([*words, "-o", str(out), "--json"])
         made = staging.put(scan(out)) if out.is_dir() and any(out.iterdir()) else None
     return code, {"digest": made, "output": output}
@@ -86,7 +86,7 @@ def _end_like(code: int) -> NoReturn:
 
 def main(spec: str) -> int:
     try:
-        code, answer = carried_out(parse_json(spec), Path("out").absolute())
+        code, answer = carry_out(parse_json(spec), Path("out").absolute())
     except OSError as error:
         refused = of_system(error)
         if refused is None:

@@ -18,7 +18,7 @@ from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.dispatch.base import PYTHON, Result
 from winml.modelkit.feed.base import AlreadyThere, Feed, NotPublished, Published, Unavailable
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, scan
-from winml.modelkit.feed.names import checked_version
+from winml.modelkit.feed.names import check_version
 from winml.modelkit.feed.table import absolute
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
@@ -52,7 +52,7 @@ class Staging:
         self.feed.check()
 
     def _version(self, name: str) -> str:
-        return checked_version(f"0.0.0-{self.stamp}-{digest.checked(name).removeprefix(digest.PREFIX)}")
+        return check_version(f"0.0.0-{self.stamp}-{digest.check(name).removeprefix(digest.PREFIX)}")
 
     def put(self, tree: Tree) -> str:
         """Put files there; the digest under which anybody gets them."""
@@ -157,7 +157,7 @@ def answer_of(result: Result) -> dict[str, Any]:
     return answer
 
 
-def staged_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:
+def job_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:
     """The command of a job that runs another command on a node, with its inputs, and stages the folder it makes."""
     spec = {"feed": absolute(staging.feed.address), "stamp": staging.stamp, "words": list(words)}
     return (PYTHON, "-m", _PROGRAM, json.dumps(spec))

@@ -186,7 +186,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
         atomic.move(staging, final)
         _sweep(root, info.name)
     except OSError as error:
-        raise atomic.refused(error, final) from error
+        raise atomic.write_error(error, final) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         lock.release()
@@ -215,7 +215,7 @@ def remove(ep: str) -> EnvironmentsResult:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        raise atomic.refused(error, folder) from error
+        raise atomic.write_error(error, folder) from error
     return _result("remove")
 
 

@@ -20,22 +20,22 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.feed.az import Az, Done, Failure, unavailable
 from winml.modelkit.feed.base import (
     Conflict,
+    FeedRefused,
     Fetched,
     Listed,
     NamingVersion,
-    Outcome,
     Published,
-    Refused,
+    PublishOutcome,
     Rejected,
     Stored,
     Verified,
+    attempt_publish,
     cannot_delete,
-    compared,
-    guarded,
+    compare_stored,
 )
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode, encode, scan
-from winml.modelkit.feed.landing import Delivery, Source, hashed, is_here, land, read_chunks
-from winml.modelkit.feed.names import checked_package, checked_version
+from winml.modelkit.feed.landing import Delivery, Source, find_damaged, is_here, land, read_chunks
+from winml.modelkit.feed.names import check_package, check_version
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -135,7 +135,7 @@ class AzureFeed:
         return tuple(sorted(self._pages("packages", {"protocolType": "UPack"}, "normalizedName")))
 
     def versions(self, package: str) -> tuple[Listed, ...] | None:
-        query = {"protocolType": "UPack", "normalizedPackageName": checked_package(package)}
+        query = {"protocolType": "UPack", "normalizedPackageName": check_package(package)}
         found = self._pages("packages", query, "normalizedName").get(package)
         if found is None:
             return None
@@ -148,7 +148,7 @@ class AzureFeed:
         return listed.get(version, "absent")
 
     def find(self, package: str, version: str) -> Stored | None:
-        if self._state(checked_package(package), checked_version(version)) != "live":
+        if self._state(check_package(package), check_version(version)) != "live":
             return None
         return self._read(package, version)
 
@@ -177,44 +177,44 @@ class AzureFeed:
         wanted = () if pattern is None else ("--file-filter", pattern)
         done = self._universal("download", package, version, into, *wanted)
         if isinstance(done, Failure) and done.problem == "tool":
-            raise Refused(f"`{package}` {version} was not delivered: {done.message}")
+            raise FeedRefused(f"`{package}` {version} was not delivered: {done.message}")
         if isinstance(done, Failure):
             raise unavailable(done, f"downloading `{package}` {version}")
 
-    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
-        return guarded(lambda: self._publish(checked_package(package), checked_version(version), tree, on_event))
+    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
+        return attempt_publish(lambda: self._publish(check_package(package), check_version(version), tree, on_event))
 
-    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
+    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
         on_event(NamingVersion(version))
-        with _staged(tree) as folder:
+        with _stage(tree) as folder:
             done = self._universal("publish", package, version, folder)
         if isinstance(done, Done):
             return self._read_back(package, version, tree.content)
         if done.problem == "exists":
-            return self._taken(package, version, tree.content)
+            return self._compare_existing(package, version, tree.content)
         if done.problem == "timeout":
             return self._after_timeout(package, version, tree.content)
         if done.problem in ("login", "no-feed", "usage"):
             raise unavailable(done, f"publishing to `{self.address}`")
         return Rejected(done.message)
 
-    def _read_back(self, package: str, version: str, content: Content) -> Outcome:
+    def _read_back(self, package: str, version: str, content: Content) -> PublishOutcome:
         """Proof that the version holds what was sent: its list of files as the feed delivers it."""
         found = self._read(package, version)
         if found.content.digest != content.digest:
             return Conflict(found.content.digest, f"version `{version}` holds other content than was sent")
         return Published(found.content.digest, found.reference, None)
 
-    def _taken(self, package: str, version: str, content: Content) -> Outcome:
+    def _compare_existing(self, package: str, version: str, content: Content) -> PublishOutcome:
         """The version cannot be published again: the same content, another one, or a deleted version."""
         if self._state(package, version) == "reserved":
             return Rejected(f"version `{version}` was deleted and stays reserved; publish with another run stamp")
         try:
-            return compared(self._read(package, version), content)
+            return compare_stored(self._read(package, version), content)
         except FeedDamaged as error:
             return Conflict(None, error.message)
 
-    def _after_timeout(self, package: str, version: str, content: Content) -> Outcome:
+    def _after_timeout(self, package: str, version: str, content: Content) -> PublishOutcome:
         """A publish that took too long may have come through: the feed knows."""
         if self._state(package, version) != "live":
             return Rejected(f"`az` took longer than {self._transfer_timeout_s:g} s and was ended", timed_out=True)
@@ -224,16 +224,16 @@ class AzureFeed:
         missing = Content({path: item for path, item in only.files.items() if not is_here(into / path, item)})
         if not missing.files:
             return Fetched(tuple(sorted(only.files)), 0, only.bytes)
-        with self._delivered(stored, missing) as source:
+        with self._download_files(stored, missing) as source:
             return land(only, into, source, overwrite=overwrite, on_event=on_event)
 
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
-        with self._delivered(stored, stored.content) as source:
-            damaged = hashed(stored.content, source, on_event)
+        with self._download_files(stored, stored.content) as source:
+            damaged = find_damaged(stored.content, source, on_event)
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
 
     @contextlib.contextmanager
-    def _delivered(self, stored: Stored, wanted: Content) -> Iterator[Source]:
+    def _download_files(self, stored: Stored, wanted: Content) -> Iterator[Source]:
         """Files of a version in a folder that goes again; `az` cannot go on where it stopped.
 
         A few files are asked for by name, one call each; more are cheaper with the whole version.
@@ -245,12 +245,12 @@ class AzureFeed:
                 self._download(stored.package, stored.version, folder, path)
 
             @contextlib.contextmanager
-            def opened(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
+            def open_file(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
                 if not (folder / path).is_file():
                     raise FeedDamaged(f"`{path}` did not come with `{stored.package}` {stored.version}")
                 yield Delivery(offset, read_chunks(folder / path, offset))
 
-            yield opened
+            yield open_file
 
     def delete(self, package: str, *versions: str) -> None:
         raise cannot_delete(self.address)
@@ -264,20 +264,20 @@ def _is_deleted(item: dict[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _staged(tree: Tree) -> Iterator[Path]:
+def _stage(tree: Tree) -> Iterator[Path]:
     """A folder with links to the files and their list, for `az` takes whole folders; what changed since is refused."""
     if CONTENT in tree.content.files:
-        raise Refused(f"a file named `{CONTENT}` cannot be published: the feed's own list has that name")
+        raise FeedRefused(f"a file named `{CONTENT}` cannot be published: the feed's own list has that name")
     staged = atomic.temporary_name(tree.root.absolute().parent)
     try:
         for path in tree.content.files:
             _link(tree.path(path), staged / path)
         if scan(staged).content.digest != tree.content.digest:
-            raise Refused(f"`{tree.root}` changed while it was being published")
+            raise FeedRefused(f"`{tree.root}` changed while it was being published")
         atomic.write_bytes(staged / CONTENT, encode(tree.content))
         yield staged
     except OSError as error:
-        raise atomic.refused(error, staged) from error
+        raise atomic.write_error(error, staged) from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 

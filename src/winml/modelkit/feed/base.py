@@ -92,7 +92,7 @@ class Unavailable:
     name: ClassVar[str] = "unavailable"
 
 
-Outcome = Published | AlreadyThere | Conflict | Rejected | Unavailable
+PublishOutcome = Published | AlreadyThere | Conflict | Rejected | Unavailable
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class NotPublished(RequestError):
     code = "not-published"
 
 
-class Refused(RunFailedError):
+class FeedRefused(RunFailedError):
     """The feed answered a request with no, for a reason of its own."""
 
     code = "feed-refused"
@@ -154,7 +154,7 @@ class Feed(Protocol):
     def check(self) -> None:
         """Raise `UnavailableError` when publishing cannot work: login, reachability, a folder that is none of ours."""
 
-    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
+    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
         """Make the files of a folder a version; a version is never replaced."""
 
     def packages(self) -> tuple[str, ...]:
@@ -179,19 +179,19 @@ class Feed(Protocol):
         """Let go of connections."""
 
 
-def is_proven(outcome: Outcome, digest: str) -> bool:
+def is_proven(outcome: PublishOutcome, digest: str) -> bool:
     """Whether a feed has been seen to hold this very content: the one reason to delete files that were published."""
     return isinstance(outcome, Published | AlreadyThere) and outcome.digest == digest
 
 
-def compared(found: Stored, content: Content, sent_bytes: int = 0) -> AlreadyThere | Conflict:
+def compare_stored(found: Stored, content: Content, sent_bytes: int = 0) -> AlreadyThere | Conflict:
     """The outcome of publishing content under a version that is there."""
     if found.content.digest == content.digest:
         return AlreadyThere(found.content.digest, found.reference, sent_bytes)
     return Conflict(found.content.digest, f"version `{found.version}` is there with other content")
 
 
-def guarded(publish: Callable[[], Outcome]) -> Outcome:
+def attempt_publish(publish: Callable[[], PublishOutcome]) -> PublishOutcome:
     """The outcome of an attempt to publish; what the feed said no to, or could not be asked, is one as well."""
     try:
         return publish()

@@ -99,7 +99,7 @@ def entry(name: str, count: object) -> FileEntry:
     """A file as a feed describes it, checked."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise ValueError(f"a file of {count!r} bytes")
-    return FileEntry(digest.checked(name), count)
+    return FileEntry(digest.check(name), count)
 
 
 def unsafe(path: str) -> str | None:

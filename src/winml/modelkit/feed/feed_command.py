@@ -23,8 +23,8 @@ from winml.modelkit.feed.base import (
     Feed,
     Listed,
     NotPublished,
-    Outcome,
     Published,
+    PublishOutcome,
     State,
     Stored,
     Unavailable,
@@ -51,7 +51,7 @@ class Wanted:
     @property
     def package(self) -> str:
         if self.package_name is not None:
-            return names.checked_package(self.package_name)
+            return names.check_package(self.package_name)
         if self.model is None:
             raise RequestError("name the model with `-m`, or its package with `--package-name`")
         return names.package(self.model, self.task)
@@ -160,7 +160,7 @@ def today() -> str:
 # Push
 
 
-def _built(folder: Path) -> tuple[str, str | None]:
+def _read_build(folder: Path) -> tuple[str, str | None]:
     """Model and target of a build folder or of the parts of one; of any other folder its own name and no target."""
     try:
         name = source_name(folder)
@@ -183,10 +183,10 @@ def _ep_and_device(target: str | None) -> tuple[str | None, str | None]:
 
 def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, str]:
     """Package and version under which a folder is published: what was said, then what its build says."""
-    model, target = _built(folder)
+    model, target = _read_build(folder)
     named = Wanted(wanted.model or model, wanted.task, wanted.package_name)
     if wanted.version is not None:
-        return named.package, names.checked_version(wanted.version)
+        return named.package, names.check_version(wanted.version)
     ep, device = _ep_and_device(wanted.target or target)
     model_slug = names.slug(named.model or model, wanted.task)
     stamp = wanted.run_stamp or today()
@@ -217,7 +217,7 @@ def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> PushRe
 
 def _publish(
     feed: Feed, folder: Path, tree: Tree, wanted: Wanted, on_event: OnEvent
-) -> tuple[str, str, int | None, Outcome]:
+) -> tuple[str, str, int | None, PublishOutcome]:
     """Publish under the first version of the stamp that is free or has this very content; one that was named stays."""
     for revision in range(1, MOST_REVISIONS + 1):
         package, version = coordinates(folder, wanted, revision)
@@ -229,7 +229,7 @@ def _publish(
     return package, version, revision, outcome
 
 
-def _failure(outcome: Outcome, attempt: PushAttempt) -> ModelkitError:
+def _failure(outcome: PublishOutcome, attempt: PushAttempt) -> ModelkitError:
     assert not isinstance(outcome, Published | AlreadyThere)
     if isinstance(outcome, Unavailable):
         return UnavailableError(outcome.reason, hint=outcome.hint, result=attempt)
@@ -276,11 +276,11 @@ def choose_versions(feed: Feed, wanted: Wanted) -> list[Listed]:
     deleted = any(_matches(item, wanted) for item in listed)
     raise NotPublished(
         f"`{wanted.package}` has no such version in `{feed.address}`{': it was deleted' if deleted else ''}",
-        hint=f"it has {_listed(item.version for item in listed if item.state == 'live')}",
+        hint=f"it has {_list_names(item.version for item in listed if item.state == 'live')}",
     )
 
 
-def _listed(versions: Iterable[str]) -> str:
+def _list_names(versions: Iterable[str]) -> str:
     every = list(versions)
     return ", ".join(f"`{version}`" for version in every[:5]) + (", …" if len(every) > 5 else "") or "no live versions"
 
@@ -306,7 +306,7 @@ def _newest(found: list[Listed]) -> list[Listed]:
     return [item for _, item in best.values()]
 
 
-def _stored(feed: Feed, package: str, version: str) -> Stored:
+def _require_stored(feed: Feed, package: str, version: str) -> Stored:
     found = feed.find(package, version)
     if found is None:
         raise NotPublished(f"version `{version}` of `{package}` went from `{feed.address}` just now")
@@ -363,7 +363,7 @@ def _pull(
     if not any(only.files for _, _, only in selections):
         raise NotPublished(
             f"no file of `{wanted.package}` fits `{pattern}`",
-            hint=f"there are {_listed(path for stored, below, _ in selections for path in _paths(stored, below))}",
+            hint=f"there are {_list_names(path for stored, below, _ in selections for path in _paths(stored, below))}",
         )
     done = []
     for stored, below, only in selections:
@@ -388,7 +388,7 @@ def _selection(
     feed: Feed, package: str, item: Listed, pattern: str | None, *, straight: bool
 ) -> tuple[Stored, str, Content]:
     """A version, its folder below the output, and the files that are wanted of it."""
-    stored = _stored(feed, package, item.version)
+    stored = _require_stored(feed, package, item.version)
     parts = names.parse_version(item.version)
     below = "" if straight or parts is None else parts.folder
     return stored, below, stored.content if pattern is None else stored.content.select(pattern, below=below)
@@ -406,7 +406,7 @@ def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
     damaged = [f"{one.version}/{path}" for one in done for path in one.damaged]
     if damaged:
         raise CheckFailed(
-            f"{len(damaged)} files in `{address}` are missing or damaged: {_listed(damaged)}",
+            f"{len(damaged)} files in `{address}` are missing or damaged: {_list_names(damaged)}",
             hint="push the folder again, or pull from elsewhere",
             result=result,
         )
@@ -414,7 +414,7 @@ def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
 
 
 def _verify(feed: Feed, package: str, item: Listed, on_event: OnEvent) -> VerifiedVersion:
-    stored = _stored(feed, package, item.version)
+    stored = _require_stored(feed, package, item.version)
     answer = feed.verify(stored, on_event)
     return VerifiedVersion(
         version=item.version,

@@ -14,21 +14,21 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.location import expanded
 from winml.modelkit.feed.base import (
+    FeedRefused,
     Fetched,
     FileMoved,
     Listed,
     NotPublished,
-    Outcome,
     Published,
-    Refused,
+    PublishOutcome,
     Stored,
     Verified,
-    compared,
-    guarded,
+    attempt_publish,
+    compare_stored,
 )
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, decode, encode
-from winml.modelkit.feed.landing import Delivery, hashed, land, read_chunks
-from winml.modelkit.feed.names import checked_package, checked_version
+from winml.modelkit.feed.landing import Delivery, find_damaged, land, read_chunks
+from winml.modelkit.feed.names import check_package, check_version
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import ObjectMissing, Objects
 
@@ -88,27 +88,27 @@ class FolderFeed:
             )
 
     def _path(self, package: str, version: str) -> Path:
-        return self._place(package) / f"{checked_version(version)}.json"
+        return self._place(package) / f"{check_version(version)}.json"
 
     def _place(self, package: str) -> Path:
         """The folder of a package, on a disk that systems may share."""
-        if why := unfit_name(checked_package(package)):
+        if why := unfit_name(check_package(package)):
             raise RequestError(f"package `{package}` cannot be in a folder: {why}", hint="choose another name")
         return self._packages / package
 
-    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
-        return guarded(lambda: self._publish(package, version, tree, on_event))
+    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
+        return attempt_publish(lambda: self._publish(package, version, tree, on_event))
 
-    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
+    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
         self.check()
         there = self.find(package, version)
         if there is not None and there.content.digest != tree.content.digest:
-            return compared(there, tree.content)
+            return compare_stored(there, tree.content)
         sent = sum(self._put(tree, path, entry, on_event) for path, entry in tree.content.blobs().values())
         with self._one_writer(package):
             there = self.find(package, version)
             if there is not None:
-                return compared(there, tree.content, sent)
+                return compare_stored(there, tree.content, sent)
             atomic.write_bytes(self._path(package, version), encode(tree.content))
         there = self.find(package, version)
         if there is None:
@@ -122,7 +122,7 @@ class FolderFeed:
             self._objects.open_path(entry.digest)
             return 0
         if self._objects.put_file(tree.path(path)) != entry.digest:
-            raise Refused(f"`{tree.path(path)}` changed while it was being published")
+            raise FeedRefused(f"`{tree.path(path)}` changed while it was being published")
         return entry.bytes
 
     @contextlib.contextmanager
@@ -137,7 +137,7 @@ class FolderFeed:
         except Timeout as error:
             raise UnavailableError(f"package `{package}` is being written by another process") from error
         except OSError as error:
-            raise atomic.refused(error, folder) from error
+            raise atomic.write_error(error, folder) from error
 
     def packages(self) -> tuple[str, ...]:
         self._ask()
@@ -172,7 +172,7 @@ class FolderFeed:
         return land(only, into, self._open, overwrite=overwrite, on_event=on_event)
 
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
-        damaged = hashed(stored.content, self._open, on_event)
+        damaged = find_damaged(stored.content, self._open, on_event)
         for path in damaged:
             self._objects.verify(stored.content.files[path].digest)  # sets it aside, so that pushing again heals it
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
@@ -186,7 +186,7 @@ class FolderFeed:
             except FileNotFoundError as error:
                 raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`") from error
             except OSError as error:
-                raise atomic.refused(error, path) from error
+                raise atomic.write_error(error, path) from error
         self._sweep()
 
     def close(self) -> None:

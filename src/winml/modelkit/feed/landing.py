@@ -102,7 +102,7 @@ def _waiting_room(into: Path) -> Iterator[Path]:
     except Timeout as error:
         raise UnavailableError(f"another process is pulling into `{into}`", hint="wait for it to end") from error
     except OSError as error:
-        raise atomic.refused(error, into) from error
+        raise atomic.write_error(error, into) from error
     try:
         yield room
         # While the lock is held, or the next process would lose its files with ours.
@@ -110,7 +110,7 @@ def _waiting_room(into: Path) -> Iterator[Path]:
     except FileNotFoundError as error:
         raise UnavailableError(f"`{error.filename}` was taken away by another process", hint="run it again") from error
     except OSError as error:
-        raise atomic.refused(error, into) from error
+        raise atomic.write_error(error, into) from error
     finally:
         lock.release()
         with contextlib.suppress(OSError):
@@ -206,7 +206,7 @@ def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
         atomic.sync_folder(folder)
 
 
-def hashed(content: Content, source: Source, on_event: OnEvent) -> tuple[str, ...]:
+def find_damaged(content: Content, source: Source, on_event: OnEvent) -> tuple[str, ...]:
     """Read every file to its end without keeping it; the paths of those that differ or are not there."""
     bad = {name for name, (path, entry) in content.blobs().items() if not _is_sound(path, entry, source, on_event)}
     return tuple(sorted(path for path, entry in content.files.items() if entry.digest in bad))

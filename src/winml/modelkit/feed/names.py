@@ -80,12 +80,12 @@ def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str |
 
     From the second content under one stamp on, its number follows: `.2`.
     """
-    start = [_CORE, checked_stamp(stamp)]
+    start = [_CORE, check_stamp(stamp)]
     if ep is not None and device is not None:
         start += [re.sub(r"[^a-z0-9]", "", ep.lower()), device.lower()]
     head = "-".join(start) + "-"
     tail = "" if revision == 1 else f".{revision}"
-    return checked_version(head + cut(model_slug, VERSION_LIMIT - len(head) - len(tail)) + tail)
+    return check_version(head + cut(model_slug, VERSION_LIMIT - len(head) - len(tail)) + tail)
 
 
 def parse_version(text: str) -> VersionParts | None:
@@ -103,7 +103,7 @@ def parse_version(text: str) -> VersionParts | None:
     return VersionParts(stamp, tail, revision=revision)
 
 
-def checked_stamp(stamp: str) -> str:
+def check_stamp(stamp: str) -> str:
     """The run stamp itself; an error when it cannot be part of a version."""
     if not _STAMP.fullmatch(stamp):
         raise RequestError(
@@ -113,7 +113,7 @@ def checked_stamp(stamp: str) -> str:
     return stamp
 
 
-def checked_package(name: str) -> str:
+def check_package(name: str) -> str:
     """The package name itself; an error when some feed would refuse it."""
     if not _PACKAGE.fullmatch(name) or len(name) > _PACKAGE_MAX:
         raise RequestError(
@@ -123,7 +123,7 @@ def checked_package(name: str) -> str:
     return name
 
 
-def checked_version(text: str) -> str:
+def check_version(text: str) -> str:
     """The version itself; an error when some feed would refuse it."""
     found = _VERSION.fullmatch(text)
     identifiers = (found[4] or "").split(".") if found else []

@@ -20,25 +20,25 @@ from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.location import cache_root
 from winml.modelkit.feed.base import (
     Conflict,
+    FeedRefused,
     Fetched,
     FileMoved,
     Listed,
     NamingVersion,
     NotPublished,
-    Outcome,
     Published,
-    Refused,
+    PublishOutcome,
     Stored,
     Verified,
     VersionNamed,
+    attempt_publish,
     cannot_delete,
-    compared,
-    guarded,
+    compare_stored,
 )
 from winml.modelkit.feed.content import Content, FeedDamaged, FileEntry, Tree, entry
 from winml.modelkit.feed.credentials import credentials_for
-from winml.modelkit.feed.landing import Delivery, Source, hashed, land, read_chunks
-from winml.modelkit.feed.names import checked_package, checked_version
+from winml.modelkit.feed.landing import Delivery, Source, find_damaged, land, read_chunks
+from winml.modelkit.feed.names import check_package, check_version
 from winml.modelkit.feed.registry import MANIFEST_TYPE, Body, Registry, is_loopback
 from winml.modelkit.store import atomic, digest
 
@@ -101,7 +101,7 @@ class SeenBlobs:
         self._folder = cache_root() / "feeds" / hashlib.sha256(host.encode()).hexdigest()[:16]
 
     def _path(self, name: str) -> Path:
-        return self._folder / digest.checked(name).removeprefix(digest.PREFIX)
+        return self._folder / digest.check(name).removeprefix(digest.PREFIX)
 
     def where(self, name: str, *, other_than: str) -> str | None:
         try:
@@ -158,23 +158,23 @@ class OCIFeed:
         return registry
 
     def _of(self, package: str) -> str:
-        return f"{self._repository}/{checked_package(package)}"
+        return f"{self._repository}/{check_package(package)}"
 
     def check(self) -> None:
         self._registry.ping()
 
-    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
-        return guarded(lambda: self._publish(package, checked_version(version), tree, on_event))
+    def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
+        return attempt_publish(lambda: self._publish(package, check_version(version), tree, on_event))
 
-    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> Outcome:
+    def _publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
         there = self.find(package, version)
         if there is not None and there.content.digest != tree.content.digest:
-            return compared(there, tree.content)
+            return compare_stored(there, tree.content)
         sent = self._send_all(self._of(package), tree, on_event)
         on_event(NamingVersion(version))
         there = self.find(package, version)
         if there is not None:
-            return compared(there, tree.content, sent)
+            return compare_stored(there, tree.content, sent)
         raw = manifest_of(tree.content, version)
         self._registry.put_manifest(self._of(package), version, raw)
         on_event(VersionNamed(version))
@@ -211,15 +211,15 @@ class OCIFeed:
                 yield chunk
                 on_event(FileMoved(path, count, item.bytes))
             if count != item.bytes:
-                raise Refused(f"`{tree.path(path)}` changed while it was being published")
+                raise FeedRefused(f"`{tree.path(path)}` changed while it was being published")
 
         return chunks
 
-    def _read_back(self, package: str, version: str, raw: bytes, sent: int) -> Outcome:
+    def _read_back(self, package: str, version: str, raw: bytes, sent: int) -> PublishOutcome:
         """What the tag leads to now: writers may have overtaken each other, and the registry lets the last one win."""
         found = self.find(package, version)
         if found is None:
-            raise Refused(f"version `{version}` was deleted while it was being published")
+            raise FeedRefused(f"version `{version}` was deleted while it was being published")
         if found.reference != digest.of_bytes(raw):
             return Conflict(found.content.digest, f"version `{version}` was moved by another writer")
         return Published(found.content.digest, found.reference, sent)
@@ -244,13 +244,13 @@ class OCIFeed:
         repository = self._of(stored.package)
 
         @contextlib.contextmanager
-        def opened(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
+        def open_file(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
             with self._registry.blob(repository, item.digest, offset) as delivery:
                 if delivery is None:
                     raise FeedDamaged(f"`{path}` is missing in `{repository}`", hint="push it again")
                 yield delivery
 
-        return opened
+        return open_file
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
         source = self._source(stored)
@@ -258,7 +258,7 @@ class OCIFeed:
         return self._registry.persist(lambda: land(only, into, source, overwrite=overwrite, on_event=on_event))
 
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
-        damaged = hashed(stored.content, self._source(stored), on_event)
+        damaged = find_damaged(stored.content, self._source(stored), on_event)
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
 
     def delete(self, package: str, *versions: str) -> None:
@@ -271,7 +271,7 @@ class OCIFeed:
             raise NotPublished(f"`{package}` has no version `{version}` in `{self.address}`")
         try:
             status = self._registry.delete_manifest(self._of(package), found.reference)
-        except Refused as error:
+        except FeedRefused as error:
             raise cannot_delete(self.address) from error
         if status != 202:
             raise UnavailableError(f"`{self.address}` answered the deletion of `{version}` with {status}")

@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.json_text import parse_json
-from winml.modelkit.feed.base import Refused
+from winml.modelkit.feed.base import FeedRefused
 from winml.modelkit.feed.content import FeedDamaged, FileEntry
 from winml.modelkit.feed.credentials import Credentials, missing_login_hint
 from winml.modelkit.feed.landing import CHUNK, Delivery
@@ -129,7 +129,7 @@ class Registry:
             self._check(response, method, url)
             yield response
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._make_unreachable_error(error) from error
         finally:
             response.close()
 
@@ -151,13 +151,13 @@ class Registry:
         try:
             return self._client.send(request, stream=True, follow_redirects=method in ("GET", "HEAD"))
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._make_unreachable_error(error) from error
 
     def _is_ours(self, url: str) -> bool:
         """Whether an address is of the registry that the user named."""
         return urlsplit(url)[:2] == urlsplit(self.base)[:2]
 
-    def _lost(self, error: Exception) -> _Busy:
+    def _make_unreachable_error(self, error: Exception) -> _Busy:
         reason = str(error) or type(error).__name__
         return _Busy(f"registry `{self.base}` is not reachable: {reason}", hint="check the address and the network")
 
@@ -174,17 +174,17 @@ class Registry:
             )
         if status in _BUSY:
             raise _Busy(f"registry `{self.base}` answered {status}: {reason}", hint="try again later")
-        raise Refused(f"registry `{self.base}` answered {method} {urlsplit(url).path} with {status}: {reason}")
+        raise FeedRefused(f"registry `{self.base}` answered {method} {urlsplit(url).path} with {status}: {reason}")
 
     def _reason(self, response: httpx.Response) -> str:
-        raw = self._limited(response)
+        raw = self._read_limited(response)
         try:
             first = parse_json(raw)["errors"][0]
             return f"{first['code']} {first.get('message', '')}".strip()
         except (ValueError, KeyError, IndexError, TypeError):
             return response.reason_phrase or "no reason given"
 
-    def _limited(self, response: httpx.Response) -> bytes:
+    def _read_limited(self, response: httpx.Response) -> bytes:
         """A body that must be small, read no further than that."""
         raw = b""
         ends = time.monotonic() + ANSWER_S
@@ -196,7 +196,7 @@ class Registry:
                 if len(raw) > _MANIFEST_LIMIT:
                     raise FeedDamaged(f"registry `{self.base}` sent more than {_MANIFEST_LIMIT} bytes of JSON")
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._make_unreachable_error(error) from error
         return raw
 
     def ask(
@@ -231,7 +231,7 @@ class Registry:
             body = partial(iter, [content])
         with self.exchange(method, path, scopes=scopes, headers=given, params=params, body=body) as response:
             named = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(response.status_code, named, self._limited(response))
+            return Answer(response.status_code, named, self._read_limited(response))
 
     @staticmethod
     def persist(work: Callable[[], T]) -> T:
@@ -267,9 +267,9 @@ class Registry:
             params["service"] = challenge["service"]
         try:
             with self._client.stream("GET", realm, params=params, headers=headers) as answer:
-                raw = self._limited(answer)
+                raw = self._read_limited(answer)
         except self._errors as error:
-            raise self._lost(error) from error
+            raise self._make_unreachable_error(error) from error
         if answer.status_code != 200:
             hint = missing_login_hint() if self._credentials is None else "check user name and password"
             raise UnavailableError(f"`{realm}` gave no token: {answer.status_code} {answer.reason_phrase}", hint=hint)
@@ -307,7 +307,7 @@ class Registry:
             if answer.status == 201:
                 return 0
             if answer.status != 202 or "location" not in answer.headers:
-                raise Refused(f"registry `{self.base}` did not start an upload: {answer.status}")
+                raise FeedRefused(f"registry `{self.base}` did not start an upload: {answer.status}")
             self._finish_upload(answer.headers["location"], item, body, scopes)
             return item.bytes
 
@@ -322,7 +322,7 @@ class Registry:
                 # Restarted in mid-upload: docker-registry signs uploads with a secret it makes up at every start.
                 raise _Busy(f"registry `{self.base}` forgot an upload", hint="try again")
             if response.status_code != 201:
-                raise Refused(f"registry `{self.base}` did not take a file: {response.status_code}")
+                raise FeedRefused(f"registry `{self.base}` did not take a file: {response.status_code}")
 
     @contextlib.contextmanager
     def blob(self, repository: str, name: str, offset: int) -> Iterator[Delivery | None]:
@@ -334,9 +334,9 @@ class Registry:
                 yield None
             else:
                 start = offset if response.status_code == 206 else 0
-                yield Delivery(start, self._flowing(response))
+                yield Delivery(start, self._read_stream(response))
 
-    def _flowing(self, response: httpx.Response) -> Iterator[bytes]:
+    def _read_stream(self, response: httpx.Response) -> Iterator[bytes]:
         """The bytes of a body in large pieces; who sends less than a trickle is given up."""
         waiting, since, came = bytearray(), time.monotonic(), 0
         for chunk in response.iter_raw():
@@ -371,7 +371,7 @@ class Registry:
         headers = {"Content-Type": MANIFEST_TYPE}
         status = self.ask("PUT", path, scopes=(push_scope(repository),), headers=headers, content=raw).status
         if status != 201:
-            raise Refused(f"registry `{self.base}` did not take the manifest of `{reference}`: {status}")
+            raise FeedRefused(f"registry `{self.base}` did not take the manifest of `{reference}`: {status}")
 
     def delete_manifest(self, repository: str, name: str) -> int:
         """The status of the answer: a registry may not let anybody delete."""

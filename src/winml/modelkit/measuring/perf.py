@@ -202,7 +202,7 @@ def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None
     try:
         shutil.copytree(folder, keep, dirs_exist_ok=True)
     except OSError as error:
-        raise atomic.refused(error, keep) from error
+        raise atomic.write_error(error, keep) from error
     moved = {
         name: str(keep / Path(path).relative_to(folder)) for name, path in trace.artifacts.items() if _in(path, folder)
     }

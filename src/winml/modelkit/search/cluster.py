@@ -27,7 +27,7 @@ from winml.modelkit.dispatch import cluster as clusters
 from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.dispatch.cluster import MEASURING, Cluster
 from winml.modelkit.dispatch.dask_cluster import DaskCluster
-from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, staged_argv, stamp_of
+from winml.modelkit.dispatch.staging import Inputs, Staging, answer_of, job_argv, stamp_of
 from winml.modelkit.ep.targets import parse_target
 from winml.modelkit.feed.table import open_feed
 from winml.modelkit.search.events import ModelStarted
@@ -86,7 +86,7 @@ def search_on_cluster(
         staging = Staging(feed, stamp_of(next(iter(waiting.values())).folder.parent))
         staging.check()
         with DaskCluster(options.cluster) as executor:
-            notes += clusters.shared_machines(executor.nodes)
+            notes += clusters.find_shared_machines(executor.nodes)
             jobs = _Jobs(executor, staging, options.words, needs, each.limits.budget_s)
             executor.check(jobs.describe(next(iter(waiting.values()))))
             yield from _rows(jobs, waiting, on_event)
@@ -153,7 +153,7 @@ class _Jobs:
 
     def submit(self, search: Search) -> None:
         words = self._inputs.words(["autoconfig", "-m", str(search.model), *self._words])
-        self.executor.submit(replace(self.describe(search), argv=staged_argv(self.staging, words)))
+        self.executor.submit(replace(self.describe(search), argv=job_argv(self.staging, words)))
 
 
 def _rows(jobs: _Jobs, searches: Mapping[str, Search], on_event: OnEvent) -> Iterator[SweepRow]:

@@ -117,7 +117,7 @@ def _lock(root: Path) -> Iterator[None]:
             f"sweep `{root}` is in use by another process", hint="wait for it to end, or use another folder"
         ) from error
     except OSError as error:
-        raise atomic.refused(error, root) from error
+        raise atomic.write_error(error, root) from error
     try:
         yield
     finally:

@@ -23,12 +23,12 @@ __all__ = [
     "make_folder",
     "move",
     "patiently",
-    "refused",
     "remove",
     "replace",
     "sync_folder",
     "temporary_name",
     "write_bytes",
+    "write_error",
     "writing",
 ]
 
@@ -50,7 +50,7 @@ def temporary_name(folder: Path) -> Path:
     return folder / f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
 
 
-def refused(error: OSError, path: Path) -> ModelkitError:
+def write_error(error: OSError, path: Path) -> ModelkitError:
     """What keeps us from writing `path` as our error; what has nothing to do with it is raised as it is."""
     found = of_system(error, path, writing=True)
     if found is None:
@@ -63,7 +63,7 @@ def make_folder(path: Path, *, exist_ok: bool = True) -> None:
     try:
         path.mkdir(parents=True, exist_ok=exist_ok)
     except OSError as error:
-        raise refused(error, path) from error
+        raise write_error(error, path) from error
 
 
 def check_place(path: Path) -> None:
@@ -89,7 +89,7 @@ def check_place(path: Path) -> None:
             pass
     except OSError as error:
         error.filename = str(path)  # what the user knows of, and not what was tried
-        raise refused(error, path) from error
+        raise write_error(error, path) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -116,7 +116,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        raise refused(error, path) from error
+        raise write_error(error, path) from error
     finally:
         discard(temporary)
 

@@ -60,7 +60,7 @@ class CachedBuild:
     used_at: float
 
 
-def _modified(path: Path, otherwise: float) -> float:
+def _mtime_of(path: Path, otherwise: float) -> float:
     """When a file was last written; `otherwise` when its owner has just finished with it."""
     try:
         return path.stat().st_mtime
@@ -83,7 +83,7 @@ class Cache:
         """Keep these objects until `unpin(name)`, whatever a collection wants."""
         if not _PIN_NAME.fullmatch(name):
             raise RequestError(f"not a name for a pin: `{name}`")
-        listed = sorted({digest.checked(d) for d in digests})
+        listed = sorted({digest.check(d) for d in digests})
         atomic.write_bytes(self._pins / f"{name}.json", json.dumps(listed).encode())
 
     def unpin(self, name: str) -> None:
@@ -94,7 +94,7 @@ class Cache:
         found: dict[str, frozenset[str]] = {}
         for path in sorted(self._pins.glob("*.json")) if self._pins.is_dir() else ():
             try:
-                found[path.stem] = frozenset(digest.checked(d) for d in read_json(path))
+                found[path.stem] = frozenset(digest.check(d) for d in read_json(path))
             except (ValueError, TypeError) as error:
                 raise RequestError(
                     f"pin `{path}` cannot be read: {error}", hint="delete it if you do not need it"
@@ -127,10 +127,10 @@ class Cache:
         kept, dropped = self._choose(now, sizes, pinned, max_bytes, older_than_s)
         named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
         garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
-        stale = [p for p in self.objects.temporaries() if now - _modified(p, now) > GRACE_S]
+        stale = [p for p in self.objects.temporaries() if now - _mtime_of(p, now) > GRACE_S]
         # Whoever still waits for such a lock would at worst make a result that another makes too.
-        stale += [p for p in self.stages.locks() if now - _modified(p, now) > WORK_GRACE_S]
-        work = [p for p in self._work_folders() if now - _modified(p, now) > WORK_GRACE_S]
+        stale += [p for p in self.stages.locks() if now - _mtime_of(p, now) > WORK_GRACE_S]
+        work = [p for p in self._work_folders() if now - _mtime_of(p, now) > WORK_GRACE_S]
         entries = [e for e in dropped if isinstance(e, StageEntry)]
         builds = [e.folder for e in dropped if isinstance(e, CachedBuild)]
         if not dry_run:
@@ -148,7 +148,7 @@ class Cache:
         in_use = len(garbage) - len(gone)
         return Collected(len(gone), removed, len(entries), len(builds), len(stale) + len(work), left, in_use)
 
-    def cached_builds(self) -> Iterator[CachedBuild]:
+    def iter_builds(self) -> Iterator[CachedBuild]:
         """The build folders of the cache; one whose manifest cannot be read names nothing and counts as unused."""
         for folder in sorted(self.builds.iterdir()) if self.builds.is_dir() else ():
             if folder.name.startswith(atomic.TEMPORARY):
@@ -156,7 +156,7 @@ class Cache:
             manifest = folder / MANIFEST
             try:
                 listed = read_json(manifest)["objects"]
-                files = {str(name): digest.checked(value) for name, value in listed.items()}
+                files = {str(name): digest.check(value) for name, value in listed.items()}
                 yield CachedBuild(folder, files, manifest.stat().st_mtime)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
                 yield CachedBuild(folder, {}, 0.0)
@@ -174,7 +174,7 @@ class Cache:
             prefix = self.work_prefix(work_owner())
             folder = tempfile.TemporaryDirectory(prefix=prefix, dir=self.root, ignore_cleanup_errors=True)
         except OSError as error:
-            raise atomic.refused(error, self.root) from error
+            raise atomic.write_error(error, self.root) from error
         with folder as path:
             yield Path(path)
 
@@ -202,7 +202,7 @@ class Cache:
         dropped: list[_Kept] = []
         named = set(pinned)
         total = sum(sizes.get(d, 0) for d in named)
-        every: list[_Kept] = [*self.stages, *self.cached_builds()]
+        every: list[_Kept] = [*self.stages, *self.iter_builds()]
         for entry in sorted(every, key=lambda e: -e.used_at):
             added = {d: sizes.get(d, 0) for d in entry.files.values() if d not in named}
             old = older_than_s is not None and now - entry.used_at > older_than_s

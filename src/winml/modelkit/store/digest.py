@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 _FORM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def checked(digest: str) -> str:
+def check(digest: str) -> str:
     """The digest itself; an error when it is not one, so that no other word ever becomes a path."""
     if not _FORM.fullmatch(digest):
         raise DataError(f"not a digest: `{digest}`")
@@ -49,8 +49,8 @@ def of_files(files: Mapping[str, str]) -> str:
     A model's external data belongs to it: its name stands in the model, so names count.
     """
     if len(files) == 1:
-        return checked(next(iter(files.values())))
-    return of_json({name: checked(digest) for name, digest in files.items()})
+        return check(next(iter(files.values())))
+    return of_json({name: check(digest) for name, digest in files.items()})
 
 
 def copy(source: BinaryIO, destination: BinaryIO) -> tuple[str, int]:

@@ -169,7 +169,7 @@ class Journal:
             # any: a full disk and Ctrl-C both end here.
             self._stream.truncate(before)
             if isinstance(error, OSError):
-                raise atomic.refused(error, self.path) from error
+                raise atomic.write_error(error, self.path) from error
             raise
         self._next += 1
 

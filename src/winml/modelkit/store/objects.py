@@ -59,7 +59,7 @@ class Objects:
 
     def path(self, name: str) -> Path:
         """Where the object with this digest is, or would be."""
-        hexadecimal = digest.checked(name).removeprefix(digest.PREFIX)
+        hexadecimal = digest.check(name).removeprefix(digest.PREFIX)
         return self._folder / hexadecimal[:2] / hexadecimal[2:]
 
     def __contains__(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class Objects:
                 os.fsync(writer.fileno())
             self._place(temporary, name)
         except OSError as error:
-            raise atomic.refused(error, self._folder) from error
+            raise atomic.write_error(error, self._folder) from error
         finally:
             atomic.discard(temporary)
         self._mark(name, final)
@@ -102,7 +102,7 @@ class Objects:
                 os.fsync(writer.fileno())
             self._place(temporary, name)
         except OSError as error:
-            raise atomic.refused(error, self._folder) from error
+            raise atomic.write_error(error, self._folder) from error
         finally:
             atomic.discard(temporary)
         self._mark(name, final)
@@ -131,7 +131,7 @@ class Objects:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise atomic.refused(error, folder) from error
+            raise atomic.write_error(error, folder) from error
 
     def _touch(self, name: str) -> None:
         """Keep a sound object that is in use away from a collection; only the access time, and the mark is renewed."""
@@ -161,7 +161,7 @@ class Objects:
         except FileNotFoundError as error:
             raise ObjectMissing(f"object {name} went while it was being linked", hint="run the stage again") from error
         except OSError as error:
-            raise atomic.refused(error, destination) from error
+            raise atomic.write_error(error, destination) from error
         return "link"
 
     def _may_link(self, destination: Path) -> bool:
@@ -265,7 +265,7 @@ class Objects:
                 atomic.replace(path, aside)
             atomic.remove(self._mark_path(name))
         except OSError as error:
-            raise atomic.refused(error, path) from error
+            raise atomic.write_error(error, path) from error
         return False
 
     def __iter__(self) -> Iterator[StoredObject]:
@@ -278,7 +278,7 @@ class Objects:
             for path in sorted(shelf.iterdir()):
                 try:
                     stat = path.stat()
-                    name = digest.checked(f"{digest.PREFIX}{shelf.name}{path.name}")
+                    name = digest.check(f"{digest.PREFIX}{shelf.name}{path.name}")
                 except (FileNotFoundError, DataError):
                     continue
                 yield StoredObject(name, path, stat.st_size, max(stat.st_atime, stat.st_mtime))
@@ -290,7 +290,7 @@ class Objects:
         except OSError as error:
             if atomic.is_busy(error):
                 return False
-            raise atomic.refused(error, self.path(name)) from error
+            raise atomic.write_error(error, self.path(name)) from error
         with contextlib.suppress(OSError):  # a mark without its object says nothing
             self._mark_path(name).unlink(missing_ok=True)
         return True

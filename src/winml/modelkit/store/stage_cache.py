@@ -93,7 +93,7 @@ class StageCache:
         self._objects = objects
 
     def _path(self, key: str) -> Path:
-        return self._folder / f"{digest.checked(key).removeprefix(digest.PREFIX)}.json"
+        return self._folder / f"{digest.check(key).removeprefix(digest.PREFIX)}.json"
 
     def find(self, key: StageKey) -> StageEntry | None:
         """The entry for a key with all its files sound; an entry that lost a file is dropped and counts as a miss."""
@@ -131,7 +131,7 @@ class StageCache:
             lock = FileLock(path)
             lock.acquire()
         except OSError as error:
-            raise atomic.refused(error, path) from error
+            raise atomic.write_error(error, path) from error
         try:
             yield
         finally:
@@ -150,7 +150,7 @@ class StageCache:
             value = read_json(path)
             if value["schema"] != SCHEMA or digest.of_json(value["parts"]) != value["key"]:
                 return None
-            files = {str(n): digest.checked(d) for n, d in value["files"].items()}
+            files = {str(n): digest.check(d) for n, d in value["files"].items()}
             return StageEntry(value["key"], value["parts"], files, value["info"], path.stat().st_mtime)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
             return None

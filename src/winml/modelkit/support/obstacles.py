@@ -28,7 +28,7 @@ class Help:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProbeFacts:
     """What was found out about a model without any help."""
 
     described: FolderInspection | Inspection
@@ -61,27 +61,27 @@ class Seen:
         return None if self.folder is None else self.task is not None
 
 
-def list_obstacles(seen: Seen) -> list[Obstacle]:
+def list_obstacles(seen: ProbeFacts) -> list[Obstacle]:
     """Every known obstacle with whether it applies."""
     return [
         _composite(seen),
         _encoder_decoder(seen),
         _value_ranges(seen),
         _external_data(seen),
-        _renamed_class(seen),
+        _find_renamed_class(seen),
         _unknown_inputs(seen),
         _dynamic_axes(seen),
     ]
 
 
-def _composite(seen: Seen) -> Obstacle:
+def _composite(seen: ProbeFacts) -> Obstacle:
     if seen.covered is False:
         return Obstacle("composite", None, "the exporter does not know its parts")
     because = f"it is built as {', '.join(seen.parts)}" if seen.parts else "it is one graph"
     return Obstacle("composite", bool(seen.parts), because)
 
 
-def _encoder_decoder(seen: Seen) -> Obstacle:
+def _encoder_decoder(seen: ProbeFacts) -> Obstacle:
     if seen.covered is False:
         return Obstacle("encoder-decoder", None, "the exporter does not know its parts")
     apart = "encoder" in seen.parts
@@ -90,7 +90,7 @@ def _encoder_decoder(seen: Seen) -> Obstacle:
     )
 
 
-def _value_ranges(seen: Seen) -> Obstacle:
+def _value_ranges(seen: ProbeFacts) -> Obstacle:
     if seen.helped is not None and seen.helped.export.input_specs:
         return Obstacle("value-ranges", True, seen.helped.because)
     if seen.build.verdict == "PASS" and all(run.verdict != "FAIL" for run in seen.runs):
@@ -98,7 +98,7 @@ def _value_ranges(seen: Seen) -> Obstacle:
     return Obstacle("value-ranges", None, "it did not run, so that no values were tried")
 
 
-def _external_data(seen: Seen) -> Obstacle:
+def _external_data(seen: ProbeFacts) -> Obstacle:
     described = seen.described
     if isinstance(described, FolderInspection):
         size = described.weight_bytes
@@ -109,7 +109,7 @@ def _external_data(seen: Seen) -> Obstacle:
     return Obstacle("external-data", size > LARGE, f"{size} bytes of weights")
 
 
-def _renamed_class(seen: Seen) -> Obstacle:
+def _find_renamed_class(seen: ProbeFacts) -> Obstacle:
     if seen.folder is None:
         return Obstacle("renamed-class", False, "an ONNX model names no class")
     named = seen.folder.architecture
@@ -120,7 +120,7 @@ def _renamed_class(seen: Seen) -> Obstacle:
     return Obstacle("renamed-class", False, f"`{named}` is known")
 
 
-def _unknown_inputs(seen: Seen) -> Obstacle:
+def _unknown_inputs(seen: ProbeFacts) -> Obstacle:
     if seen.folder is None:
         return Obstacle("unknown-inputs", False, "an ONNX model names its inputs")
     if seen.inputs_unknown:
@@ -128,7 +128,7 @@ def _unknown_inputs(seen: Seen) -> Obstacle:
     return Obstacle("unknown-inputs", False, "the exporter knows its inputs")
 
 
-def _dynamic_axes(seen: Seen) -> Obstacle:
+def _dynamic_axes(seen: ProbeFacts) -> Obstacle:
     if seen.helped is not None and seen.helped.export.dynamic_axes == ():
         return Obstacle("dynamic-axes", True, seen.helped.because)
     if seen.inputs_unknown:
@@ -143,7 +143,7 @@ def _dynamic_axes(seen: Seen) -> Obstacle:
     return Obstacle("dynamic-axes", False, f"open: {', '.join(axes)}" if axes else "every size is fixed")
 
 
-def find_answer(seen: Seen) -> tuple[Answer, str]:
+def find_answer(seen: ProbeFacts) -> tuple[Answer, str]:
     """What the model needs, in a word and in a sentence."""
     if seen.helped is not None:
         return "recipe", f"needs a recipe: {seen.helped.because}"
@@ -159,7 +159,7 @@ def find_answer(seen: Seen) -> tuple[Answer, str]:
     return "code", f"needs code: no known help makes it build: {build.message}"
 
 
-def _answer_by_runs(seen: Seen) -> tuple[Answer, str]:
+def _answer_by_runs(seen: ProbeFacts) -> tuple[Answer, str]:
     ran = [str(t.target) for t in seen.runs if t.verdict == "PASS"]
     if ran:
         return "nothing", f"needs nothing: the default builds and runs on {', '.join(dict.fromkeys(ran))}"

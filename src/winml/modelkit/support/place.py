@@ -37,7 +37,7 @@ class SandboxUse:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReviewPlace:
     """Where commands are run again."""
 
     timeout_s: float | None
@@ -70,13 +70,13 @@ class Place:
         return SandboxUse(kind="none" if self.sandbox is None else self.sandbox.kind, limits=limits)
 
 
-def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> Place:
+def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> ReviewPlace:
     """The sandbox of this machine; without one nothing is run again unless that was asked for.
 
     `known` is what was found so far, and goes along with the refusal.
     """
     if unsandboxed:
-        return Place(timeout_s, None, None)
+        return ReviewPlace(timeout_s, None, None)
     try:
         sandbox = find_sandbox()
     except UnavailableError as error:
@@ -88,4 +88,6 @@ def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> 
         ) from error
     # Every session has a thread for each core, and so has every library that computes.
     processes = max(2048, 32 * (os.cpu_count() or 1))
-    return Place(timeout_s, sandbox, Limits(memory_limit(), processes, (timeout_s or DEFAULT_TIMEOUT_S) + _GRACE_S))
+    return ReviewPlace(
+        timeout_s, sandbox, Limits(memory_limit(), processes, (timeout_s or DEFAULT_TIMEOUT_S) + _GRACE_S)
+    )

@@ -23,7 +23,7 @@ from winml.modelkit.knowledge.models import ModelKnowledge
 from winml.modelkit.support import obstacles as judging
 from winml.modelkit.support.commands import Commands, CommandStarted, make_error
 from winml.modelkit.support.model import SupportModel, read_model
-from winml.modelkit.support.obstacles import Help, Seen
+from winml.modelkit.support.obstacles import Help, ProbeFacts
 from winml.modelkit.support.probe_result import Attempt, InputSkeleton, ProbedModel, ProbeResult
 from winml.modelkit.support.review.evidence import MODEL, CommandRun, verdict_of
 from winml.modelkit.support.review.plan import SPECS_FILE
@@ -98,7 +98,7 @@ def _make_skeleton(word: str) -> InputSkeleton:
     return InputSkeleton(proposed=proposed, reason=None)
 
 
-def _make_recipe(model: SupportModel, seen: Seen, found: Help) -> Recipe:
+def _make_recipe(model: SupportModel, seen: ProbeFacts, found: Help) -> Recipe:
     """The recipe that a help comes to."""
     return Recipe(
         name=f"{model.family or model.name}-{found.name}",
@@ -121,17 +121,17 @@ class _Prober:
         self._run = Commands(request.model, folder, timeout_s=request.timeout_s)
         self.helps: list[Attempt] = []
 
-    def look(self) -> Seen:
+    def look(self) -> ProbeFacts:
         """Everything up to the first help that works."""
         described = self._describe()
         build = self._build("default", ())
         if build.verdict == "PASS":
-            seen = Seen(described, build)
+            seen = ProbeFacts(described, build)
             return replace(seen, runs=list(self._runs("default", seen.parts)))
         helped = None
         if isinstance(described, FolderInspection) and described.task is not None:
             helped = self._find_help(described) if build.verdict in ("FAIL", "CLI-BLOCKED") else None
-        return Seen(described, build, (), helped)
+        return ProbeFacts(described, build, (), helped)
 
     def _describe(self) -> FolderInspection | Inspection:
         run = self._tell_and_run("inspect", ("inspect", "-m", MODEL, "--json"))

@@ -235,7 +235,7 @@ class _Production:
     def _do(self, step: Step) -> None:
         """Run a command and keep everything it left behind."""
         self._on_event(CommandStarted(step.id))
-        before = {path: digest.of_file(self._folder / path) for path in _used(self._folder, step)}
+        before = {path: digest.of_file(self._folder / path) for path in _list_used(self._folder, step)}
         run = self._run(step.words)
         self._exits[step.id] = run.exit_code
         self._results[step.id] = None if run.result is None else read_result(step.purpose, run.result)
@@ -345,7 +345,7 @@ def _effort(subject: Subject, reached: Goal | None) -> Effort:
     return "L0*" if subject.recipe.template is None else "L0"
 
 
-def _used(folder: Path, step: Step) -> Iterator[str]:
+def _list_used(folder: Path, step: Step) -> Iterator[str]:
     """Files of the contribution that a command is given by name."""
     for word in step.words:
         path = folder / word

@@ -281,7 +281,7 @@ def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise atomic.refused(error, folder) from error
+        raise atomic.write_error(error, folder) from error
     wrappers = {model.output for model in outcome.made}
     deliver(cache.objects, outcome.files, wrappers=wrappers, folder=folder, overwrite=overwrite)
 

@@ -64,7 +64,7 @@ def deliver(
         for name in wrappers:
             atomic.remove(folder / name)  # it refers to the binary that is about to be replaced
     except OSError as error:
-        raise atomic.refused(error, folder) from error
+        raise atomic.write_error(error, folder) from error
     for name in sorted(files, key=lambda n: (n in wrappers, n)):
         objects.link_out(files[name], folder / name)
     atomic.sync_folder(folder)

@@ -89,7 +89,7 @@ class Workspace:
         try:
             path.write_bytes(model.SerializeToString(deterministic=True))
         except OSError as error:
-            raise atomic.refused(error, path) from error
+            raise atomic.write_error(error, path) from error
         return Version(path, model, fingerprint(_named_weights(model)))
 
 

@@ -95,7 +95,7 @@ def writing(folder: Path) -> Iterator[Path]:
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise RunFailedError(f"another process filled `{folder}` meanwhile", hint="run it again") from error
-            raise atomic.refused(error, folder) from error
+            raise atomic.write_error(error, folder) from error
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 

@@ -78,13 +78,13 @@ def _times(dossier: Dossier) -> Iterator[Item]:
     for step in dossier.plan:
         result = find(dossier.results, step.id, CompareEvidence)
         if result is not None:
-            inspected = (_inspected(dossier, name, step) for name in ("default", "recipe"))
+            inspected = (_find_inspection(dossier, name, step) for name in ("default", "recipe"))
             base, candidate = (None if found is None else found.description.fingerprint for found in inspected)
             for what in times.problems(result, step.target, (base, candidate)):
                 yield reject("times", f"{step.id}: {what}")
 
 
-def _inspected(dossier: Dossier, name: str, step: Step) -> Inspection | None:
+def _find_inspection(dossier: Dossier, name: str, step: Step) -> Inspection | None:
     """What was found in the default's or the recipe's artifact of the part that a command is about."""
     return find(dossier.results, inspect_step(name, step.part), Inspection)
 
@@ -98,7 +98,7 @@ def _outputs(dossier: Dossier) -> Iterator[Item]:
         file, kept = output_file(step.part), result.outputs
         if kept.file != file or kept.digest != dossier.contribution.files.get(file):
             yield reject("outputs", f"{step.id}: the outputs that were kept are another file than `{file}`")
-        artifact = _inspected(dossier, "recipe", step)
+        artifact = _find_inspection(dossier, "recipe", step)
         there = [] if artifact is None else [value.name for value in artifact.description.facts.outputs]
         compared = [row.output for row in result.distance]
         if sorted(compared) != sorted(there):

@@ -23,7 +23,7 @@ from winml.modelkit.render.contribution import contribution_markdown
 from winml.modelkit.store import digest
 from winml.modelkit.support.commands import Commands, CommandStarted, describe_environment
 from winml.modelkit.support.model import SupportModel, read_model
-from winml.modelkit.support.place import FOLDER, Place, SandboxUse, find_place
+from winml.modelkit.support.place import FOLDER, ReviewPlace, SandboxUse, find_place
 from winml.modelkit.support.review import checklist, repository, scope
 from winml.modelkit.support.review.contribution import REPORT, Tiers
 from winml.modelkit.support.review.dossier import Dossier, Item, NotAContribution, changes, reject
@@ -177,7 +177,7 @@ def review(request: ReviewRequest, on_event: OnEvent) -> ReviewResult:
 
 def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
     """Everything that can be said without running anything."""
-    items = [*checklist.run_checks(dossier), *_report(dossier), *_here(dossier), *_known(dossier, request)]
+    items = [*checklist.run_checks(dossier), *_report(dossier), *_here(dossier), *_check_findings(dossier, request)]
     if not any(item.severity == "reject" for item in items):  # it starts a process
         for step in (s for s in dossier.plan if s.id in dossier.records):
             items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
@@ -255,7 +255,7 @@ def _here(dossier: Dossier) -> Iterator[Item]:
         yield changes("environment", f"made with {words}; make it again with what is here")
 
 
-def _known(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
+def _check_findings(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
     """Findings are added, so that none may be known already."""
     known = {finding.id for finding in ModelKnowledge(knowledge_folder(request.knowledge)).findings}
     for name in dossier.contribution.findings:
@@ -276,7 +276,7 @@ def _model(dossier: Dossier, request: ReviewRequest) -> SupportModel | Item:
 
 
 def _rerun(
-    dossier: Dossier, model: SupportModel, place: Place, on_event: OnEvent
+    dossier: Dossier, model: SupportModel, place: ReviewPlace, on_event: OnEvent
 ) -> tuple[list[StepAgain], list[Item]]:
     """Every command once more, in an empty folder with an empty cache: what it came to, and what speaks against it."""
     again: list[StepAgain] = []

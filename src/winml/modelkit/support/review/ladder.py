@@ -62,7 +62,7 @@ def _rung(name: Goal, mine: Sequence[StepVerdict]) -> Rung:
     worst = min(deciding, key=lambda j: _WORST.index(j.verdict))
     told = [f"{j.step.id}: {j.reason}" for j in mine if j.verdict != "PASS"]
     if worst.verdict == "PASS":
-        return Rung(name, "PASS", "; ".join([_passed(name, mine), *told]), steps)
+        return Rung(name, "PASS", "; ".join([_describe_pass(name, mine), *told]), steps)
     return Rung(name, worst.verdict, "; ".join(told), steps)
 
 
@@ -74,7 +74,7 @@ def _best_target(mine: Sequence[StepVerdict]) -> list[StepVerdict]:
     return max(groups, key=lambda group: min(_WORST.index(j.verdict) for j in group))
 
 
-def _passed(name: Goal, mine: Sequence[StepVerdict]) -> str:
+def _describe_pass(name: Goal, mine: Sequence[StepVerdict]) -> str:
     said = [j.reason for j in mine if j.verdict == "PASS" and j.step.purpose in _TELLING]
     return "; ".join(said) or f"{name} passed"
 

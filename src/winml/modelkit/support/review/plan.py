@@ -68,24 +68,24 @@ class Step:
 
 def inspect_step(name: str, part: str) -> str:
     """The command that inspects the default's or the recipe's artifact of a part."""
-    return _named("inspect", name, part)
+    return _step_id("inspect", name, part)
 
 
 def input_step(part: str) -> str:
     """The command that makes what a part is measured with."""
-    return _named("input", part)
+    return _step_id("input", part)
 
 
 def compare_step(part: str) -> str:
     """The command that compares the time of a part with the default's."""
-    return _named("compare", part)
+    return _step_id("compare", part)
 
 
 def _folder(root: str, subject: Subject, part: str) -> str:
     return f"{root}/{part}" if subject.parts else root
 
 
-def _named(*words: str) -> str:
+def _step_id(*words: str) -> str:
     return "-".join(word.replace("/", "_") for word in words if word != WHOLE)
 
 
@@ -96,52 +96,52 @@ def _recipe_words(recipe: Recipe | None) -> tuple[str, ...]:
 def make_plan(subject: Subject) -> tuple[Step, ...]:
     """Every command up to the goal, in order."""
     rungs = GOALS[: GOALS.index(subject.goal) + 1]
-    found = [*_gates(subject), *_built(subject)]
-    makers = {"L1": _measured, "L2": _parity, "L3": _metric}
+    found = [*_gate_steps(subject), *_build_steps(subject)]
+    makers = {"L1": _perf_steps, "L2": _parity_steps, "L3": _metric_steps}
     for rung in rungs[1:]:
         found += makers[rung](subject)
     return tuple(found)
 
 
-def _gates(subject: Subject) -> Iterator[Step]:
+def _gate_steps(subject: Subject) -> Iterator[Step]:
     """What happens without the recipe."""
     first = subject.targets[0]
     targets = tuple(word for target in subject.targets for word in ("--target", target))
     yield Step("probe", "probe", None, WHOLE, first, ("support", "probe", "-m", MODEL, *targets, "--json"))
-    yield from _configs(subject, "default", ())
+    yield from _config_steps(subject, "default", ())
     words = ("build", "-m", MODEL, "--target", first, "-o", DEFAULT, "--json")
     yield Step("build-default", "build", None, WHOLE, first, words)
-    yield from _inspected(subject, "default", DEFAULT, None)
+    yield from _inspect_steps(subject, "default", DEFAULT, None)
     if subject.recipe is not None:
-        yield from _configs(subject, "recipe", _recipe_words(subject.recipe))
+        yield from _config_steps(subject, "recipe", _recipe_words(subject.recipe))
 
 
-def _configs(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[Step]:
+def _config_steps(subject: Subject, name: str, given: tuple[str, ...]) -> Iterator[Step]:
     for part in subject.part_names:
         of_part = ("--part", part) if subject.parts else ()
         words = ("config", "-m", MODEL, "--target", subject.targets[0], *of_part, *given, "--json")
-        yield Step(_named("config", name, part), "config", None, part, subject.targets[0], words)
+        yield Step(_step_id("config", name, part), "config", None, part, subject.targets[0], words)
 
 
-def _inspected(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
+def _inspect_steps(subject: Subject, name: str, root: str, rung: Goal | None) -> Iterator[Step]:
     for part in subject.part_names:
         words = ("inspect", "-m", _folder(root, subject, part), "--json")
         yield Step(inspect_step(name, part), "inspect", rung, part, subject.targets[0], words)
 
 
-def _built(subject: Subject) -> Iterator[Step]:
+def _build_steps(subject: Subject) -> Iterator[Step]:
     first = subject.targets[0]
     words = ("build", "-m", MODEL, "--target", first, *_recipe_words(subject.recipe), "-o", BUILT, "--json")
     yield Step("build-recipe", "build", "L0", WHOLE, first, words)
-    yield from _inspected(subject, "recipe", BUILT, "L0")
+    yield from _inspect_steps(subject, "recipe", BUILT, "L0")
 
 
-def _inputs(subject: Subject, part: str, rung: Goal, samples: int | None) -> Step:
+def _input_step(subject: Subject, part: str, rung: Goal, samples: int | None) -> Step:
     given = () if subject.recipe is None else tuple(subject.recipe.inputs.words())
     name, kind = ("input", ()) if samples is None else ("inputs", ("--samples", str(samples)))
     folder = _folder(BUILT, subject, part)
     words = ("support", "inputs", "-m", folder, *given, *kind, "-o", input_file(part, samples), "--json")
-    return Step(_named(name, part), "inputs", rung, part, subject.targets[0], words)
+    return Step(_step_id(name, part), "inputs", rung, part, subject.targets[0], words)
 
 
 def input_file(part: str, samples: int | None) -> str:
@@ -154,19 +154,19 @@ def output_file(part: str) -> str:
     return f"outputs/{part}.npz"
 
 
-def _measured(subject: Subject) -> Iterator[Step]:
+def _perf_steps(subject: Subject) -> Iterator[Step]:
     for part in subject.part_names:
-        yield _inputs(subject, part, "L1", None)
+        yield _input_step(subject, part, "L1", None)
         for target in subject.targets:
             how = ("--sessions", str(SESSIONS), "--iterations", str(ITERATIONS))
             given = ("--input-data", input_file(part, None), "--json")
             words = ("perf", "-m", _folder(BUILT, subject, part), "--target", target, *how, *given)
-            yield Step(_named("perf", part, target), "perf", "L1", part, target, words)
+            yield Step(_step_id("perf", part, target), "perf", "L1", part, target, words)
     if subject.recipe is not None:
-        yield from _compared(subject)
+        yield from _compare_steps(subject)
 
 
-def _compared(subject: Subject) -> Iterator[Step]:
+def _compare_steps(subject: Subject) -> Iterator[Step]:
     """The time of the recipe's artifacts beside the default's; made only where nothing else shows an effect.
 
     Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is asked by L2.
@@ -178,7 +178,7 @@ def _compared(subject: Subject) -> Iterator[Step]:
         yield Step(compare_step(part), "compare", None, part, first, ("compare", *arms, "--target", first, *how))
 
 
-def _parity(subject: Subject) -> Iterator[Step]:
+def _parity_steps(subject: Subject) -> Iterator[Step]:
     """The export against PyTorch, then what was built against the export; an ONNX model is its own reference."""
     first = subject.targets[0]
     if subject.exported:
@@ -186,17 +186,17 @@ def _parity(subject: Subject) -> Iterator[Step]:
         words: tuple[str, ...] = ("export", "-m", MODEL, *given, "-o", EXPORTED, "--json")
         yield Step("export", "export", "L2", WHOLE, first, words)
     for part in subject.part_names:
-        yield _inputs(subject, part, "L2", SAMPLES)
+        yield _input_step(subject, part, "L2", SAMPLES)
         folder = _folder(BUILT, subject, part)
         reference = f"{folder}/export.onnx" if subject.exported else MODEL
         against = ("--reference", reference, "--reference-target", "cpu")
         kept = ("--save-outputs", output_file(part))
         given = ("--data", input_file(part, SAMPLES), "--target", first, *kept, "--json")
         words = ("eval", "-m", folder, "--task", "outputs", *against, *given)
-        yield Step(_named("parity", part), "parity", "L2", part, first, words)
+        yield Step(_step_id("parity", part), "parity", "L2", part, first, words)
 
 
-def _metric(subject: Subject) -> Iterator[Step]:
+def _metric_steps(subject: Subject) -> Iterator[Step]:
     metric = subject.metric
     if metric is None or subject.parts:
         return

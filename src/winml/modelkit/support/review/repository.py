@@ -80,7 +80,7 @@ def _read_change(git: _Git, root: Path, base: str | None) -> Change:
     if git.name(f"{head}:{_OURS}") is None:
         raise NotAsked(f"`{root}` is not a repository of this project")
     found, commit = _base(git, root, base)
-    return Change(root, found, head, git.changed(commit, head))
+    return Change(root, found, head, git.find_changed(commit, head))
 
 
 def _base(git: _Git, root: Path, asked: str | None) -> tuple[str, str]:
@@ -120,7 +120,7 @@ class _Git:
         code, out, _ = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", expression)
         return out.decode("ascii", "replace").strip() if code == 0 else None
 
-    def changed(self, base: str, head: str) -> dict[str, str | None]:
+    def find_changed(self, base: str, head: str) -> dict[str, str | None]:
         """Digests at the head of the files that differ from where it branched off the base."""
         origin = self._say("merge-base", base, head).decode("ascii").split()[0]
         # Without renames, so that a file that went away is named too.

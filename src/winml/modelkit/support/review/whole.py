@@ -95,12 +95,12 @@ def every_command(dossier: Dossier) -> Iterator[Item]:
         yield reject("evidence", "the commands are not in the order of the plan")
     for name in order:
         yield from _record(dossier, planned[name], dossier.records[name])
-        yield from _touched(dossier, planned[name], dossier.records[name])
+        yield from _check_files_used(dossier, planned[name], dossier.records[name])
     begun = [dossier.records[name].started for name in order]
     if begun != sorted(begun):
         yield reject("evidence", "the commands were not run in the order of the plan")
     yield from _stray(dossier)
-    yield from _copied(dossier)
+    yield from _find_copies(dossier)
 
 
 def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
@@ -146,7 +146,7 @@ def _log(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
         yield reject("evidence", f"{step.id}: its log ends otherwise than its record")
 
 
-def _touched(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
+def _check_files_used(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
     """A command read every file here that its words name, and wrote everything that lies where it was told to write."""
     stated = dossier.contribution.files
     told = output_places(step)
@@ -173,7 +173,7 @@ def _stray(dossier: Dossier) -> Iterator[Item]:
         yield reject("evidence", f"`{metric.file}` is missing")
 
 
-def _copied(dossier: Dossier) -> Iterator[Item]:
+def _find_copies(dossier: Dossier) -> Iterator[Item]:
     """Samples that two rounds share were measured once."""
     seen: dict[tuple[int, ...], str] = {}
     for name, result in dossier.results.items():
@@ -187,14 +187,14 @@ def complete(dossier: Dossier) -> Iterator[Item]:
     """Every command up to the first rung that failed was run, and none that nothing asked for."""
     failed = next((rung.rung for rung in dossier.contribution.ladder if rung.verdict == "FAIL"), None)
     for step in dossier.plan:
-        ran, asked = step.id in dossier.records, _asked(dossier, step, failed)
+        ran, asked = step.id in dossier.records, _is_required(dossier, step, failed)
         if asked and not ran:
             yield reject("complete", f"`{step.id}` was not run")
         if ran and not asked and step.purpose == "compare":
             yield reject("complete", f"`{step.id}` was run, and nothing asked for it")
 
 
-def _asked(dossier: Dossier, step: Step, failed: str | None) -> bool:
+def _is_required(dossier: Dossier, step: Step, failed: str | None) -> bool:
     if step.purpose == "compare":
         return effect.needs_compare(step, dossier.subject, dossier.exits, dossier.results)
     if step.id.startswith("inspect-default"):
@@ -216,7 +216,7 @@ def artifacts(dossier: Dossier) -> Iterator[Item]:
     for step in dossier.plan:
         inspected = find(dossier.results, step.id, Inspection)
         if inspected is not None:
-            yield from _inspected(dossier, step, inspected)
+            yield from _check_inspection(dossier, step, inspected)
 
 
 def _artifact(dossier: Dossier, name: str, folder: str, built: str) -> Iterator[Item]:
@@ -241,7 +241,7 @@ def _load(dossier: Dossier, path: str, form: type[T]) -> T:
     return files.read(dossier.folder / path, lambda value: read(form, value, strict=False))
 
 
-def _inspected(dossier: Dossier, step: Step, result: Inspection) -> Iterator[Item]:
+def _check_inspection(dossier: Dossier, step: Step, result: Inspection) -> Iterator[Item]:
     """What was inspected are the files that lie here."""
     folder = step.words[step.words.index("-m") + 1]
     for file in result.description.files:
