@@ -272,12 +272,12 @@ def _table(name: str, folder: Path, data: bytes) -> None:
 
 def _image(folder: Path, data: bytes) -> None:
     from winml.modelkit.data.image_config import Steps
-    from winml.modelkit.data.images import decoded, pixels
+    from winml.modelkit.data.images import decode_image, pixels
 
-    image = decoded(data, "RGB", "an image")
+    image = decode_image(data, "RGB", "an image")
     steps = Steps(resize=(8, 8), resample=2, crop=None, scale=1 / 255, mean=None, std=None)
     pixels(image, steps, channels=3)
-    decoded(data, None, "an image")
+    decode_image(data, None, "an image")
 
 
 def _image_processor(folder: Path, data: bytes) -> None:

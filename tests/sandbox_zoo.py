@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.core.errors import UnavailableError
-from winml.modelkit.worker.sandbox import Limits, Room, Sandbox, find_sandbox, try_out
+from winml.modelkit.worker.sandbox import Room, RoomLimits, Sandbox, find_sandbox, try_out
 
 SOURCE = Path(__file__).parents[1] / "src"
 NOBODY = 65534
@@ -52,7 +52,7 @@ def works(kind: str) -> bool:
     return try_out(of_kind(kind)) is None
 
 
-def room_in(folder: Path, limits: Limits, *readable: Path) -> Room:
+def room_in(folder: Path, limits: RoomLimits, *readable: Path) -> Room:
     """A room whose program can write to one folder."""
     for name in ("private", "work"):
         (folder / name).mkdir(exist_ok=True)
@@ -62,7 +62,7 @@ def room_in(folder: Path, limits: Limits, *readable: Path) -> Room:
 def run(sandbox: Sandbox, code: str, *words: str, room: Room | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python in a sandbox, in the folder of its room."""
     with tempfile.TemporaryDirectory() as name:
-        place = room or room_in(Path(name), Limits(2**30))
+        place = room or room_in(Path(name), RoomLimits(2**30))
         argv = sandbox.command([sys.executable, "-I", "-c", code, *words], place, folder=place.writable[0])
         env = sandbox.environment(place)
         return subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)

@@ -79,7 +79,7 @@ def test_options_of_libraries_and_files_are_refused_in_a_build_folder(tmp_path: 
 
 def test_a_typed_option_takes_the_place_of_the_one_in_the_folder(tmp_path: Path) -> None:
     word = build(tmp_path, {"ep_options": {"backend_path": "/tmp/evil.so", "soc_model": "60"}})
-    found = model_argument(word, trust=NOTHING.typing(["backend_path"]))
+    found = model_argument(word, trust=NOTHING.with_typed(["backend_path"]))
     assert found.section.ep_options == {"soc_model": "60"}
 
 

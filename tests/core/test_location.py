@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
-from winml.modelkit.core.location import cache_root, expanded, knowledge_root
+from winml.modelkit.core.location import cache_root, expand, knowledge_root
 from winml.modelkit.feed.credentials import credential_files
 
 
@@ -45,4 +45,4 @@ def test_a_user_without_a_home_has_not_logged_in_there() -> None:
 @pytest.mark.usefixtures("nobody")
 def test_a_path_of_a_user_who_is_not_there_is_a_wrong_request() -> None:
     with pytest.raises(RequestError, match="names no folder of a user"):
-        expanded("~nobody-of-this-name/models")
+        expand("~nobody-of-this-name/models")

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from winml.modelkit.core.schemas import MissingField, missing_field, published
+from winml.modelkit.core.schemas import MissingField, load_schema, missing_field
 
 
 def _missing(name: str, path: str, action: str | None = None) -> MissingField | None:
-    schema = published(name)
+    schema = load_schema(name)
     assert schema is not None
     return missing_field(schema, path, action=action)
 
@@ -38,4 +38,4 @@ def test_a_field_of_another_action_does_not_count() -> None:
 
 
 def test_a_schema_that_is_not_published_is_none() -> None:
-    assert published("nothing") is None
+    assert load_schema("nothing") is None

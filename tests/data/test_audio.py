@@ -13,15 +13,15 @@ import data_zoo
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.audio import speech_encoder
-from winml.modelkit.data.samples import Wanted
+from winml.modelkit.data.samples import SampleRequest
 from winml.modelkit.graph.inputs import InputSpec
 
 
-def wanted(folder: Path, length: Any = "samples", *more: str, **config: Any) -> Wanted:
+def wanted(folder: Path, length: Any = "samples", *more: str, **config: Any) -> SampleRequest:
     (folder / "preprocessor_config.json").write_text(json.dumps(config))
     inputs = [InputSpec("input_values", "tensor(float)", ("batch", length))]
     inputs += [InputSpec(name, "tensor(int64)", ("batch", length)) for name in more]
-    return Wanted(DataSection("x.jsonl"), Path("x.jsonl"), inputs, folder, labels=False)
+    return SampleRequest(DataSection("x.jsonl"), Path("x.jsonl"), inputs, folder, labels=False)
 
 
 def recording(frames: bytes, *, width: int = 2, channels: int = 1, rate_hz: int = 16_000) -> bytes:

@@ -15,8 +15,8 @@ from golden_images import CASES, FIXTURE, SIZES, image, png
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.image_config import read_steps
-from winml.modelkit.data.images import decoded, image_encoder, pixels
-from winml.modelkit.data.samples import Wanted
+from winml.modelkit.data.images import decode_image, image_encoder, pixels
+from winml.modelkit.data.samples import SampleRequest
 from winml.modelkit.graph.inputs import InputSpec
 
 COLOUR = InputSpec("pixel_values", "tensor(float)", ("batch", 3, 8, 8))
@@ -29,8 +29,8 @@ def written(folder: Path, config: Any) -> Path:
     return path
 
 
-def wanted(folder: Path | None, spec: InputSpec = COLOUR) -> Wanted:
-    return Wanted(DataSection("images"), Path("images"), (spec,), folder, labels=False, form="joined")
+def wanted(folder: Path | None, spec: InputSpec = COLOUR) -> SampleRequest:
+    return SampleRequest(DataSection("images"), Path("images"), (spec,), folder, labels=False, form="joined")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -39,7 +39,7 @@ def test_pixels_are_those_of_transformers(case: str, size: str, tmp_path: Path) 
     steps = read_steps(written(tmp_path, CASES[case]))
     with np.load(FIXTURE) as golden:
         expected = golden[f"{case}.{size}"]
-    made = pixels(decoded(png(*SIZES[size]), "RGB", "it"), steps, channels=3)
+    made = pixels(decode_image(png(*SIZES[size]), "RGB", "it"), steps, channels=3)
     assert made.shape == expected.shape
     np.testing.assert_allclose(made, expected, rtol=0, atol=1e-6)
 
@@ -131,10 +131,10 @@ def test_palettes_alpha_and_turned_images_are_read_as_seen(tmp_path: Path) -> No
     alpha = plain.copy()
     alpha.putalpha(128)
     seen = np.asarray(plain).transpose(2, 0, 1)
-    np.testing.assert_array_equal(pixels(decoded(_bytes(alpha, "png"), "RGB", "it"), steps, channels=3), seen)
+    np.testing.assert_array_equal(pixels(decode_image(_bytes(alpha, "png"), "RGB", "it"), steps, channels=3), seen)
     exif = Image.Exif()
     exif[0x0112] = 6
-    turned = pixels(decoded(_bytes(plain, "png", exif=exif), "RGB", "it"), steps, channels=3)
+    turned = pixels(decode_image(_bytes(plain, "png", exif=exif), "RGB", "it"), steps, channels=3)
     assert turned.shape == (3, 12, 8)
     np.testing.assert_array_equal(turned, np.rot90(seen, -1, axes=(1, 2)))
 
@@ -143,7 +143,7 @@ def test_palettes_alpha_and_turned_images_are_read_as_seen(tmp_path: Path) -> No
 def test_what_is_no_image_is_named(content: bytes, tmp_path: Path) -> None:
     steps = read_steps(written(tmp_path, SIZE_8))
     with pytest.raises(DataError, match="`a.png` is not an image"):
-        pixels(decoded(content, "RGB", "`a.png`"), steps, channels=3)
+        pixels(decode_image(content, "RGB", "`a.png`"), steps, channels=3)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_detector_of_one_size_squeezes_images_and_says_so(tmp_path: Path) -> N
     (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "YolosImageProcessor"}')
     spec = InputSpec("pixel_values", "tensor(float)", (1, 3, 32, 48))
     mask = InputSpec("pixel_mask", "tensor(int64)", (1, 32, 48))
-    encoder = image_encoder(Wanted(DataSection("images"), Path("images"), (spec, mask), tmp_path, labels=False))
+    encoder = image_encoder(SampleRequest(DataSection("images"), Path("images"), (spec, mask), tmp_path, labels=False))
     made = encoder.image(png(9, 11), "it").inputs
     assert made["pixel_values"].shape == (1, 3, 32, 48)
     assert made["pixel_mask"].all()

@@ -11,7 +11,7 @@ import data_zoo
 from data_zoo import IDS
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data.samples import Wanted
+from winml.modelkit.data.samples import SampleRequest
 from winml.modelkit.data.text import text_encoder
 from winml.modelkit.graph.inputs import InputSpec
 
@@ -20,8 +20,8 @@ def specs(*names: str, length: Any = "sequence", kind: str = "int64") -> tuple[I
     return tuple(InputSpec(name, f"tensor({kind})", ("batch", length)) for name in names)
 
 
-def wanted(folder: Path | None, inputs: tuple[InputSpec, ...], form: Any = "joined", **section: Any) -> Wanted:
-    return Wanted(DataSection("x.txt", **section), Path("x.txt"), inputs, folder, labels=False, form=form)
+def wanted(folder: Path | None, inputs: tuple[InputSpec, ...], form: Any = "joined", **section: Any) -> SampleRequest:
+    return SampleRequest(DataSection("x.txt", **section), Path("x.txt"), inputs, folder, labels=False, form=form)
 
 
 def test_a_text_is_filled_up_to_the_length_of_the_model(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import DEVICES, Target
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import AUTO_DEVICES, BY_NAME, DEVICE_EPS, TABLE, EPInfo, Option, Package
-from winml.modelkit.ep.options import checked
+from winml.modelkit.ep.options import check_options
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 SYSTEMS = get_args(catalog.System)
@@ -104,7 +104,7 @@ def test_device_options_are_options_of_the_ep_that_pass_the_checker(info: EPInfo
     assert set(info.device_options) <= set(info.devices)
     for device, fixed in info.device_options.items():
         assert set(fixed) <= set(info.options)
-        assert checked(Target(info.name, device), fixed) == fixed
+        assert check_options(Target(info.name, device), fixed) == fixed
 
 
 @every_ep
@@ -116,7 +116,9 @@ def test_device_options_are_given_for_all_devices_or_for_none(info: EPInfo) -> N
 def test_simulator_options_are_options_of_the_ep_that_pass_the_checker(info: EPInfo) -> None:
     assert set(info.simulator_options) <= set(info.options)
     for device in info.simulated_on:
-        assert checked(Target(info.name, device, simulated=True), info.simulator_options) == info.simulator_options
+        assert (
+            check_options(Target(info.name, device, simulated=True), info.simulator_options) == info.simulator_options
+        )
 
 
 @every_ep

@@ -16,11 +16,11 @@ from winml.modelkit.ep.discovery import (
     Rejected,
     candidates,
     distribution_version,
+    find_simulators,
     look_for,
-    simulated_devices,
     this_host,
 )
-from winml.modelkit.ep.environments import Environment
+from winml.modelkit.ep.environments import PrivateEnvironment
 
 QNN_LINUX = "libonnxruntime_providers_qnn.so"
 QNN_WINDOWS = "onnxruntime_providers_qnn.dll"
@@ -76,7 +76,7 @@ def test_the_npu_of_qnn_is_simulated_on_linux_with_x86(tmp_path: Path) -> None:
 def test_nothing_is_simulated_on_windows(tmp_path: Path) -> None:
     host = windows(tmp_path, onnxruntime_qnn=(QNN_WINDOWS,))
     assert installed("qnn", host).simulated == ()
-    assert [simulated_devices(info, host) for info in TABLE] == [()] * len(TABLE)
+    assert [find_simulators(info, host) for info in TABLE] == [()] * len(TABLE)
 
 
 def test_a_plugin_that_is_not_installed_says_what_to_install(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_ep_for_another_machine_says_for_which(tmp_path: Path) -> None:
 
 
 def test_there_is_no_simulator_on_linux_with_arm(tmp_path: Path) -> None:
-    assert simulated_devices(BY_NAME["qnn"], linux(tmp_path, machine="aarch64")) == ()
+    assert find_simulators(BY_NAME["qnn"], linux(tmp_path, machine="aarch64")) == ()
 
 
 def test_on_a_mac_the_cpu_and_webgpu_are_all_there_can_be(tmp_path: Path) -> None:
@@ -259,8 +259,8 @@ def test_windows_ml_is_nothing_on_linux(tmp_path: Path) -> None:
 # Several installations, and environments of their own
 
 
-def private(site: Path, ep: str = "openvino", distribution: str = "onnxruntime-openvino") -> Environment:
-    return Environment(ep, distribution, "1.24.1", site / "environments" / ep)
+def private(site: Path, ep: str = "openvino", distribution: str = "onnxruntime-openvino") -> PrivateEnvironment:
+    return PrivateEnvironment(ep, distribution, "1.24.1", site / "environments" / ep)
 
 
 def test_every_installation_is_a_candidate_in_the_order_of_the_table(tmp_path: Path) -> None:

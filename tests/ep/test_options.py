@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep.catalog import BY_NAME, TABLE, Option
-from winml.modelkit.ep.options import checked, complete, parse_pairs
+from winml.modelkit.ep.options import check_options, complete, parse_pairs
 
 NPU = Target("qnn", "npu")
 GPU = Target("qnn", "gpu")
@@ -40,7 +40,7 @@ def is_number(option: Option) -> bool:
 
 def refusal(target: Target, given: dict[str, str]) -> RequestError:
     with pytest.raises(RequestError) as caught:
-        checked(target, given)
+        check_options(target, given)
     return caught.value
 
 
@@ -113,9 +113,9 @@ def test_any_words_are_pairs_or_a_wrong_request(words: list[str]) -> None:
 @rows(lambda option: option.type == "bool")
 def test_bool_options_take_every_usual_spelling(target: Target, name: str, option: Option) -> None:
     for written in ("1", "true", "True", "ON", "yes"):
-        assert checked(target, {name: written}) == {name: "1"}
+        assert check_options(target, {name: written}) == {name: "1"}
     for written in ("0", "false", "FALSE", "off", "No"):
-        assert checked(target, {name: written}) == {name: "0"}
+        assert check_options(target, {name: written}) == {name: "0"}
 
 
 @rows(lambda option: option.type == "bool")
@@ -130,8 +130,8 @@ def test_whole_numbers_are_taken_up_to_both_ends_of_their_range(target: Target, 
     inside = [str(n) for n in (option.low, option.high) if n is not None] or list(option.choices)
     assert inside
     for value in inside:
-        assert checked(target, {name: value}) == {name: value}
-        assert checked(target, {name: f"0{value}"}) == {name: value}
+        assert check_options(target, {name: value}) == {name: value}
+        assert check_options(target, {name: f"0{value}"}) == {name: value}
 
 
 @rows(lambda option: bool(option.low))
@@ -170,7 +170,7 @@ def test_one_number_is_not_a_list(target: Target, name: str, option: Option) -> 
 @rows(lambda option: option.type == "ints")
 def test_a_list_is_taken_number_by_number(target: Target, name: str, option: Option) -> None:
     good = str(option.high if option.high is not None else option.choices[-1] if option.choices else 7)
-    assert checked(target, {name: f"{good}, {good} ,0"}) == {name: f"{good},{good},0"}
+    assert check_options(target, {name: f"{good}, {good} ,0"}) == {name: f"{good},{good},0"}
     for bad in (f"{good},", f",{good}", f"{good},,{good}", f"{good},x", f"{good};{good}"):
         assert "must be a whole number" in refusal(target, {name: bad}).message
 
@@ -186,8 +186,8 @@ def test_a_choice_is_taken_in_any_case_and_passed_on_in_the_spelling_of_the_ep(
 ) -> None:
     fixed = BY_NAME[target.ep].device_options.get(target.device, {})
     for choice in (fixed[name],) if name in fixed else option.choices:
-        assert checked(target, {name: choice.upper()}) == {name: choice}
-        assert checked(target, {name: choice.lower()}) == {name: choice}
+        assert check_options(target, {name: choice.upper()}) == {name: choice}
+        assert check_options(target, {name: choice.lower()}) == {name: choice}
 
 
 @rows(lambda option: option.type == "choice")
@@ -202,13 +202,13 @@ def test_a_choice_that_does_not_exist_suggests_the_nearest(target: Target, name:
 @rows(lambda option: option.type == "text")
 def test_text_is_passed_on_as_written(target: Target, name: str, option: Option) -> None:
     for value in ("a b", "C:\\models\\x.json", "ü", "x[1,2]=y"):
-        assert checked(target, {name: value}) == {name: value}
+        assert check_options(target, {name: value}) == {name: value}
 
 
 @rows(lambda option: option.type == "path")
 def test_an_absolute_path_is_passed_on_as_written(target: Target, name: str, option: Option, tmp_path: Path) -> None:
     written = str(tmp_path / "with space ü.bin")
-    assert checked(target, {name: written}) == {name: written}
+    assert check_options(target, {name: written}) == {name: written}
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_an_option_may_not_contradict_the_target(target: Target, given: dict[str
 )
 def test_an_option_may_repeat_or_narrow_the_target(target: Target, given: dict[str, str]) -> None:
     [(name, value)] = given.items()
-    assert checked(target, given)[name].casefold() == value.casefold()
+    assert check_options(target, given)[name].casefold() == value.casefold()
 
 
 @pytest.mark.parametrize("order", [("backend_path", "backend_type"), ("backend_type", "backend_path")])
@@ -299,7 +299,7 @@ def test_backend_path_excludes_backend_type(order: tuple[str, str]) -> None:
 
 def test_checking_does_not_change_what_was_given() -> None:
     given = {"enable_htp_fp16_precision": "on"}
-    assert checked(NPU, given) == {"enable_htp_fp16_precision": "1"}
+    assert check_options(NPU, given) == {"enable_htp_fp16_precision": "1"}
     assert given == {"enable_htp_fp16_precision": "on"}
 
 
@@ -308,15 +308,15 @@ def test_checking_does_not_change_what_was_given() -> None:
 def test_checked_options_pass_the_check_unchanged(target: Target, data: st.DataObject) -> None:
     names = sorted(BY_NAME[target.ep].options)
     if not names:
-        assert checked(target, {}) == {}
+        assert check_options(target, {}) == {}
         return
     name = data.draw(st.sampled_from(names))
     words = [*BY_NAME[target.ep].options[name].choices, "0", "1", "60,43", "on", "./a b"]
     try:
-        once = checked(target, {name: data.draw(st.sampled_from(words))})
+        once = check_options(target, {name: data.draw(st.sampled_from(words))})
     except RequestError:
         return
-    assert checked(target, once) == once
+    assert check_options(target, once) == once
 
 
 # complete

@@ -83,7 +83,7 @@ class TestEveryRow:
         assert bool(row.schemes) == (row.mode is not None and row.same_as is None)
 
     def test_is_found_again_by_what_its_models_compute_in(self, word: str) -> None:
-        assert {precision.word_for(found) for found in (word, *precision.PRECISIONS[word].computed)} == {word}
+        assert {precision.precision_for(found) for found in (word, *precision.PRECISIONS[word].computed)} == {word}
 
     def test_is_in_the_help_of_the_commands_that_take_it(self, word: str) -> None:
         row = precision.PRECISIONS[word]

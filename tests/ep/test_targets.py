@@ -13,7 +13,7 @@ from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep.catalog import BY_NAME, TABLE
 from winml.modelkit.ep.discovery import Host, Installed
-from winml.modelkit.ep.environments import Environment
+from winml.modelkit.ep.environments import PrivateEnvironment
 from winml.modelkit.ep.targets import TargetRequest, parse_target, request, resolve
 
 ANYTHING = TargetRequest(None, None)
@@ -461,7 +461,7 @@ def test_a_named_ep_that_loads_from_nowhere_says_why(windows_twice: Host) -> Non
 
 
 def test_an_ep_in_an_environment_of_its_own_is_used_with_its_interpreter(linux_plain: Host, tmp_path: Path) -> None:
-    environment = Environment("openvino", "onnxruntime-openvino", "1.24.1", tmp_path / "openvino")
+    environment = PrivateEnvironment("openvino", "onnxruntime-openvino", "1.24.1", tmp_path / "openvino")
     host = dataclasses.replace(linux_plain, environments=(environment,))
     found = resolve(asked("openvino", "cpu"), host, FakeProbe(openvino=("cpu",)))
     assert found.target == Target("openvino", "cpu")

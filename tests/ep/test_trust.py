@@ -9,7 +9,7 @@ import pytest
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import catalog
-from winml.modelkit.ep.trust import NOTHING, Trust, Used, needed_again, read_names
+from winml.modelkit.ep.trust import NOTHING, Trust, Used, option_to_repeat, read_names
 
 TOUCHES_FILES = re.compile(r"path|dir|file|dump|trace|profil|cache|package|config|xclbin|table|log|key|skip_")
 DATA_ALL_THE_SAME = {
@@ -129,7 +129,8 @@ def test_names_are_separated_by_commas_and_must_exist() -> None:
 
 
 def test_the_next_command_carries_what_a_build_was_given() -> None:
-    assert needed_again({"soc_model": "60"}, NOTHING) == ""
+    assert option_to_repeat({"soc_model": "60"}, NOTHING) == ""
     assert (
-        needed_again({"backend_path": "x", "op_packages": "y"}, NOTHING) == " --trust-options backend_path,op_packages"
+        option_to_repeat({"backend_path": "x", "op_packages": "y"}, NOTHING)
+        == " --trust-options backend_path,op_packages"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from winml.modelkit.graph.implied import implied_sizes
+from winml.modelkit.graph.implied import infer_sizes
 
 
 def ones(*shape: int) -> np.ndarray:
@@ -38,7 +38,7 @@ def ones(*shape: int) -> np.ndarray:
 def test_an_operator_that_takes_one_size_alone_fixes_it(
     parse: Any, text: str, weights: dict[str, np.ndarray], sizes: dict[str, int]
 ) -> None:
-    found = implied_sizes(parse(text, **weights))
+    found = infer_sizes(parse(text, **weights))
     assert {name: size.size for name, size in found.items()} == sizes
     assert all(size.source == "graph" and "takes no other" in size.reason for size in found.values())
 
@@ -57,4 +57,4 @@ def test_an_operator_that_takes_one_size_alone_fixes_it(
     ],
 )  # fmt: skip
 def test_what_is_not_certain_is_not_implied(parse: Any, text: str, weights: dict[str, np.ndarray]) -> None:
-    assert implied_sizes(parse(text, **weights)) == {}
+    assert infer_sizes(parse(text, **weights)) == {}

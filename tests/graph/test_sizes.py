@@ -12,14 +12,14 @@ from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.graph.inputs import InputRequest, InputSpec, synthetic
 from winml.modelkit.graph.sizes import (
     INPUTS_KEY,
-    given_sizes,
     is_batch,
+    match_sizes,
     metadata_ranges,
     metadata_sizes,
-    named_shape,
+    missing_size_error,
+    name_dims,
     open_dims,
     shape_words,
-    unsized,
 )
 
 
@@ -33,7 +33,7 @@ IMAGE = Value("x", ("batch", 3, None, "width"))
 
 
 def test_a_dimension_without_a_name_goes_by_its_place() -> None:
-    assert named_shape("x", ("batch", 3, None, -1, "", 0)) == ("batch", 3, "x[2]", "x[3]", "x[4]", 0)
+    assert name_dims("x", ("batch", 3, None, -1, "", 0)) == ("batch", 3, "x[2]", "x[3]", "x[4]", 0)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_only_a_batch_is_a_batch(shape: tuple[int | str | None, ...], batches: s
 
 
 def test_sizes_are_given_by_name_by_place_and_by_whole_inputs() -> None:
-    assert given_sizes([IMAGE], {"width": 320, "x[2]": 48}) == {"width": 320, "x[2]": 48}
-    assert given_sizes([IMAGE], {"x[3]": 320}) == {"width": 320}
-    assert given_sizes([IMAGE], shape_words("x", (1, 3, 48, 320))) == {"batch": 1, "x[2]": 48, "width": 320}
-    assert given_sizes([Value("lengths", ("n",))], {"lengths": 4}) == {"n": 4}
+    assert match_sizes([IMAGE], {"width": 320, "x[2]": 48}) == {"width": 320, "x[2]": 48}
+    assert match_sizes([IMAGE], {"x[3]": 320}) == {"width": 320}
+    assert match_sizes([IMAGE], shape_words("x", (1, 3, 48, 320))) == {"batch": 1, "x[2]": 48, "width": 320}
+    assert match_sizes([Value("lengths", ("n",))], {"lengths": 4}) == {"n": 4}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_sizes_are_given_by_name_by_place_and_by_whole_inputs() -> None:
 )
 def test_what_does_not_fit_the_model_is_refused(words: dict[str, int], message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        given_sizes([IMAGE], words)
+        match_sizes([IMAGE], words)
 
 
 def test_inputs_are_not_made_while_a_size_is_open() -> None:
@@ -89,7 +89,7 @@ def test_inputs_are_not_made_while_a_size_is_open() -> None:
 
 
 def test_the_refusal_shows_options_that_a_shell_takes() -> None:
-    error = unsized(["height", "past length"])
+    error = missing_size_error(["height", "past length"])
     assert error.exit_code == 2
     assert f"--dim height=224 --dim {shell_word('past length')}=128" in str(error.hint)
 

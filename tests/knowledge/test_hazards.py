@@ -17,7 +17,7 @@ import model_zoo
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.facts import facts
-from winml.modelkit.graph.quantized_nodes import quantized_nodes
+from winml.modelkit.graph.quantized_nodes import find_quantized_nodes
 from winml.modelkit.knowledge import hazards
 from winml.modelkit.knowledge.hazards import Hazard, ModelGraph
 
@@ -28,7 +28,7 @@ CPU, QNN, QNN_GPU, OPENVINO = (
 
 def _hazards(model: onnx.ModelProto, target: Target) -> dict[str, Hazard]:
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
-    found = hazards.find_hazards(ModelGraph(facts(model), nodes, tuple(quantized_nodes(model))), target)
+    found = hazards.find_hazards(ModelGraph(facts(model), nodes, tuple(find_quantized_nodes(model))), target)
     return {hazard.row.id: hazard for hazard in found}
 
 

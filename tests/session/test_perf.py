@@ -185,7 +185,7 @@ def test_a_crash_of_the_model_is_still_the_callers_and_the_trace_tells_what_ther
 
 def test_the_first_runs_are_warm_up_and_a_run_that_fails_is_none(session: WinMLSession) -> None:
     with session.perf(warmup=2) as perf:
-        run, _ = session.bound_run(FEED)
+        run, _ = session.bind_run(FEED)
         for _ in range(5):
             run()
         with pytest.raises(SessionError):
@@ -205,7 +205,7 @@ def test_statistics_of_nothing_are_none_and_negative_warm_up_is_refused() -> Non
 
 
 def test_a_run_bound_before_a_reset_says_so(session: WinMLSession) -> None:
-    run, _ = session.bound_run(FEED)
+    run, _ = session.bind_run(FEED)
     session.reset()
     with pytest.raises(SessionError, match="reset after this run was bound"):
         run()

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from winml.modelkit.session import saturation
-from winml.modelkit.session.notes import saturated_weights
+from winml.modelkit.session.notes import saturation_notes
 
 ASK = """
 import json, sys
@@ -61,8 +61,8 @@ def test_weights_beyond_7_bits_are_counted(largest: int, count: int) -> None:
 
 
 def test_perf_warns_of_them() -> None:
-    assert saturated_weights(0) == []
-    (warning,) = saturated_weights(3)
+    assert saturation_notes(0) == []
+    (warning,) = saturation_notes(3)
     assert "3 weights" in warning
     assert "--reduce-range" in warning
 

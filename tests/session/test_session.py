@@ -48,7 +48,7 @@ def test_placement_counts_every_node(zoo: Path) -> None:
 
 def test_bound_runs_write_the_outputs_of_the_first_run_again(zoo: Path) -> None:
     with WinMLSession(zoo / "relu.onnx", target=CPU) as session:
-        run, bound = session.bound_run({"x": np.ones((1, 4), np.float32)})
+        run, bound = session.bind_run({"x": np.ones((1, 4), np.float32)})
         run()
         run()
         assert bound
@@ -57,7 +57,7 @@ def test_bound_runs_write_the_outputs_of_the_first_run_again(zoo: Path) -> None:
 def test_strings_are_run_without_io_binding(tmp_path: Path) -> None:
     model = model_zoo.text_model("g (string[2] x) => (string[2] y) { y = Identity(x) }")
     with WinMLSession(model_zoo.saved(model, tmp_path / "s.onnx"), target=CPU) as session:
-        run, bound = session.bound_run({"x": np.array(["a", "b"], dtype=object)})
+        run, bound = session.bind_run({"x": np.array(["a", "b"], dtype=object)})
         run()
         assert not bound
 
@@ -201,7 +201,7 @@ def test_op_affinity_places_attention_on_the_npu(tmp_path: Path, form: str) -> N
     path = model_zoo.saved(model_zoo.grouped_attention(), tmp_path / "gqa.onnx")
     (tmp_path / "affinity.json").write_text(AFFINITY)
     value = AFFINITY if form == "text" else str(tmp_path / "affinity.json")
-    given = options.checked(NPU, {"op_affinity": value})
+    given = options.check_options(NPU, {"op_affinity": value})
     assert given == {"op_affinity": AFFINITY}
     with WinMLSession(path, target=NPU, section=SessionSection(ep_options=given)) as session:
         assert session.placement.nodes == {"QNNExecutionProvider": 1}

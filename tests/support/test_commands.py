@@ -13,7 +13,7 @@ from winml.modelkit.support.commands import Commands
 from winml.modelkit.support.model import SupportModel
 from winml.modelkit.support.place import FOLDER, ReviewPlace
 from winml.modelkit.support.review.evidence import MODEL, CommandRun
-from winml.modelkit.worker.sandbox import ENDED, Limits
+from winml.modelkit.worker.sandbox import ENDED, RoomLimits
 
 
 def _left(word: str) -> list[list[str]]:
@@ -50,7 +50,7 @@ def _wait_until_nothing_is_left(word: str) -> None:
 
 
 def _run_inside(kind: str, place: Path, *words: str, memory_bytes: int = 2**33, timeout_s: float = 60) -> CommandRun:
-    where = ReviewPlace(timeout_s, sandbox_zoo.of_kind(kind), Limits(memory_bytes))
+    where = ReviewPlace(timeout_s, sandbox_zoo.of_kind(kind), RoomLimits(memory_bytes))
     model = SupportModel(str(sample.MODEL), False, "", {}, (sample.MODEL,))
     return where.commands(model, place, targets=("qnn/npu",))((*words, "--json"))
 

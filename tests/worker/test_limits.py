@@ -52,7 +52,7 @@ def test_what_works_gets_half_the_machine_or_what_its_model_takes(
     model = tmp_path / "model.onnx"
     model.write_bytes(b"x")
     usual = limits.limits_of("stages.export", {"model": str(model), "other": 1, "name": "no path"}, None)
-    assert usual == limits.Limits(12 * 3600.0, 50 * GIB)
+    assert usual == limits.OperationLimits(12 * 3600.0, 50 * GIB)
     with model.open("wb") as file:
         file.truncate(3 * GIB)
     assert limits.limits_of("stages.export", {"model": str(model)}, None).memory_bytes == 68 * GIB
@@ -64,8 +64,8 @@ def test_the_environment_and_the_caller_have_the_last_word(monkeypatch: pytest.M
     assert limits.limits_of("graph.describe", {}, 7.0).timeout_s == 7.0
     for name, value in ((limits.INSPECT_TIMEOUT, "5"), (limits.WORK_TIMEOUT, "none"), (limits.MEMORY_LIMIT, "1.5 GiB")):
         monkeypatch.setenv(name, value)
-    assert limits.limits_of("graph.describe", {}, None) == limits.Limits(5.0, 3 * GIB // 2)
-    assert limits.limits_of("stages.export", {}, None) == limits.Limits(None, 3 * GIB // 2)
+    assert limits.limits_of("graph.describe", {}, None) == limits.OperationLimits(5.0, 3 * GIB // 2)
+    assert limits.limits_of("stages.export", {}, None) == limits.OperationLimits(None, 3 * GIB // 2)
     monkeypatch.setenv(limits.MEMORY_LIMIT, "none")
     assert limits.limits_of("stages.export", {}, None).memory_bytes is None
 

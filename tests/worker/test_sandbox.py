@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import sandbox_zoo
-from winml.modelkit.worker.sandbox import ENDED, Limits, Sandbox
+from winml.modelkit.worker.sandbox import ENDED, RoomLimits, Sandbox
 
 KINDS = [
     pytest.param("unshare", marks=pytest.mark.sandbox),
@@ -100,14 +100,14 @@ def test_without_a_sandbox_the_same_attempts_succeed(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("code", "limits", "told"),
     [
-        (sandbox_zoo.FORKS, Limits(2**30, processes=100), "processes and threads; 100 are allowed"),
-        (sandbox_zoo.MEMORY, Limits(2**28), "MiB of memory; 256 MiB are allowed"),
-        (sandbox_zoo.SLEEP, Limits(2**28, seconds=0.5), "it takes longer than 0.5 s"),
+        (sandbox_zoo.FORKS, RoomLimits(2**30, processes=100), "processes and threads; 100 are allowed"),
+        (sandbox_zoo.MEMORY, RoomLimits(2**28), "MiB of memory; 256 MiB are allowed"),
+        (sandbox_zoo.SLEEP, RoomLimits(2**28, seconds=0.5), "it takes longer than 0.5 s"),
     ],
     ids=["forks", "memory", "sleep"],
 )
 def test_a_program_that_takes_too_much_is_ended(
-    kind: str, code: str, limits: Limits, told: str, tmp_path: Path
+    kind: str, code: str, limits: RoomLimits, told: str, tmp_path: Path
 ) -> None:
     mark = f"winml-test-{tmp_path}"  # not the one of the same test in another process
     done = sandbox_zoo.run(sandbox_zoo.of_kind(kind), code, mark, room=sandbox_zoo.room_in(tmp_path, limits))
@@ -122,7 +122,7 @@ def test_a_program_that_takes_too_much_is_ended(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_that_processes_share_counts_once(kind: str, tmp_path: Path) -> None:
-    room = sandbox_zoo.room_in(tmp_path, Limits(2**28))
+    room = sandbox_zoo.room_in(tmp_path, RoomLimits(2**28))
     done = sandbox_zoo.run(sandbox_zoo.of_kind(kind), sandbox_zoo.SHARED, room=room)
     assert (done.returncode, done.stdout) == (0, "all\n"), done.stderr
 
@@ -140,7 +140,7 @@ def test_the_kernel_counts_the_processes_of_a_user_without_rights(kind: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_in_memory_have_an_end(kind: str, tmp_path: Path) -> None:
     done = sandbox_zoo.run(
-        sandbox_zoo.of_kind(kind), sandbox_zoo.FILES, room=sandbox_zoo.room_in(tmp_path, Limits(2**28))
+        sandbox_zoo.of_kind(kind), sandbox_zoo.FILES, room=sandbox_zoo.room_in(tmp_path, RoomLimits(2**28))
     )
     assert "No space left" in done.stderr
     assert "all" not in done.stdout
@@ -173,7 +173,7 @@ def test_paths_through_links_lead_where_they_lead_outside(tmp_path: Path) -> Non
     (tmp_path / "file.bin").symlink_to(tmp_path / "link" / "model.bin")
     (tmp_path / "room").mkdir()
     links = tmp_path / "file.bin", tmp_path / "link" / "model.bin"
-    room = sandbox_zoo.room_in(tmp_path / "room", Limits(2**30), *links)
+    room = sandbox_zoo.room_in(tmp_path / "room", RoomLimits(2**30), *links)
     code = "import sys\nfor path in sys.argv[1:]: print(open(path).read())"
     sandbox = Sandbox("unshare")
     paths = [str(path) for path in (*room.readable, tmp_path / "models" / "model.bin")]
@@ -192,7 +192,7 @@ def test_what_a_program_leaves_behind_leads_the_next_one_nowhere(kind: str, tmp_
     model.parent.mkdir()
     model.write_text("model")
     (tmp_path / "room").mkdir()
-    room = sandbox_zoo.room_in(tmp_path / "room", Limits(2**30), model)
+    room = sandbox_zoo.room_in(tmp_path / "room", RoomLimits(2**30), model)
     code = (
         "import os, sys\nprint(open(sys.argv[1]).read())\n"
         "places = [os.open(place, 0) for place in (os.environ['TMPDIR'], os.environ['HOME'], '.')]\n"

@@ -21,7 +21,7 @@ from winml.modelkit.building.proof.prove import unproven
 from winml.modelkit.building.result import BuildResult, failed_build
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
-from winml.modelkit.core.schemas import published
+from winml.modelkit.core.schemas import load_schema
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.graph import files
@@ -31,7 +31,7 @@ from winml.modelkit.session.session import WinMLSession
 from winml.modelkit.worker.client import Worker
 
 DATA = DataSection("random", limit=4)
-SCHEMA = Draft202012Validator(published("build") or {})
+SCHEMA = Draft202012Validator(load_schema("build") or {})
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ def traced(
     monitor = ORTMonitor(level, folder)
     session = WinMLSession(model, target=CPU, section=SessionSection(threads=1), lazy=True)
     with session.perf(warmup=3, monitor=monitor):
-        run, _ = session.bound_run(feed)
+        run, _ = session.bind_run(feed)
         for _ in range(3 + runs):
             run()
     assert monitor.result is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 from winml.modelkit.core.build_folder import MODEL, source_name
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.location import expanded
+from winml.modelkit.core.location import expand
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.feed import names
 
@@ -55,7 +55,7 @@ def _exists(path: Path, where: str) -> bool:
 
 def make_model(source: str, base: Path, *, where: str = "", **about: str | None) -> MatrixModel:
     """A model behind a word: a path relative to `base` when there is one, otherwise an id of a hub."""
-    path = expanded(Path(base, source))
+    path = expand(Path(base, source))
     data = about.pop("data", None)
     name = about.pop("name", None)
     if _exists(path, where):
@@ -66,7 +66,7 @@ def make_model(source: str, base: Path, *, where: str = "", **about: str | None)
         model = MatrixModel(source, name or source, **about)
     if data is None:
         return model
-    samples = expanded(Path(base, data))
+    samples = expand(Path(base, data))
     if not samples.exists():
         raise RequestError(f"{where}calibration data not found: `{data}`")
     return MatrixModel(model.source, model.name, model.task, model.priority, str(samples))

@@ -38,7 +38,7 @@ from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.signature import Signature, read_signature
-from winml.modelkit.graph.sizes import given_sizes, open_dims, quoted
+from winml.modelkit.graph.sizes import match_sizes, open_dims, quote
 from winml.modelkit.worker.client import Worker
 
 PRELOAD = ("winml.modelkit.graph.source",)
@@ -106,7 +106,7 @@ class _Model:
         assert self.path is not None
         return self.path
 
-    def find_sizes(self, given: Mapping[str, int]) -> sizes.Known:
+    def find_sizes(self, given: Mapping[str, int]) -> sizes.KnownSizes:
         """Sizes of all open dimensions; one that nobody knows is refused."""
         if self.export is not None:
             return sizes.find_in(self.export.signature, given).require()
@@ -154,7 +154,7 @@ def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> Mad
     session = SessionSection()
     model = _Model(worker, export=exporting)
     if exporting is None:
-        argument = model_argument(request.model, trust=request.trust.typing(request.ep_options))
+        argument = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))
         model, session = _Model(worker, argument.path), argument.section
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
@@ -216,7 +216,7 @@ def _session(request: ConfigRequest, built: SessionSection, planned: Planned) ->
         built,
         threads=built.threads if request.threads is None else request.threads,
         ep_options=options.for_session(
-            planned.target, options.checked(planned.target, {**built.ep_options, **request.ep_options})
+            planned.target, options.check_options(planned.target, {**built.ep_options, **request.ep_options})
         ),
     )
 
@@ -246,11 +246,11 @@ def _fixed_dims(request: ConfigRequest, planned: Planned, model: _Model) -> tupl
     A size that nobody knows is refused: an artifact for another size than the model is used with is of no use.
     """
     if planned.target.device != "npu":
-        return given_sizes(model.signature.inputs, request.dims) if request.dims else {}, []
+        return match_sizes(model.signature.inputs, request.dims) if request.dims else {}, []
     known = model.find_sizes(request.dims)
     notes = [
         f"dimension {name} is fixed at {size.size} for {planned.target} ({size.reason}); "
-        f"set it with `--dim {quoted(name)}=N`"
+        f"set it with `--dim {quote(name)}=N`"
         for name, size in known.sizes.items()
         if size.source != "given"
     ]
@@ -294,7 +294,7 @@ def _compile(request: ConfigRequest, planned: Planned) -> CompileSection | None:
     return CompileSection(
         compiler=request.compiler,
         embed=request.embed,
-        provider_options=options.checked(planned.target, request.ep_options),
+        provider_options=options.check_options(planned.target, request.ep_options),
     )
 
 
@@ -325,7 +325,7 @@ def complete(config: BuildConfig, worker: Worker, *, trust_remote_code: bool = F
         _require_compiler(planned)
     exporting = _plan_of(config, trust_remote_code=trust_remote_code)
     model = _Model(worker, model_path(config.model)) if exporting is None else _Model(worker, export=exporting)
-    session = replace(config.session, ep_options=options.checked(planned.target, config.session.ep_options))
+    session = replace(config.session, ep_options=options.check_options(planned.target, config.session.ep_options))
     quantize = None if config.quantize is None else _complete_calibration(config.quantize, model)
     quantize, range_notes = _with_range(quantize, planned, worker)
     notes = (*(() if planned.absent is None else (absent_note(planned.absent),)), *range_notes)

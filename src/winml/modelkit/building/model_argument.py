@@ -47,7 +47,7 @@ def _load_config(file: Path, trust: Trust) -> BuildConfig:
         )
     try:
         config = read_config(value)
-        session = replace(config.session, ep_options=trust.untyped(config.session.ep_options))
+        session = replace(config.session, ep_options=trust.without_typed(config.session.ep_options))
         check_session(session, trust.gate(str(file)))
     except RequestError as error:
         raise RequestError(f"`{file}`: {error.message}", hint=error.hint) from error

@@ -52,7 +52,7 @@ build_options = stack(
         default="auto",
         show_default=True,
         metavar="P",
-        help=f"{', '.join(precision.words())}, or auto: what the target prefers.",
+        help=f"{', '.join(precision.precision_names())}, or auto: what the target prefers.",
     ),
     calibration_options,
     click.option("--no-quant", is_flag=True, help="Leave the model unquantized, whatever the target prefers."),

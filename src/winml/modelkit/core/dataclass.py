@@ -97,7 +97,7 @@ def _initial(one: Field[Any], names: dict[str, Any]) -> str:
 
 
 @cache
-def _compared(cls: Any) -> Callable[[Any], Any]:
+def _compare_key(cls: Any) -> Callable[[Any], Any]:
     """What makes a tuple of the fields that are compared."""
     found = [one.name for one in fields(cls) if one.compare]
     if len(found) > 1:
@@ -109,13 +109,13 @@ def _eq(self: Any, other: object) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
     cls: Any = type(self)
-    compared = _compared(cls)
+    compared = _compare_key(cls)
     return compared(self) == compared(other)
 
 
 def _hash(self: Any) -> int:
     cls: Any = type(self)
-    return hash(_compared(cls)(self))
+    return hash(_compare_key(cls)(self))
 
 
 def _repr(self: Any) -> str:

@@ -17,7 +17,7 @@ Speaks = Literal["for", "against", "control"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Observation:
+class BaseEvidence:
     """What evidence of every form says."""
 
     kind: EvidenceKind
@@ -40,7 +40,7 @@ class Observation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MediansEvidence(Observation):
+class MediansEvidence(BaseEvidence):
     """Medians of sessions that others recorded, where raw samples are gone."""
 
     form: Literal["medians"] = "medians"
@@ -61,7 +61,7 @@ class RawSamples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplesEvidence(Observation):
+class SamplesEvidence(BaseEvidence):
     """Raw samples of an interleaved measurement."""
 
     form: Literal["samples"] = "samples"
@@ -97,7 +97,7 @@ class Openings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodesEvidence(Observation):
+class NodesEvidence(BaseEvidence):
     """Where the nodes go."""
 
     form: Literal["nodes"] = "nodes"
@@ -105,7 +105,7 @@ class NodesEvidence(Observation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorEvidence(Observation):
+class ErrorEvidence(BaseEvidence):
     """What cannot be opened."""
 
     form: Literal["error"] = "error"
@@ -122,7 +122,7 @@ class OutputDistances:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistanceEvidence(Observation):
+class DistanceEvidence(BaseEvidence):
     """How far outputs are apart."""
 
     form: Literal["distance"] = "distance"
@@ -130,7 +130,7 @@ class DistanceEvidence(Observation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordsEvidence(Observation):
+class WordsEvidence(BaseEvidence):
     """What somebody told, without data."""
 
     form: Literal["words"] = "words"

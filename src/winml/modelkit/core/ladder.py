@@ -34,7 +34,7 @@ def missing_evidence(finding: Finding, rung: str) -> str | None:
     return _RUNGS[rung](finding)
 
 
-def _replicated(finding: Finding) -> str | None:
+def _need_replication(finding: Finding) -> str | None:
     runs = finding.runs
     if len(runs) >= 2:
         return None
@@ -42,8 +42,8 @@ def _replicated(finding: Finding) -> str | None:
     return f"it needs {finding.claim} evidence {how} from two runs, and has it from {len(runs)}"
 
 
-def _confirmed(finding: Finding) -> str | None:
-    missing = _replicated(finding)
+def _need_confirmation(finding: Finding) -> str | None:
+    missing = _need_replication(finding)
     if missing is not None:
         return missing
     if finding.claim in ("placement", "failure"):
@@ -53,13 +53,13 @@ def _confirmed(finding: Finding) -> str | None:
     return None
 
 
-def _doubted(finding: Finding) -> str | None:
+def _need_doubt(finding: Finding) -> str | None:
     if finding.falsified_by or any(e.speaks == "against" for e in finding.evidence):
         return None
     return "nothing speaks against it: no evidence against, and `falsified_by` is empty"
 
 
-def _observed(finding: Finding) -> str | None:
+def _need_observation(finding: Finding) -> str | None:
     return None if any(e.speaks == "for" for e in finding.evidence) else "nothing was observed"
 
 
@@ -72,20 +72,20 @@ def _families(finding: Finding) -> dict[str, set[str]]:
     return found
 
 
-def _one_family(finding: Finding) -> str | None:
-    missing = _replicated(finding)
+def _need_one_family(finding: Finding) -> str | None:
+    missing = _need_replication(finding)
     if missing is not None or any(len(models) >= 2 for models in _families(finding).values()):
         return missing
     return "it needs deciding evidence on two models of one type"
 
 
-def _three_families(finding: Finding) -> str | None:
+def _need_three_families(finding: Finding) -> str | None:
     count = len(_families(finding))
     return None if count >= 3 else f"it needs deciding evidence on three model types, and has it on {count}"
 
 
-def _predictive(finding: Finding) -> str | None:
-    missing = _three_families(finding)
+def _need_prediction(finding: Finding) -> str | None:
+    missing = _need_three_families(finding)
     if missing is not None:
         return missing
     held = finding.held_out
@@ -98,15 +98,15 @@ def _predictive(finding: Finding) -> str | None:
 
 _RUNGS: dict[str, Callable[[Finding], str | None]] = {
     "draft": lambda finding: None,
-    "replicated": _replicated,
-    "confirmed": _confirmed,
-    "contested": _doubted,
-    "retracted": _doubted,
-    "L1": _observed,
-    "L2": _replicated,
-    "L3": _one_family,
-    "L4": _three_families,
-    "L5": _predictive,
+    "replicated": _need_replication,
+    "confirmed": _need_confirmation,
+    "contested": _need_doubt,
+    "retracted": _need_doubt,
+    "L1": _need_observation,
+    "L2": _need_replication,
+    "L3": _need_one_family,
+    "L4": _need_three_families,
+    "L5": _need_prediction,
 }
 """What each rung asks of the evidence."""
 

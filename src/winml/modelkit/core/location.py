@@ -25,7 +25,7 @@ def home(variable: str | None = None) -> Path:
         ) from error
 
 
-def expanded(path: str | os.PathLike[str]) -> Path:
+def expand(path: str | os.PathLike[str]) -> Path:
     """A path with `~` and `~name` for folders of users, absolute."""
     try:
         return Path(path).expanduser().absolute()
@@ -37,7 +37,7 @@ def cache_root() -> Path:
     """`$WINML_CACHE`, or the platform's folder for caches."""
     given = os.environ.get(VARIABLE)
     if given:
-        return expanded(given)
+        return expand(given)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
         return (Path(base) if base else home(VARIABLE) / "AppData" / "Local") / "winml" / "cache"
@@ -57,7 +57,7 @@ def knowledge_root() -> Path:
     """`$WINML_KNOWLEDGE`, or the platform's folder for data: findings and outcomes outlive a cache."""
     given = os.environ.get(KNOWLEDGE_VARIABLE)
     if given:
-        return expanded(given)
+        return expand(given)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
         return (Path(base) if base else home(KNOWLEDGE_VARIABLE) / "AppData" / "Local") / "winml" / "knowledge"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.statistics import mean, median, percentile
-from winml.modelkit.core.values import Known, in_json, key, read, to_json
+from winml.modelkit.core.values import KnownKeys, in_json, key, read, to_json
 
 SCHEMA = "winml/op-trace/1"
 
@@ -363,7 +363,7 @@ class OpTraceFile:
 
     schema: Literal["winml/op-trace/1"] = "winml/op-trace/1"
     metadata: TraceMetadata
-    summary: Annotated[Mapping[str, Any], Known(TraceSummary)]
+    summary: Annotated[Mapping[str, Any], KnownKeys(TraceSummary)]
     operators: tuple[OperatorMetrics, ...]
     """In the order they ran."""
     artifacts: Mapping[str, str]

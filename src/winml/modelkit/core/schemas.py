@@ -20,7 +20,7 @@ def _read(file: Path) -> dict[str, Any]:
     return value
 
 
-def published(name: str) -> dict[str, Any] | None:
+def load_schema(name: str) -> dict[str, Any] | None:
     """The schema `winml/NAME/1`, or None when there is none."""
     file = FOLDER / f"{name}-1.json"
     return _read(file) if file.is_file() else None
@@ -42,9 +42,9 @@ class _Node:
     value: dict[str, Any]
 
 
-def _referenced(node: _Node, reference: str) -> _Node | None:
+def _resolve(node: _Node, reference: str) -> _Node | None:
     name, _, pointer = reference.partition("#")
-    root = published(name.removeprefix("urn:winml:").removesuffix(":1")) if name else node.root
+    root = load_schema(name.removeprefix("urn:winml:").removesuffix(":1")) if name else node.root
     value: Any = root
     for part in pointer.strip("/").split("/") if pointer else ():
         value = value.get(part) if isinstance(value, dict) else None
@@ -59,7 +59,7 @@ def _alternatives(node: _Node) -> Iterator[_Node]:
     for value in inside:
         yield from _alternatives(_Node(node.root, value))
     if "$ref" in node.value:
-        found = _referenced(node, node.value["$ref"])
+        found = _resolve(node, node.value["$ref"])
         if found is not None:
             yield from _alternatives(found)
 
@@ -74,19 +74,19 @@ def _children(nodes: Iterable[_Node], part: str) -> Iterator[_Node]:
             yield _Node(node.root, more)
 
 
-def _named_action(node: _Node) -> str | None:
+def _action_of(node: _Node) -> str | None:
     named: str | None = node.value.get("properties", {}).get("action", {}).get("const")
     return named
 
 
 def actions(schema: dict[str, Any]) -> frozenset[str]:
     """The actions whose answers a schema describes."""
-    return frozenset(name for node in _alternatives(_Node(schema, schema)) if (name := _named_action(node)) is not None)
+    return frozenset(name for node in _alternatives(_Node(schema, schema)) if (name := _action_of(node)) is not None)
 
 
 def _of_action(nodes: Iterable[_Node], action: str | None) -> list[_Node]:
     """The alternatives that are the answer of one action; those that name no action are kept."""
-    return [node for node in nodes if action is None or _named_action(node) in (None, action)]
+    return [node for node in nodes if action is None or _action_of(node) in (None, action)]
 
 
 def missing_field(schema: dict[str, Any], path: str, *, action: str | None = None) -> MissingField | None:

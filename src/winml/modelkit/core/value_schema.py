@@ -19,7 +19,7 @@ from winml.modelkit.core.values import (
     AtLeast,
     AtMost,
     Between,
-    Known,
+    KnownKeys,
     MoreThan,
     NotEmpty,
     OneOf,
@@ -27,8 +27,8 @@ from winml.modelkit.core.values import (
     Pattern,
     Unique,
     entries,
+    json_class,
     to_json,
-    written_as,
 )
 
 Schema = dict[str, Any]
@@ -70,7 +70,7 @@ def document_schema(
 
 
 def _failure(name: str) -> Schema:
-    error = _closed(
+    error = _object_schema(
         {
             "code": {"type": "string"},
             "message": {"type": "string"},
@@ -86,7 +86,7 @@ def _failure(name: str) -> Schema:
     }
 
 
-def _closed(properties: Schema, required: Sequence[str] | None = None) -> Schema:
+def _object_schema(properties: Schema, required: Sequence[str] | None = None) -> Schema:
     return {
         "type": "object",
         "properties": properties,
@@ -105,13 +105,13 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
         inner, *limits = get_args(form)
         found = {} if isinstance(limits[0], OneOf) else _schema(inner, definitions)
         for limit in limits:
-            known = _open_object(limit.form, definitions) if isinstance(limit, Known) else _limit(limit, found)
+            known = _open_object(limit.form, definitions) if isinstance(limit, KnownKeys) else _limit(limit, found)
             found = {**found, **known}
         return found
     if origin in (Union, UnionType):
         return _union([_schema(one, definitions) for one in get_args(form)])
     if origin is Literal:
-        return _words(get_args(form))
+        return _choice_schema(get_args(form))
     if origin in (tuple, list, Sequence):
         return _list(origin, get_args(form), definitions)
     if origin in (dict, Mapping):
@@ -124,7 +124,7 @@ def _open_object(form: Any, definitions: _Definitions) -> Schema:
     return {"properties": _properties(form, definitions)[0]}
 
 
-def _words(words: Sequence[Any]) -> Schema:
+def _choice_schema(words: Sequence[Any]) -> Schema:
     return {"const": words[0]} if len(words) == 1 else {"enum": list(words)}
 
 
@@ -133,10 +133,10 @@ def _class(form: Any, definitions: _Definitions) -> Schema:
         own: Schema = form.json_schema()
         return own
     if isinstance(form, type) and issubclass(form, Enum):
-        return _words([member.value for member in form])
+        return _choice_schema([member.value for member in form])
     if form is Path:
         return {"type": "string"}
-    form = written_as(form) or form
+    form = json_class(form) or form
     if "__dataclass_fields__" not in vars(form) or hasattr(form, "to_json"):
         raise TypeError(f"{form!r} has no schema")
     return definitions.reference(form)
@@ -146,13 +146,13 @@ def _object(cls: Any, definitions: _Definitions) -> Schema:
     properties, required = _properties(cls, definitions)
     text = inspect.cleandoc(cls.__doc__ or "").splitlines()
     described = text and not text[0].startswith(f"{cls.__name__}(")
-    return {**({"description": text[0]} if described else {}), **_closed(properties, required)}
+    return {**({"description": text[0]} if described else {}), **_object_schema(properties, required)}
 
 
 def _properties(cls: Any, definitions: _Definitions) -> tuple[Schema, list[str]]:
     properties: Schema = {}
     required: list[str] = []
-    cls = written_as(cls) or cls
+    cls = json_class(cls) or cls
     words = descriptions(cls)
     defaults = {one.name: one.default for one in fields(cls)}
     for entry in entries(cls):
@@ -180,11 +180,11 @@ def descriptions(cls: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in reversed(cls.__mro__):
         if is_dataclass(one):
-            found.update(_described(one))
+            found.update(_read_descriptions(one))
     return found
 
 
-def _described(cls: type) -> dict[str, str]:
+def _read_descriptions(cls: type) -> dict[str, str]:
     getters = {name: vars(cls)[name].fget for name in vars(cls) if isinstance(vars(cls)[name], property)}
     found = {name: " ".join(getter.__doc__.split()) for name, getter in getters.items() if getter.__doc__}
     try:
@@ -213,13 +213,13 @@ def _union(branches: list[Schema]) -> Schema:
     plain = [one["type"] for one in branches if set(one) == {"type"}]
     if len(plain) == len(branches):
         return {"type": plain}
-    words = [_words_of(one) for one in branches]
+    words = [_choices_of(one) for one in branches]
     if all(w is not None for w in words):
         return {"enum": [word for group in words for word in group or ()]}
     return {"anyOf": branches}
 
 
-def _words_of(schema: Schema) -> list[Any] | None:
+def _choices_of(schema: Schema) -> list[Any] | None:
     if set(schema) == {"const"}:
         return [schema["const"]]
     if set(schema) == {"enum"}:

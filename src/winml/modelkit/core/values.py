@@ -95,7 +95,7 @@ class Unique:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownKeys:
     """An object of others, of which some keys are known: fields of a class that stand for documentation alone."""
 
     form: Any
@@ -156,7 +156,7 @@ class Entry:
 @cache
 def entries(cls: type) -> tuple[Entry, ...]:
     """The fields of a value class that JSON has, then the properties that are written with them."""
-    other = written_as(cls)
+    other = json_class(cls)
     if other is not None:
         return entries(other)
     hints = get_type_hints(cls, include_extras=True)
@@ -185,7 +185,7 @@ def entries(cls: type) -> tuple[Entry, ...]:
 
 
 @cache
-def written_as(cls: Any) -> type | None:
+def json_class(cls: Any) -> type | None:
     """The class that values of a class are written as, where it is another one."""
     return get_type_hints(cls.to_value)["return"] if hasattr(cls, "to_value") else None
 
@@ -229,7 +229,7 @@ def to_json(value: Any) -> Any:
 
 def _object_json(value: Any) -> Any:
     kind: Any = type(value)
-    if written_as(kind) is not None:
+    if json_class(kind) is not None:
         return to_json(value.to_value())
     if hasattr(kind, "to_json"):
         return to_json(value.to_json())
@@ -293,7 +293,7 @@ def reader(form: Any) -> Reader:
         return _scalar_reader(form or NoneType)
     origin = get_origin(form) or form
     if origin is Annotated:
-        return _limited_reader(form)
+        return _reader_with_limits(form)
     if origin in (Union, UnionType):
         return _union_reader(get_args(form))
     if origin is Literal:
@@ -306,7 +306,7 @@ def reader(form: Any) -> Reader:
 
 
 def _class_reader(form: Any) -> Reader:
-    other = written_as(form)
+    other = json_class(form)
     if other is not None:
         plain = reader(other)
         return lambda value, strict: _call(form.from_value, plain(value, strict))
@@ -359,13 +359,13 @@ def _literal_reader(words: tuple[Any, ...]) -> Reader:
     return literal
 
 
-def _limited_reader(form: Any) -> Reader:
+def _reader_with_limits(form: Any) -> Reader:
     inner, *limits = get_args(form)
     if isinstance(limits[0], OneOf):
         return _word_reader(limits[0])
     read_inner = reader(inner)
 
-    def limited(value: Any, strict: bool) -> Any:
+    def read_limited(value: Any, strict: bool) -> Any:
         found = read_inner(value, strict)
         for limit in limits:
             problem = _beyond(limit, found)
@@ -376,7 +376,7 @@ def _limited_reader(form: Any) -> Reader:
                 found = float(found)
         return found
 
-    return limited
+    return read_limited
 
 
 def _word_reader(choice: OneOf) -> Reader:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.graph.inputs import Input
-from winml.modelkit.graph.sizes import named_shape
+from winml.modelkit.graph.sizes import name_dims
 
 
-def _typed(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
+def _convert_type(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
     """The value in the input's type: wider or narrower numbers of one kind are the same numbers, others are not."""
     if spec.dtype == "str":
         if value.dtype.kind not in "UO":
@@ -39,13 +39,13 @@ def _typed(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]
 
 def as_input(value: npt.NDArray[Any], spec: Input, where: str) -> npt.NDArray[Any]:
     """The value as the model takes it, with a batch dimension of 1 where the model has one more than the sample."""
-    typed = _typed(value, spec, where)
+    typed = _convert_type(value, spec, where)
     shaped = typed[np.newaxis] if typed.ndim == len(spec.shape) - 1 else typed
     fits = shaped.ndim == len(spec.shape) and all(
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, shaped.shape, strict=True)
     )
     if not fits:
-        form = f"[{', '.join(map(str, named_shape(spec.name, spec.shape)))}]"
+        form = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
         raise DataError(
             f"input `{spec.name}` must have shape {form} but {where} has {list(shaped.shape)}",
             hint="samples are run one at a time; fix the batch of the model at 1 or leave it open"

@@ -18,7 +18,7 @@ from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.image_config import CONFIG
-from winml.modelkit.data.samples import Wanted
+from winml.modelkit.data.samples import SampleRequest
 from winml.modelkit.graph.inputs import Arrays, Input
 from winml.modelkit.store import digest
 
@@ -83,8 +83,8 @@ class SpeechEncoder:
             )
         arrays = {VALUES: as_input(np.pad(made, (0, missing)), self.values, where)}
         if self.mask is not None:
-            heard = np.pad(np.ones(len(made), np.int64), (0, missing))
-            arrays[MASK] = as_input(heard, self.mask, where)
+            used = np.pad(np.ones(len(made), np.int64), (0, missing))
+            arrays[MASK] = as_input(used, self.mask, where)
         return arrays
 
 
@@ -104,7 +104,7 @@ def _settings(path: Path) -> tuple[int, bool]:
     return rate_hz, normalize
 
 
-def speech_encoder(wanted: Wanted) -> SpeechEncoder:
+def speech_encoder(wanted: SampleRequest) -> SpeechEncoder:
     """The encoder for a model, by the feature extractor beside it."""
     inputs: dict[str, Any] = {i.name: i for i in wanted.inputs}
     if not takes_speech(wanted.inputs):

@@ -11,14 +11,14 @@ from winml.modelkit.core.config import HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
 from winml.modelkit.data import folders, npz, synthetic, tables
-from winml.modelkit.data.samples import Form, Found, Sample, Wanted
+from winml.modelkit.data.samples import Form, Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
 __all__ = ["Dataset", "Sample", "open_dataset"]
 
 FOLDER = "folder"
-READERS: dict[str, Callable[[Wanted], Found]] = {
+READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
     RANDOM: synthetic.read,
     FOLDER: folders.read,
     ".npz": npz.read,
@@ -87,7 +87,7 @@ def _kind(source: str, path: Path) -> str:
     return path.suffix.lower()
 
 
-def _digest(section: DataSection, kind: str, found: Found) -> str:
+def _digest(section: DataSection, kind: str, found: SampleSource) -> str:
     return digest.of_json(
         {
             "kind": kind,
@@ -117,7 +117,7 @@ def open_dataset(
     kind = _kind(section.source, path)
     folder = Path(section.processor) if section.processor is not None else model_folder
     with _readable():
-        found = READERS[kind](Wanted(section, path, inputs, folder, labels, form))
+        found = READERS[kind](SampleRequest(section, path, inputs, folder, labels, form))
     if not found.count:
         raise DataError(f"`{section.source}` has no samples")
     content = _digest(section, kind, found)

@@ -9,8 +9,8 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import read_sample
 from winml.modelkit.data.images import ImageEncoder, image_encoder
 from winml.modelkit.data.prompts import PromptEncoder, class_list, prompt_encoder
-from winml.modelkit.data.samples import Found, Sample, Wanted
-from winml.modelkit.data.selection import chosen, stratified
+from winml.modelkit.data.samples import Sample, SampleRequest, SampleSource
+from winml.modelkit.data.selection import choose, choose_stratified
 from winml.modelkit.store import digest
 
 ENDINGS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
@@ -33,13 +33,13 @@ def _class(folder: Path, image: Path) -> str:
     return parts[0]
 
 
-def _encoder(wanted: Wanted, classes: list[str]) -> ImageEncoder | PromptEncoder:
+def _encoder(wanted: SampleRequest, classes: list[str]) -> ImageEncoder | PromptEncoder:
     if wanted.form == "prompts":
         return prompt_encoder(wanted, class_list(classes, str(wanted.path)))
     return image_encoder(wanted)
 
 
-def read(wanted: Wanted) -> Found:
+def read(wanted: SampleRequest) -> SampleSource:
     """Samples from image files; with labels, the name of the folder they lie in."""
     folder, section = wanted.path, wanted.section
     images, others = _files(folder)
@@ -48,19 +48,19 @@ def read(wanted: Wanted) -> Found:
     classes = [_class(folder, image) for image in images] if wanted.labels else []
     encoder = _encoder(wanted, classes)
     indices = (
-        stratified(classes, section.limit, section.seed)
+        choose_stratified(classes, section.limit, section.seed)
         if wanted.labels
-        else chosen(len(images), section.limit, section.seed)
+        else choose(len(images), section.limit, section.seed)
     )
 
     def samples() -> Iterator[Sample]:
         for index in indices:
             where = f"`{images[index]}`"
             made = encoder.image(read_sample(images[index], where), where)
-            yield made.labelled(classes[index] if classes else None, where)
+            yield made.with_label(classes[index] if classes else None, where)
 
     used = [images[index] for index in indices]
     content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}
     left = f"{others} files of `{folder}` are no images by their ending and are left out" if others else None
     notes = tuple(note for note in (left, encoder.note) if note)
-    return Found(len(indices), samples, {**content, **encoder.files}, notes=notes)
+    return SampleSource(len(indices), samples, {**content, **encoder.files}, notes=notes)

@@ -27,13 +27,13 @@ def model(args: dict[str, Any], context: Any) -> dict[str, Any]:
     *others, last = _weights(args)
     for weights in others:
         try:
-            return _fetched(args, [*patterns, *weights])
+            return _fetch(args, [*patterns, *weights])
         except UnavailableError:
             continue  # a cache that has them in the older format is as good
-    return _fetched(args, [*patterns, *last])
+    return _fetch(args, [*patterns, *last])
 
 
-def _fetched(args: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
+def _fetch(args: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
     folder = _snapshot(args["repo"], args["revision"], patterns, _SKIPPED)
     return {"folder": str(folder), "revision": folder.name}
 
@@ -42,7 +42,7 @@ def _weights(args: dict[str, Any]) -> list[tuple[str, ...]]:
     """Weights in one format, the safe one where there are both; what to try when the hub cannot be asked."""
     if not args.get("weights", True):
         return [()]
-    listed = _listed(args["repo"], args["revision"])
+    listed = _list_files(args["repo"], args["revision"])
     if listed is None:
         return [(pattern,) for pattern in WEIGHTS]
     safe = any(name.endswith(".safetensors") and "/" not in name for name in listed)
@@ -66,7 +66,7 @@ def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
     path = args["file"]
     folder = _snapshot(args["repo"], args["revision"], [path, f"{path}_data*", f"{path}.data*", *DESCRIPTION])
     if not (folder / path).is_file():
-        names = sorted(name for name in _listed(args["repo"], args["revision"]) or () if name.endswith(".onnx"))
+        names = sorted(name for name in _list_files(args["repo"], args["revision"]) or () if name.endswith(".onnx"))
         raise ModelFileError(
             f"`{args['repo']}` has no file `{path}`",
             hint=f"it has {', '.join(f'`{name}`' for name in names[:8])}" if names else "it has no ONNX file",
@@ -88,23 +88,23 @@ def data_file(source: str) -> Path:
         return Path(hub.hf_hub_download(repo, path, repo_type="dataset", revision=revision or None))
     except errors.EntryNotFoundError as error:
         if isinstance(error, errors.LocalEntryNotFoundError):
-            raise _refused(error, errors, repo, revision or None) from error
+            raise _hub_error(error, errors, repo, revision or None) from error
         raise DataError(f"the data set `{repo}` has no file `{path}`") from error
     except (errors.HTTPError, errors.RevisionResolutionError, OSError) as error:
-        raise _refused(error, errors, repo, revision or None) from error
+        raise _hub_error(error, errors, repo, revision or None) from error
 
 
 def _hub(module: str = "huggingface_hub") -> Any:
     return extra(module, name="hf", what="the Hugging Face hub")
 
 
-def _listed(repo: str, revision: str | None) -> list[str] | None:
+def _list_files(repo: str, revision: str | None) -> list[str] | None:
     """The names of a repository's files; None when the hub cannot be asked, and only its cache is at hand."""
     hub, errors = _hub(), _hub("huggingface_hub.errors")
     try:
         return list(hub.HfApi().list_repo_files(repo, revision=revision))
     except errors.HfHubHTTPError as error:
-        raise _refused(error, errors, repo, revision) from error
+        raise _hub_error(error, errors, repo, revision) from error
     except (errors.OfflineModeIsEnabled, errors.HTTPError, errors.RevisionResolutionError):
         return None  # fetching looks into the cache, and says so when that has nothing
 
@@ -117,11 +117,11 @@ def _snapshot(repo: str, revision: str | None, patterns: Sequence[str], skipped:
             repo, revision=revision, allow_patterns=list(patterns), ignore_patterns=list(skipped)
         )
     except (errors.HTTPError, errors.RevisionResolutionError, OSError) as error:
-        raise _refused(error, errors, repo, revision) from error
+        raise _hub_error(error, errors, repo, revision) from error
     return Path(found)
 
 
-def _refused(error: Exception, errors: Any, repo: str, revision: str | None) -> ModelkitError:
+def _hub_error(error: Exception, errors: Any, repo: str, revision: str | None) -> ModelkitError:
     if isinstance(error, OSError) and error.errno is not None and (found := of_system(error)) is not None:
         return found  # the cache of the hub is on a disk, too
     at = "" if revision is None else f" at `{revision}`"

@@ -36,7 +36,7 @@ _REDUCE = ("do_reduce_labels", "reduce_labels")
 
 
 @dataclass(frozen=True)
-class Family:
+class ProcessorFamily:
     """What a family of processors does where its config is silent."""
 
     size: Any
@@ -55,18 +55,20 @@ class Family:
     """Further steps it may be asked for."""
 
 
-FAMILIES: dict[str, Family] = {
-    "ViT": Family(224, True),
-    "DeiT": Family(256, True, crop_size=224, resample=_BICUBIC),
-    "Siglip": Family(224, True, resample=_BICUBIC),
-    "ConvNext": Family(384, False, crop_pct=224 / 256),
-    "CLIP": Family(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
-    "Bit": Family(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
-    "MobileNetV1": Family(256, False, crop_size=224),
-    "MobileNetV2": Family(256, False, crop_size=224),
-    "Segformer": Family(512, True, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, further=frozenset(_REDUCE)),
-    "Detr": Family(800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, further=_ALONE),
-    "Yolos": Family(800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, multiple=16, further=_ALONE),
+FAMILIES: dict[str, ProcessorFamily] = {
+    "ViT": ProcessorFamily(224, True),
+    "DeiT": ProcessorFamily(256, True, crop_size=224, resample=_BICUBIC),
+    "Siglip": ProcessorFamily(224, True, resample=_BICUBIC),
+    "ConvNext": ProcessorFamily(384, False, crop_pct=224 / 256),
+    "CLIP": ProcessorFamily(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "Bit": ProcessorFamily(224, False, crop_size=224, resample=_BICUBIC, mean=_CLIP_MEAN, std=_CLIP_STD),
+    "MobileNetV1": ProcessorFamily(256, False, crop_size=224),
+    "MobileNetV2": ProcessorFamily(256, False, crop_size=224),
+    "Segformer": ProcessorFamily(512, True, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, further=frozenset(_REDUCE)),
+    "Detr": ProcessorFamily(800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, further=_ALONE),
+    "Yolos": ProcessorFamily(
+        800, False, mean=_IMAGENET_MEAN, std=_IMAGENET_STD, longest=1333, multiple=16, further=_ALONE
+    ),
 }
 """Processors whose steps are the ones below, by the first part of their name."""
 
@@ -96,7 +98,7 @@ class _Config:
         self._path = path
         self._values = processor.read_object(path)
 
-    def refuse_unknown_steps(self, family: Family) -> None:
+    def refuse_unknown_steps(self, family: ProcessorFamily) -> None:
         for key, value in self._values.items():
             if key.startswith(_SWITCHES) and value and key not in _KNOWN | family.further:
                 raise DataError(f"`{self._path}` asks for `{key}`, which is not known here", hint=f"known: {_steps()}")
@@ -106,7 +108,7 @@ class _Config:
     def wrong(self, key: str, must: str) -> DataError:
         return DataError(f"`{key}` of `{self._path}` must {must} but is {self._values[key]!r}")
 
-    def family(self) -> Family:
+    def family(self) -> ProcessorFamily:
         """The family its type belongs to; a config without a type is one of the plain kind."""
         named = self._values.get("image_processor_type") or self._values.get("feature_extractor_type")
         if named is None:
@@ -152,7 +154,7 @@ class _Config:
             raise self.wrong(key, "be a list of numbers")
         return tuple(float(v) for v in found)
 
-    def longest(self, family: Family) -> int | None:
+    def longest(self, family: ProcessorFamily) -> int | None:
         """The longest edge an image may have; only for families that keep its proportions."""
         if family.longest is None:
             return None

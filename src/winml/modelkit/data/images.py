@@ -22,7 +22,7 @@ from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
 from winml.modelkit.data.image_config import CONFIG, HINT, Steps, read_steps
-from winml.modelkit.data.samples import Sample, Wanted
+from winml.modelkit.data.samples import Sample, SampleRequest
 from winml.modelkit.graph.inputs import Input
 from winml.modelkit.store import digest
 
@@ -30,7 +30,7 @@ MASK = "pixel_mask"
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 """What the endings of images stand for; Pillow knows more, and starts other programs for some."""
 _PIXEL_BYTES = 4
-_MOST = 1e9
+_MAX_STATISTIC = 1e9
 """What pixels are shifted and divided by is small; floats of 32 bits end at 3e38."""
 
 
@@ -48,7 +48,7 @@ def _target(width: int, height: int, steps: Steps) -> tuple[int, int]:
     return (short, long) if width <= height else (long, short)
 
 
-def _cropped(pixels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
+def _crop(pixels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any]:
     """The centre of height x width x channels; where the image is smaller, zeros around it."""
     grown = [(0, 0)] * pixels.ndim
     for axis in (0, 1):
@@ -60,7 +60,7 @@ def _cropped(pixels: npt.NDArray[Any], size: tuple[int, int]) -> npt.NDArray[Any
     return padded[top : top + size[0], left : left + size[1]]
 
 
-def decoded(content: bytes, mode: str | None, where: str) -> Any:
+def decode_image(content: bytes, mode: str | None, where: str) -> Any:
     """The image upright, in grey or in colour; without a mode as it is stored."""
     pil = extra("PIL.Image", name="vision", what="reading images")
     turned = extra("PIL.ImageOps", name="vision", what="reading images").exif_transpose
@@ -85,7 +85,7 @@ def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
         image = image.resize((width, height), resample=steps.resample)
     values: npt.NDArray[Any] = np.asarray(image).reshape(image.height, image.width, channels)
     if steps.crop is not None:
-        values = _cropped(values, steps.crop)
+        values = _crop(values, steps.crop)
     if steps.scale is not None:
         values = (values.astype(np.float64) * steps.scale).astype(np.float32)
     if steps.mean is not None:
@@ -110,7 +110,7 @@ class ImageEncoder:
 
     def image(self, content: bytes, where: str) -> Sample:
         """The image as a sample, with the size it came in."""
-        image = decoded(content, "L" if self.channels == 1 else "RGB", where)
+        image = decode_image(content, "L" if self.channels == 1 else "RGB", where)
         made = pixels(image, self.steps, channels=self.channels)
         if self.spec.dtype.startswith("float"):
             made = made.astype(np.float32)
@@ -141,7 +141,7 @@ def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | N
     return replace(steps, resize=(height, width), longest=None, multiple=1), note
 
 
-def image_encoder(wanted: Wanted) -> ImageEncoder:
+def image_encoder(wanted: SampleRequest) -> ImageEncoder:
     """The encoder for a model, by the processor beside it."""
     spec = _image_input(wanted.inputs)
     path = processor.find(wanted.folder, CONFIG)
@@ -163,7 +163,7 @@ def _for_channels(steps: Steps, channels: int, path: Path) -> Steps:
         return steps
     if 0.0 in steps.std:
         raise DataError(f"`image_std` of `{path}` holds a zero")
-    if not all(abs(value) < _MOST for value in (*steps.mean, *steps.std)):
+    if not all(abs(value) < _MAX_STATISTIC for value in (*steps.mean, *steps.std)):
         raise DataError(f"`image_mean` or `image_std` of `{path}` holds a number that is too large")
     for name, values in (("image_mean", steps.mean), ("image_std", steps.std)):
         if len(values) not in (1, channels) and len(set(values)) > 1:

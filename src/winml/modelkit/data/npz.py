@@ -15,9 +15,9 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.limits import check_sample
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.data.arrays import as_input
-from winml.modelkit.data.samples import DATA, Found, Sample, Wanted
-from winml.modelkit.data.selection import chosen
-from winml.modelkit.graph.npz import StoredArray, headers, opened, read_header
+from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
+from winml.modelkit.data.selection import choose
+from winml.modelkit.graph.npz import StoredArray, headers, open_archive, read_header
 from winml.modelkit.store import digest
 
 LABELS = ("label", "labels")
@@ -25,12 +25,12 @@ PAIR = "_pair"
 """Ending of the arrays that hold the second text of a pair."""
 
 Row = npt.NDArray[Any]
-_MOST_SAMPLES = 20_000_000
+_MAX_SAMPLES = 20_000_000
 """Choosing some of more takes minutes."""
 
 
 def _arrays(path: Path) -> dict[str, StoredArray]:
-    with opened(path) as archive:
+    with open_archive(path) as archive:
         return headers(archive)
 
 
@@ -59,7 +59,7 @@ def _rows(
             yield np.frombuffer(row, array.dtype).reshape(array.shape[1:])
 
 
-def _label_name(arrays: dict[str, StoredArray], wanted: Wanted) -> str:
+def _label_name(arrays: dict[str, StoredArray], wanted: SampleRequest) -> str:
     given = wanted.section.columns.get("label")
     names = (given,) if given else LABELS
     for name in names:
@@ -71,7 +71,7 @@ def _label_name(arrays: dict[str, StoredArray], wanted: Wanted) -> str:
     )
 
 
-def _inputs(arrays: dict[str, StoredArray], wanted: Wanted, ending: str) -> dict[str, StoredArray]:
+def _inputs(arrays: dict[str, StoredArray], wanted: SampleRequest, ending: str) -> dict[str, StoredArray]:
     """The array of each input of the model."""
     taken = {}
     for spec in wanted.inputs:
@@ -92,22 +92,22 @@ def _count(arrays: Sequence[StoredArray], path: Path) -> int:
         words = ", ".join(f"`{name}` {length}" for name, length in lengths.items())
         raise DataError(f"the arrays of `{path}` have different numbers of samples: {words}")
     count = next(iter(lengths.values()), 0)
-    if count > _MOST_SAMPLES:
-        raise DataError(f"`{path}` has {count} samples, more than {_MOST_SAMPLES}")
+    if count > _MAX_SAMPLES:
+        raise DataError(f"`{path}` has {count} samples, more than {_MAX_SAMPLES}")
     return count
 
 
-def read(wanted: Wanted) -> Found:
+def read(wanted: SampleRequest) -> SampleSource:
     """Samples from arrays named like the inputs, and `label` or `labels`; the first dimension counts samples."""
     arrays = _arrays(wanted.path)
     runs = [_inputs(arrays, wanted, ending) for ending in (("", PAIR) if wanted.form == "apart" else ("",))]
     label = arrays[_label_name(arrays, wanted)] if wanted.labels else None
     used = [a for run in runs for a in run.values()] + ([label] if label else [])
     _check(used, wanted.path)
-    indices = chosen(_count(used, wanted.path), wanted.section.limit, wanted.section.seed)
+    indices = choose(_count(used, wanted.path), wanted.section.limit, wanted.section.seed)
 
     def samples() -> Iterator[Sample]:
-        with opened(wanted.path) as archive, contextlib.ExitStack() as stack:
+        with open_archive(wanted.path) as archive, contextlib.ExitStack() as stack:
             rows = {a.name: stack.enter_context(contextlib.closing(_rows(archive, a, indices))) for a in used}
             for index in indices:
                 values = {name: next(row) for name, row in rows.items()}
@@ -121,4 +121,4 @@ def read(wanted: Wanted) -> Found:
     columns = {spec.name: runs[0][spec.name].name for spec in wanted.inputs}
     if label:
         columns["label"] = label.name
-    return Found(len(indices), samples, {DATA: digest.of_file(wanted.path)}, columns)
+    return SampleSource(len(indices), samples, {DATA: digest.of_file(wanted.path)}, columns)

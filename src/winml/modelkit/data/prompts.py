@@ -11,7 +11,7 @@ import numpy as np
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.images import ImageEncoder, image_encoder
-from winml.modelkit.data.samples import Sample, Wanted
+from winml.modelkit.data.samples import Sample, SampleRequest
 from winml.modelkit.data.text import FIELDS, TextEncoder, text_encoder
 from winml.modelkit.graph.inputs import Arrays
 
@@ -66,12 +66,12 @@ def class_list(labels: Iterable[Any], where: str) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def prompt_encoder(wanted: Wanted, classes: tuple[str, ...]) -> PromptEncoder:
+def prompt_encoder(wanted: SampleRequest, classes: tuple[str, ...]) -> PromptEncoder:
     """The encoder for a model, by the tokenizer and the image processor beside it."""
-    spoken = [i for i in wanted.inputs if i.name in FIELDS]
-    seen = [i for i in wanted.inputs if i.name not in FIELDS]
-    texts = text_encoder(replace(wanted, inputs=spoken))
-    pixels = image_encoder(replace(wanted, inputs=seen)) if seen else None
+    token_inputs = [i for i in wanted.inputs if i.name in FIELDS]
+    image_inputs = [i for i in wanted.inputs if i.name not in FIELDS]
+    texts = text_encoder(replace(wanted, inputs=token_inputs))
+    pixels = image_encoder(replace(wanted, inputs=image_inputs)) if image_inputs else None
     prompt = TEXT_PROMPT if pixels is None else IMAGE_PROMPT
     return PromptEncoder(
         classes,

@@ -18,9 +18,9 @@ from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.audio import speech_encoder, takes_speech
-from winml.modelkit.data.images import decoded, image_encoder, takes_images
+from winml.modelkit.data.images import decode_image, image_encoder, takes_images
 from winml.modelkit.data.prompts import prompt_encoder
-from winml.modelkit.data.samples import Form, Sample, Wanted
+from winml.modelkit.data.samples import Form, Sample, SampleRequest
 from winml.modelkit.data.text import TextEncoder, text_encoder
 from winml.modelkit.graph.inputs import Input
 
@@ -47,7 +47,7 @@ LABELS: dict[Form, tuple[str, ...]] = {
 class Columns:
     """Which column plays which role."""
 
-    def __init__(self, wanted: Wanted, present: list[str]) -> None:
+    def __init__(self, wanted: SampleRequest, present: list[str]) -> None:
         self._wanted = wanted
         self._present = present
         known = [*ROLES, *(i.name for i in wanted.inputs)]
@@ -76,7 +76,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RowPlan:
     """How a row becomes a sample, and what that takes."""
 
     encode: Callable[[Row, str], Sample]
@@ -122,16 +122,16 @@ def _array(row: Row, column: str, spec: Input, where: str) -> npt.NDArray[Any]:
     )
 
 
-def _by_input(wanted: Wanted, columns: dict[str, str]) -> Plan:
+def _by_input(wanted: SampleRequest, columns: dict[str, str]) -> RowPlan:
     """Values that are inputs as they stand."""
 
     def encode(row: Row, where: str) -> Sample:
         return Sample({spec.name: _array(row, columns[spec.name], spec, where) for spec in wanted.inputs})
 
-    return Plan(encode, columns)
+    return RowPlan(encode, columns)
 
 
-def _by_image(wanted: Wanted, column: str) -> Plan:
+def _by_image(wanted: SampleRequest, column: str) -> RowPlan:
     """Files named in a column."""
     encoder, folder = image_encoder(wanted), wanted.path.parent
 
@@ -139,10 +139,10 @@ def _by_image(wanted: Wanted, column: str) -> Plan:
         path = file_of(folder, row, column, where)
         return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
 
-    return Plan(encode, {"image": column}, encoder.files, encoder.note, (column,))
+    return RowPlan(encode, {"image": column}, encoder.files, encoder.note, (column,))
 
 
-def _by_mask(wanted: Wanted, columns: Columns) -> Plan:
+def _by_mask(wanted: SampleRequest, columns: Columns) -> RowPlan:
     """Images whose label is an image too: the number of a class in every pixel."""
     plan, folder = _by_image(wanted, columns.need("image")), wanted.path.parent
     if not wanted.labels:
@@ -151,7 +151,7 @@ def _by_mask(wanted: Wanted, columns: Columns) -> Plan:
 
     def label(row: Row, where: str) -> npt.NDArray[Any]:
         path = file_of(folder, row, column, where)
-        values = np.asarray(decoded(read_sample(path, f"`{path}`"), None, f"`{path}`"))
+        values = np.asarray(decode_image(read_sample(path, f"`{path}`"), None, f"`{path}`"))
         if values.ndim != 2:
             raise DataError(
                 f"`{path}` has {values.shape[-1]} channels; a mask has one, with the number of a class in each pixel"
@@ -161,7 +161,7 @@ def _by_mask(wanted: Wanted, columns: Columns) -> Plan:
     return replace(plan, named=(*plan.named, column), label=label)
 
 
-def _by_speech(wanted: Wanted, columns: Columns) -> Plan:
+def _by_speech(wanted: SampleRequest, columns: Columns) -> RowPlan:
     column, folder = columns.need("audio"), wanted.path.parent
     encoder = speech_encoder(wanted)
 
@@ -169,31 +169,31 @@ def _by_speech(wanted: Wanted, columns: Columns) -> Plan:
         path = file_of(folder, row, column, where)
         return Sample(encoder.encode(read_sample(path, f"`{path}`"), f"`{path}`"))
 
-    return Plan(encode, {"audio": column}, encoder.files, None, (column,))
+    return RowPlan(encode, {"audio": column}, encoder.files, None, (column,))
 
 
-def _words(row: Row, column: str, where: str) -> list[str]:
+def _read_words(row: Row, column: str, where: str) -> list[str]:
     value = value_of(row, column, where)
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
         raise DataError(f"`{column}` of {where} must be a list of words but is {value!r:.80}")
     return value
 
 
-def _by_words(wanted: Wanted, columns: Columns) -> Plan:
+def _by_words(wanted: SampleRequest, columns: Columns) -> RowPlan:
     column = columns.need("words")
     encoder = text_encoder(wanted, split=True)
 
     def encode(row: Row, where: str) -> Sample:
-        made, words = encoder.words(_words(row, column, where), where)
+        made, words = encoder.words(_read_words(row, column, where), where)
         return Sample(made, words=words)
 
-    plan = Plan(encode, {"words": column}, encoder.files, encoder.note)
+    plan = RowPlan(encode, {"words": column}, encoder.files, encoder.note)
     if not wanted.labels:
         return plan
     tags = columns.need("label")
 
     def label(row: Row, where: str) -> Any:
-        value, count = value_of(row, tags, where), len(_words(row, column, where))
+        value, count = value_of(row, tags, where), len(_read_words(row, column, where))
         if isinstance(value, list) and len(value) != count:
             raise DataError(f"{where} has {len(value)} tags for {count} words")
         return value
@@ -211,7 +211,7 @@ def _text_sample(encoder: TextEncoder, form: Form, texts: list[str], where: str)
     return Sample(encoder.encode(texts, where))
 
 
-def _by_text(wanted: Wanted, columns: Columns) -> Plan:
+def _by_text(wanted: SampleRequest, columns: Columns) -> RowPlan:
     used = {"text": columns.need("text")}
     second = columns.find("text_pair") if wanted.form == "joined" else columns.need("text_pair")
     if second is not None:
@@ -221,10 +221,10 @@ def _by_text(wanted: Wanted, columns: Columns) -> Plan:
     def encode(row: Row, where: str) -> Sample:
         return _text_sample(encoder, wanted.form, [_text(row, name, where) for name in used.values()], where)
 
-    return Plan(encode, used, encoder.files, encoder.note)
+    return RowPlan(encode, used, encoder.files, encoder.note)
 
 
-def _by_prompts(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> Plan:
+def _by_prompts(wanted: SampleRequest, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> RowPlan:
     """An image or a text, with a prompt for each class that occurs in the data."""
     encoder = prompt_encoder(wanted, classes())
     role = "image" if encoder.sees else "text"
@@ -236,10 +236,10 @@ def _by_prompts(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[st
         path = file_of(folder, row, column, where)
         return encoder.image(read_sample(path, f"`{path}`"), f"`{path}`")
 
-    return Plan(encode, {role: column}, encoder.files, encoder.note, (column,) if encoder.sees else ())
+    return RowPlan(encode, {role: column}, encoder.files, encoder.note, (column,) if encoder.sees else ())
 
 
-_BY_FORM: dict[Form, Callable[[Wanted, Columns], Plan]] = {
+_BY_FORM: dict[Form, Callable[[SampleRequest, Columns], RowPlan]] = {
     "mask": _by_mask,
     "speech": _by_speech,
     "words": _by_words,
@@ -248,7 +248,7 @@ _BY_FORM: dict[Form, Callable[[Wanted, Columns], Plan]] = {
 }
 
 
-def plan_for(wanted: Wanted, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> Plan:
+def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> RowPlan:
     """What the form asks for; else ready inputs where every input has its column, else what the model takes."""
     if wanted.form == "prompts":
         return _by_prompts(wanted, columns, classes)

@@ -47,12 +47,12 @@ class Sample:
     classes: tuple[str, ...] = ()
     """What the prompts stand for, in their order."""
 
-    def labelled(self, label: Any, where: str) -> Sample:
+    def with_label(self, label: Any, where: str) -> Sample:
         return replace(self, label=label, where=where)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SampleRequest:
     """What a reader is asked for."""
 
     section: DataSection
@@ -65,7 +65,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class SampleSource:
     """What a reader found: the chosen samples, and what they are made of."""
 
     count: int

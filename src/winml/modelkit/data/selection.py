@@ -13,7 +13,7 @@ def _numbers(seed: int) -> Callable[[], float]:
     return random.Random(seed).random  # noqa: S311 - a choice, not a secret
 
 
-def chosen(count: int, limit: int | None, seed: int) -> Sequence[int]:
+def choose(count: int, limit: int | None, seed: int) -> Sequence[int]:
     """Indices of `limit` out of `count` samples, ascending; memory grows with the limit. Without one, all."""
     if limit is None or limit >= count:
         return range(count)
@@ -21,7 +21,7 @@ def chosen(count: int, limit: int | None, seed: int) -> Sequence[int]:
     return sorted(heapq.nsmallest(limit, range(count), key=lambda _: draw()))
 
 
-def stratified(classes: Sequence[str], limit: int | None, seed: int) -> Sequence[int]:
+def choose_stratified(classes: Sequence[str], limit: int | None, seed: int) -> Sequence[int]:
     """Like `chosen`, with every class in its share as far as whole samples allow."""
     if limit is None or limit >= len(classes):
         return range(len(classes))

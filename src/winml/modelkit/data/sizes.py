@@ -15,7 +15,7 @@ from winml.modelkit.core.values import to_json
 from winml.modelkit.data import image_config, processor
 from winml.modelkit.graph import sizes as rules
 from winml.modelkit.graph.signature import Signature, SignatureInput, read_signature
-from winml.modelkit.graph.sizes import BATCH, Place, Size
+from winml.modelkit.graph.sizes import BATCH, DimPlace, Size
 from winml.modelkit.worker.client import Worker
 
 USUAL_TOKENS = 128
@@ -27,7 +27,7 @@ _TOKENS = ("sequence", "sequence_length", "seq", "seq_len", "seq_length", "max_l
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSizes:
     """The open dimensions of a model with what is known of them."""
 
     signature: Signature
@@ -41,10 +41,10 @@ class Known:
     def dims(self) -> dict[str, int]:
         return {name: size.size for name, size in self.sizes.items()}
 
-    def require(self) -> Known:
+    def require(self) -> KnownSizes:
         """Itself when every dimension has a size."""
         if self.missing:
-            raise rules.unsized(self.missing)
+            raise rules.missing_size_error(self.missing)
         return self
 
 
@@ -59,7 +59,7 @@ def find(
     batch_size: int | None = None,
     others: Mapping[str, Size] | None = None,
     worker: Worker | None = None,
-) -> Known:
+) -> KnownSizes:
     """What is known of the open dimensions of the model in a file.
 
     `dims` are the sizes that the user gave, by name or place; `others` those of a model it is compared with. The graph
@@ -69,16 +69,16 @@ def find(
     sources: tuple[Source, ...] = (
         lambda: others or {},
         lambda: _beside(signature.inputs, path),
-        lambda: _implied(path, worker),
+        lambda: _ask_graph(path, worker),
     )
     return find_in(signature, dims, batch_size=batch_size, sources=sources)
 
 
 def find_in(
     signature: Signature, dims: Mapping[str, int], *, batch_size: int | None = None, sources: Sequence[Source] = ()
-) -> Known:
+) -> KnownSizes:
     """What is known of the open dimensions of a signature: by its metadata, then by other sources in their order."""
-    given = rules.with_batch(signature.inputs, rules.given_sizes(signature.inputs, dims), batch_size)
+    given = rules.with_batch(signature.inputs, rules.match_sizes(signature.inputs, dims), batch_size)
     opened = rules.open_dims(signature.inputs)
     found = {name: Size(size, "given", "as asked") for name, size in given.items()}
     for source in (lambda: _metadata(signature), *sources):
@@ -91,7 +91,7 @@ def find_in(
     ordered = {name: found[name] for name in opened if name in found}
     whole = {value.name for value in signature.inputs if value.whole}
     ranges = {name: ends for name, ends in rules.metadata_ranges(signature.metadata).items() if name in whole}
-    return Known(signature, ordered, tuple(missing), ranges)
+    return KnownSizes(signature, ordered, tuple(missing), ranges)
 
 
 def complete(path: Path, inputs: Mapping[str, Any], others: Mapping[str, Size] | None = None) -> dict[str, Any]:
@@ -129,23 +129,23 @@ def random_data(
         known = find(path, _dims_of(data, read_signature(path), given or {}), worker=worker).require()
     except ModelFileError:
         return data
-    return _sized(data, known)
+    return _set_sizes(data, known)
 
 
 def random_data_in(data: DataSection, signature: Signature, given: Mapping[str, int]) -> DataSection:
     """The same for a model that is not a file yet."""
     if data.source != RANDOM:
         return data
-    return _sized(data, find_in(signature, _dims_of(data, signature, given)).require())
+    return _set_sizes(data, find_in(signature, _dims_of(data, signature, given)).require())
 
 
 def _dims_of(data: DataSection, signature: Signature, given: Mapping[str, int]) -> dict[str, int]:
-    asked = rules.given_sizes(signature.inputs, given)
+    asked = rules.match_sizes(signature.inputs, given)
     opened = rules.open_dims(signature.inputs)
     return {**{name: size for name, size in data.dims.items() if name in opened}, **asked}
 
 
-def _sized(data: DataSection, known: Known) -> DataSection:
+def _set_sizes(data: DataSection, known: KnownSizes) -> DataSection:
     ranges = {name: (float(low), float(high)) for name, (low, high) in known.ranges.items()}
     return replace(data, dims=known.dims, ranges={**ranges, **data.ranges})
 
@@ -176,11 +176,11 @@ def _metadata(signature: Signature) -> dict[str, Size]:
     }
 
 
-def _implied(path: Path, worker: Worker | None) -> dict[str, Size]:
+def _ask_graph(path: Path, worker: Worker | None) -> dict[str, Size]:
     """What the graph fixes; a graph that cannot be read says nothing, and the refusal of the size stays."""
     if worker is None:
         with Worker(preload=("winml.modelkit.graph.implied",)) as own:
-            return _implied(path, own)
+            return _ask_graph(path, own)
     try:
         answer = worker.call("graph.implied", {"path": str(path)}, what=f"reading `{path.name}`")
     except (RunFailedError, ModelFileError):
@@ -215,11 +215,11 @@ def _image_axes(value: SignatureInput) -> tuple[bool, dict[str, str]]:
     last = value.shape[1] not in (1, 3) and value.shape[3] in (1, 3)
     names = ("height", "width", "channels") if last else ("channels", "height", "width")
     axes = dict(zip(names, value.shape[1:], strict=True))
-    certain = axes["channels"] in (1, 3) or _named_so(axes)
+    certain = axes["channels"] in (1, 3) or _has_image_names(axes)
     return certain, {edge: name for edge, name in axes.items() if isinstance(name, str)} if certain else {}
 
 
-def _named_so(axes: Mapping[str, int | str]) -> bool:
+def _has_image_names(axes: Mapping[str, int | str]) -> bool:
     """Whether the names of height and width say that they are such."""
     return str(axes["height"]).casefold() in _HEIGHT and str(axes["width"]).casefold() in _WIDTH
 
@@ -230,7 +230,7 @@ def _edges(folder: Path, config: Mapping[str, Any]) -> dict[str, Size]:
     channels = config.get("num_channels")
     if type(channels) is int and channels > 0:
         found["channels"] = Size(channels, "config", f"{_MODEL_CONFIG}: num_channels")
-    made = _processed(folder)
+    made = _processor_size(folder)
     named = config.get("image_size")
     edges = [named, named] if isinstance(named, int) else named
     if made is not None:
@@ -242,7 +242,7 @@ def _edges(folder: Path, config: Mapping[str, Any]) -> dict[str, Size]:
     return found
 
 
-def _processed(folder: Path) -> tuple[int, int] | None:
+def _processor_size(folder: Path) -> tuple[int, int] | None:
     """Height and width that every image has after the steps of the processor; None when they depend on the image."""
     path = processor.find(folder, image_config.CONFIG)
     try:
@@ -260,7 +260,7 @@ def _tokens(value: SignatureInput, config: Mapping[str, Any]) -> dict[str, Size]
     if type(longest) is not int or longest < 1 or not value.whole or len(value.shape) != 2:
         return {}
     name = value.shape[1]
-    if not isinstance(name, str) or (name.casefold() not in _TOKENS and str(Place(value.name, 1, 2)) != name):
+    if not isinstance(name, str) or (name.casefold() not in _TOKENS and str(DimPlace(value.name, 1, 2)) != name):
         return {}
     reason = f"usual for texts; {_MODEL_CONFIG} allows {longest}"
     return {name: Size(min(USUAL_TOKENS, longest), "config", reason)}

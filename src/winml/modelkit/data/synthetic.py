@@ -9,7 +9,7 @@ import numpy as np
 
 from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.errors import DataError
-from winml.modelkit.data.samples import Found, Sample, Wanted
+from winml.modelkit.data.samples import Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input, InputRequest, synthetic
 from winml.modelkit.store import digest
 
@@ -17,13 +17,13 @@ COUNT = 32
 """Samples when no limit says how many."""
 
 
-def read(wanted: Wanted) -> Found:
+def read(wanted: SampleRequest) -> SampleSource:
     """Samples of the model's shapes, the same for the same seed; symbolic dimensions are 1 unless the section says."""
     if wanted.labels:
         raise DataError("random inputs have no labels", hint="name data with labels: `--data FILE`")
     section = wanted.section
     seed, count = section.seed, section.limit or COUNT
-    asked = _asked(section, wanted.inputs)
+    asked = _input_request(section, wanted.inputs)
 
     def samples() -> Iterator[Sample]:
         for index in range(count):
@@ -31,10 +31,10 @@ def read(wanted: Wanted) -> Found:
 
     # The shapes are the model's, which has a digest of its own, and a stage before may have fixed some of them.
     given = [part for part in (section.ranges, section.dims) if part]
-    return Found(count, samples, {RANDOM: digest.of_json([seed, count, *given])})
+    return SampleSource(count, samples, {RANDOM: digest.of_json([seed, count, *given])})
 
 
-def _asked(section: DataSection, inputs: Sequence[Input]) -> InputRequest:
+def _input_request(section: DataSection, inputs: Sequence[Input]) -> InputRequest:
     """What the section says of the inputs and axes that the model has; stages before may have taken some away."""
     whole = {i.name for i in inputs if np.dtype(i.dtype).kind in "iu"}
     axes = {axis for i in inputs for axis in i.shape if isinstance(axis, str)}

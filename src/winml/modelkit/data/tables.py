@@ -13,9 +13,9 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.limits import HINT, text_bytes
 from winml.modelkit.data.prompts import class_list
-from winml.modelkit.data.row_plans import Columns, Plan, Row, file_of, plan_for, value_of
-from winml.modelkit.data.samples import DATA, Found, Sample, Wanted
-from winml.modelkit.data.selection import chosen
+from winml.modelkit.data.row_plans import Columns, Row, RowPlan, file_of, plan_for, value_of
+from winml.modelkit.data.samples import DATA, Sample, SampleRequest, SampleSource
+from winml.modelkit.data.selection import choose
 from winml.modelkit.store import digest
 
 
@@ -87,7 +87,7 @@ def _count(path: Path) -> tuple[int, list[str]]:
     return count, names
 
 
-def _chosen_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]]:
+def _pick_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]]:
     """The rows with these ascending numbers, and how to name them in errors."""
     wanted = iter(indices)
     number = next(wanted, None)
@@ -99,7 +99,7 @@ def _chosen_rows(path: Path, indices: Sequence[int]) -> Iterator[tuple[Row, str]
                 return
 
 
-def read(wanted: Wanted) -> Found:
+def read(wanted: SampleRequest) -> SampleSource:
     """Samples from rows: ready inputs, image files or texts, by the columns there are."""
     path, section = wanted.path, wanted.section
     count, names = _count(path)
@@ -108,19 +108,21 @@ def read(wanted: Wanted) -> Found:
     columns = Columns(wanted, names)
     label = columns.need("label") if wanted.labels else None
     plan = plan_for(wanted, columns, lambda: _classes(path, columns.need("label")))
-    indices = chosen(count, section.limit, section.seed)
+    indices = choose(count, section.limit, section.seed)
 
     def samples() -> Iterator[Sample]:
-        for row, where in _chosen_rows(path, indices):
+        for row, where in _pick_rows(path, indices):
             made = plan.encode(row, where)
-            yield made.labelled(None if label is None else _label(plan, row, label, where), where)
+            yield made.with_label(None if label is None else _label(plan, row, label, where), where)
 
-    content = {DATA: digest.of_file(path), **plan.files, **_named_files(path, plan, indices)}
+    content = {DATA: digest.of_file(path), **plan.files, **_digest_files(path, plan, indices)}
     used = plan.columns if label is None else {**plan.columns, "label": label}
-    return Found(len(indices), samples, content, used, (*_taken(used, section), *((plan.note,) if plan.note else ())))
+    return SampleSource(
+        len(indices), samples, content, used, (*_column_notes(used, section), *((plan.note,) if plan.note else ()))
+    )
 
 
-def _label(plan: Plan, row: Row, column: str, where: str) -> Any:
+def _label(plan: RowPlan, row: Row, column: str, where: str) -> Any:
     return value_of(row, column, where) if plan.label is None else plan.label(row, where)
 
 
@@ -130,17 +132,17 @@ def _classes(path: Path, column: str) -> tuple[str, ...]:
     return class_list(labels, str(path))
 
 
-def _named_files(path: Path, plan: Plan, indices: Sequence[int]) -> dict[str, str]:
+def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str, str]:
     """Digests of the files that the chosen rows name."""
     found = {}
-    for row, where in _chosen_rows(path, indices) if plan.named else ():
+    for row, where in _pick_rows(path, indices) if plan.named else ():
         for column in plan.named:
             file = file_of(path.parent, row, column, where)
             found[Path(os.path.relpath(file, path.parent)).as_posix()] = digest.of_file(file)
     return found
 
 
-def _taken(used: dict[str, str], section: DataSection) -> list[str]:
+def _column_notes(used: dict[str, str], section: DataSection) -> list[str]:
     """Columns that were found by a usual name."""
     found = [(role, name) for role, name in used.items() if name != role and role not in section.columns]
     return [f"column `{name}` is taken for {role}" for role, name in found]

@@ -14,7 +14,7 @@ from winml.modelkit.core.limits import check_sample
 from winml.modelkit.data import processor
 from winml.modelkit.data.arrays import as_input
 from winml.modelkit.data.extras import extra
-from winml.modelkit.data.samples import Form, Spans, Wanted
+from winml.modelkit.data.samples import Form, SampleRequest, Spans
 from winml.modelkit.graph.inputs import Arrays, Input
 from winml.modelkit.store import digest
 
@@ -52,7 +52,7 @@ class TextEncoder:
     def _arrays(self, encoding: Any, where: str) -> Arrays:
         return {i.name: as_input(np.asarray(getattr(encoding, FIELDS[i.name])), i, where) for i in self.inputs}
 
-    def _encoded(self, texts: Sequence[Any], where: str, **how: Any) -> Any:
+    def _tokenize(self, texts: Sequence[Any], where: str, **how: Any) -> Any:
         try:
             return self.tokenizer.encode(*texts, **how)
         except Exception as error:  # the tokenizer raises nothing narrower
@@ -60,22 +60,22 @@ class TextEncoder:
 
     def encode(self, texts: Sequence[str], where: str) -> Arrays:
         """One run for one text, or for two that belong together."""
-        return self._arrays(self._encoded(texts, where), where)
+        return self._arrays(self._tokenize(texts, where), where)
 
     def words(self, words: Sequence[str], where: str) -> tuple[Arrays, tuple[int | None, ...]]:
         """One run for a text that is split already, and the word each token is of; words that are cut have none."""
-        encoding = self._encoded((words,), where, is_pretokenized=True)
+        encoding = self._tokenize((words,), where, is_pretokenized=True)
         return self._arrays(encoding, where), tuple(encoding.word_ids)
 
     def windows(self, question: str, context: str, where: str) -> tuple[tuple[Arrays, ...], tuple[Spans, ...]]:
         """As many runs as the context is long, and where their tokens lie in it."""
         self.tokenizer.no_truncation()
-        asked = sum(self._encoded((question,), where).attention_mask) - self._around(pair=False)
+        asked = sum(self._tokenize((question,), where).attention_mask) - self._around(pair=False)
         room = self.most - asked - self._around(pair=True)
         if room < 1:
             raise DataError(f"the question of {where} has {asked} tokens, which leaves no room for its context")
         self.tokenizer.enable_truncation(self.most, stride=min(STRIDE, room // 2), strategy="only_second")
-        first = self._encoded((question, context), where)
+        first = self._tokenize((question, context), where)
         encodings = [first, *first.overflowing]
         return tuple(self._arrays(e, where) for e in encodings), tuple(map(_spans, encodings))
 
@@ -112,7 +112,7 @@ def _ids(inputs: tuple[Input, ...]) -> Input:
     return inputs[0]
 
 
-def _length(wanted: Wanted, spec: Input, longest: int | None) -> tuple[int, str | None]:
+def _length(wanted: SampleRequest, spec: Input, longest: int | None) -> tuple[int, str | None]:
     """Tokens per run, and what to say when that was decided here."""
     fixed, asked = spec.shape[1], wanted.section.length
     if isinstance(fixed, int):
@@ -135,7 +135,7 @@ def _longest(settings: dict[str, Any]) -> int | None:
     return int(value) if isinstance(value, int | float) and 0 < value < 1 << 20 else None
 
 
-def _loaded(path: Path) -> Any:
+def _load_tokenizer(path: Path) -> Any:
     tokenizers = extra("tokenizers", name="text", what="reading texts")
     try:
         return tokenizers.Tokenizer.from_file(str(path))
@@ -143,7 +143,7 @@ def _loaded(path: Path) -> Any:
         raise DataError(f"`{path}` is not a tokenizer: {error}") from error
 
 
-def text_encoder(wanted: Wanted, *, split: bool = False) -> TextEncoder:
+def text_encoder(wanted: SampleRequest, *, split: bool = False) -> TextEncoder:
     """The encoder for a model, by the tokenizer beside it; `split` for texts that come as words."""
     inputs = tuple(wanted.inputs)
     path = processor.find(wanted.folder, TOKENIZER)
@@ -155,7 +155,7 @@ def text_encoder(wanted: Wanted, *, split: bool = False) -> TextEncoder:
         )
     beside = processor.find(wanted.folder, SETTINGS)
     settings = processor.read_object(beside) if beside else {}
-    tokenizer = _loaded(path)
+    tokenizer = _load_tokenizer(path)
     if split and hasattr(tokenizer.pre_tokenizer, "add_prefix_space"):
         # A space is part of a word to byte-level tokenizers; words of a list come without.
         tokenizer.pre_tokenizer.add_prefix_space = True

@@ -20,11 +20,11 @@ def attempts(
 ) -> Iterator[DataSection]:
     """The data; random data at the sizes given, those the model in `path` was made for, or else others to try."""
     opened = open_dims(inputs)
-    said = {name: size for name, size in {**data.dims, **(given or {})}.items() if name in opened}
-    if data.source != RANDOM or not set(opened) - set(said):
-        yield replace(data, dims={**data.dims, **said})
+    known = {name: size for name, size in {**data.dims, **(given or {})}.items() if name in opened}
+    if data.source != RANDOM or not set(opened) - set(known):
+        yield replace(data, dims={**data.dims, **known})
         return
     ranges = {name: (float(low), float(high)) for name, (low, high) in whole_ranges(path, inputs).items()}
     batches = {name: 1 for name, places in opened.items() if is_batch(name, places)}
-    for sizes in trial_sizes(path, inputs, {**batches, **said}, SIZES, small_first=False):
+    for sizes in trial_sizes(path, inputs, {**batches, **known}, SIZES, small_first=False):
         yield replace(data, dims=sizes, ranges={**ranges, **data.ranges})

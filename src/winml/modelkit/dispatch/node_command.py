@@ -117,7 +117,7 @@ def _list_targets(devices: tuple[str, ...]) -> list[Target]:
     """The targets that jobs may use here; a simulated one only when it was named."""
     if devices:
         return [probing.resolve(word, None, None).target for word in dict.fromkeys(devices)]
-    states = describe_system().installed_targets()
+    states = describe_system().list_targets()
     return [_target(word) for word in dict.fromkeys(state.target for state in states if state.status == "ready")]
 
 

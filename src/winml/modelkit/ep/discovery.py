@@ -16,7 +16,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package, System
-from winml.modelkit.ep.environments import Environment, environments_in, environments_root
+from winml.modelkit.ep.environments import PrivateEnvironment, environments_in, environments_root
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Host:
     """Folder of each installed module an EP may come from."""
     distributions: frozenset[str] = frozenset()
     """Normalised names of the distributions installed beside onnxruntime."""
-    environments: tuple[Environment, ...] = ()
+    environments: tuple[PrivateEnvironment, ...] = ()
     """Private environments with bundled EPs, made by `winml ep install`."""
 
 
@@ -68,7 +68,7 @@ class Installed:
     package: Package
     library: Path | None
     simulated: tuple[Device, ...] = ()
-    environment: Environment | None = None
+    environment: PrivateEnvironment | None = None
     """The private environment it is in; None for the one this program runs in."""
 
     @property
@@ -86,7 +86,7 @@ class Rejected:
     hint: str | None
 
 
-def simulated_devices(info: EPInfo, host: Host) -> tuple[Device, ...]:
+def find_simulators(info: EPInfo, host: Host) -> tuple[Device, ...]:
     """Devices that exist on this host only as a simulator inside the EP's package."""
     return tuple(d for d, where in info.simulated_on.items() if (host.system, host.machine) in where)
 
@@ -125,7 +125,7 @@ def _try_package(info: EPInfo, package: Package, host: Host) -> Installed | str:
         library = _library(folder, name, host.machine)
         if library is None:
             return f"{_BROKEN} `{name}`"
-    return Installed(info.name, package, library, simulated_devices(info, host))
+    return Installed(info.name, package, library, find_simulators(info, host))
 
 
 def _how_to_install(info: EPInfo, fitting: list[Package], *, again: bool) -> str:

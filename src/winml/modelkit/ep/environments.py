@@ -33,7 +33,7 @@ class EnvironmentManifest:
 
 
 @dataclass(frozen=True)
-class Environment:
+class PrivateEnvironment:
     """A private environment that holds one EP."""
 
     ep: str
@@ -56,7 +56,7 @@ def environments_root() -> Path:
     return cache_root() / "environments"
 
 
-def read_environment(folder: Path) -> Environment | None:
+def read_environment(folder: Path) -> PrivateEnvironment | None:
     """The environment in a folder, or None when there is no finished one."""
     try:
         found = read(EnvironmentManifest, read_json(folder / MANIFEST), strict=False)
@@ -64,10 +64,10 @@ def read_environment(folder: Path) -> Environment | None:
         return None
     if not python_in(folder).exists():
         return None
-    return Environment(found.ep, found.distribution, found.version, folder, found.tracer)
+    return PrivateEnvironment(found.ep, found.distribution, found.version, folder, found.tracer)
 
 
-def environments_in(root: Path) -> Iterator[Environment]:
+def environments_in(root: Path) -> Iterator[PrivateEnvironment]:
     """All finished environments under a folder."""
     if root.is_dir():
         for folder in sorted(root.iterdir()):

@@ -21,8 +21,8 @@ from winml.modelkit.ep.devices import DownloadProgress, EPAnswer, WindowsMLProvi
 from winml.modelkit.ep.discovery import Host, this_host
 from winml.modelkit.ep.environments import (
     MANIFEST,
-    Environment,
     EnvironmentManifest,
+    PrivateEnvironment,
     environments_in,
     environments_root,
     python_in,
@@ -61,7 +61,7 @@ class EnvironmentsResult:
     """What Windows ML made ready, for `install`."""
 
 
-def _bundled(info: EPInfo, host: Host) -> Package:
+def _find_bundled(info: EPInfo, host: Host) -> Package:
     """The package of an EP that needs an environment of its own."""
     bundled = [p for p in info.packages if p.kind == "bundled"]
     if not bundled:
@@ -164,7 +164,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
     host = this_host()
     if version is None and _in_windows_ml(info, host):
         return _result("install", _download(info, on_step))
-    package = _bundled(info, host)
+    package = _find_bundled(info, host)
     root = environments_root()
     atomic.make_folder(root)
     final = root / info.name
@@ -219,7 +219,7 @@ def remove(ep: str) -> EnvironmentsResult:
     return _result("remove")
 
 
-def _folder_bytes(environment: Environment) -> int:
+def _folder_bytes(environment: PrivateEnvironment) -> int:
     return sum(p.lstat().st_size for p in environment.folder.rglob("*") if not p.is_dir())
 
 

@@ -110,13 +110,13 @@ def _check(name: str, option: catalog.Option, value: str) -> str:
     return value
 
 
-def _known(name: str, info: catalog.EPInfo) -> str:
+def _unknown_option_hint(name: str, info: catalog.EPInfo) -> str:
     """The nearest names, and where all of them are: forty names in an error hide what it says."""
     near = near_names(name, info.options)
     return f"{near + ' ' if near else ''}`winml ep options {info.name}` lists all {len(info.options)}"
 
 
-def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+def check_options(target: Target, given: Mapping[str, str]) -> dict[str, str]:
     """The options for `target` in the EP's own spelling, or an error for the first that does not fit."""
     info = catalog.BY_NAME[target.ep]
     fixed = info.device_options.get(target.device, {})
@@ -124,7 +124,7 @@ def checked(target: Target, given: Mapping[str, str]) -> dict[str, str]:
     for name, value in given.items():
         option = info.options.get(name)
         if option is None:
-            hint = _known(name, info) if info.options else f"`{info.name}` takes no provider options"
+            hint = _unknown_option_hint(name, info) if info.options else f"`{info.name}` takes no provider options"
             raise RequestError(f"execution provider `{info.name}` has no option `{name}`", hint=hint)
         result[name] = _check(name, option, value)
         if name in fixed and result[name].split(".")[0] != fixed[name]:
@@ -148,7 +148,7 @@ def with_threads(target: Target, given: Mapping[str, str], threads: int | None) 
 def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """All options to open a session with, and those among them that nobody asked for by name."""
     info = catalog.BY_NAME[target.ep]
-    asked = checked(target, given)
+    asked = check_options(target, given)
     added = dict(info.device_options.get(target.device, {}))
     if "backend_path" in asked:
         added.pop("backend_type", None)

@@ -58,7 +58,7 @@ class Precision:
     """Other words for what its models compute in (`graph/precision.py`); compiled ones are held to its agreement."""
     schemes: tuple[Scheme, ...] = ()
     same_as: str | None = None
-    """The row that this one is another word for."""
+    """The row that this one is another name for."""
 
     @property
     def mode(self) -> str | None:
@@ -168,53 +168,53 @@ PRECISIONS: dict[str, Precision] = {
 """What `-p` takes besides `auto`."""
 
 
-def words(*, data: bool | None = None, quantized: bool = False) -> tuple[str, ...]:
+def precision_names(*, data: bool | None = None, quantized: bool = False) -> tuple[str, ...]:
     """Words for people, each precision once: all, those that need data or do not, or those that change a model."""
     return tuple(
-        word
-        for word, row in PRECISIONS.items()
+        name
+        for name, row in PRECISIONS.items()
         if row.same_as is None and (data is None or row.needs_data == data) and (not quantized or row.mode is not None)
     )
 
 
 def schemes() -> tuple[tuple[str, Scheme], ...]:
     """What a search may try, in its order, with the precision of each."""
-    found = [(word, scheme) for word, row in PRECISIONS.items() for scheme in row.schemes]
+    found = [(name, scheme) for name, row in PRECISIONS.items() for scheme in row.schemes]
     return tuple(sorted(found, key=lambda entry: entry[1].rank))
 
 
-def agreement(target: Target, word: str) -> float:
+def agreement(target: Target, name: str) -> float:
     """The least cosine with the source that a precision must reach on a target."""
-    if word == UNQUANTIZED and target.device in HALF:
+    if name == UNQUANTIZED and target.device in HALF:
         return PRECISIONS["fp16"].agreement
-    return PRECISIONS[word].agreement
+    return PRECISIONS[name].agreement
 
 
-def word_for(computed: str) -> str:
+def precision_for(computed: str) -> str:
     """The row of the table for what a model computes in (`w16a16`); what has none may lose as much as eight bits do."""
-    return next((word for word, row in PRECISIONS.items() if computed in (word, *row.computed)), "int8")
+    return next((name for name, row in PRECISIONS.items() if computed in (name, *row.computed)), "int8")
 
 
-def fits(word: str, *, quantized: bool, float_types: Collection[str]) -> bool:
+def fits(name: str, *, quantized: bool, float_types: Collection[str]) -> bool:
     """Whether the number types of a file are those of a precision; of an unknown one, only that it is quantized."""
-    row = PRECISIONS.get(word)
+    row = PRECISIONS.get(name)
     if row is None or row.mode not in (None, "fp16"):
         return quantized
-    others = set(float_types) - {word, *row.computed}
-    return not quantized and (word in float_types if row.mode == "fp16" else not others)
+    others = set(float_types) - {name, *row.computed}
+    return not quantized and (name in float_types if row.mode == "fp16" else not others)
 
 
-def next_precision(target: Target, word: str, *, data: bool, tried: Collection[str] = ()) -> str | None:
+def next_precision(target: Target, name: str, *, data: bool, tried: Collection[str] = ()) -> str | None:
     """What to try after a precision that does not agree with the source; None when nothing is left.
 
     `data` says whether there is any to calibrate on.
     """
-    refused = (word, *tried)
-    return next((p for p in PRECISIONS[word].then if p not in refused and _possible(target, p, data)), None)
+    refused = (name, *tried)
+    return next((p for p in PRECISIONS[name].then if p not in refused and _possible(target, p, data)), None)
 
 
-def _possible(target: Target, word: str, data: bool) -> bool:
-    row = PRECISIONS[word]
+def _possible(target: Target, name: str, data: bool) -> bool:
+    row = PRECISIONS[name]
     if target.device in row.useless_on:
         return False
     if row.mode in (None, "fp16"):
@@ -222,23 +222,23 @@ def _possible(target: Target, word: str, data: bool) -> bool:
     return target.device not in catalog.BY_NAME[target.ep].unquantized and (data or not row.needs_data)
 
 
-def checked(word: str) -> str:
-    """A word as it is spelled in the table, or `auto`; raises for any other."""
-    folded = word.strip().casefold()
+def parse_precision(name: str) -> str:
+    """A name as it is spelled in the table, or `auto`; raises for any other."""
+    folded = name.strip().casefold()
     if folded not in (*PRECISIONS, AUTO):
-        raise RequestError(f"unknown precision `{word}`", hint=did_you_mean(word, (*PRECISIONS, AUTO)))
+        raise RequestError(f"unknown precision `{name}`", hint=did_you_mean(name, (*PRECISIONS, AUTO)))
     return folded
 
 
-def resolve(target: Target, word: str) -> str:
-    """A concrete precision for `auto`, and any other word as it is spelled in the table."""
-    found = checked(word)
+def resolve(target: Target, name: str) -> str:
+    """A concrete precision for `auto`, and any other name as it is spelled in the table."""
+    found = parse_precision(name)
     return catalog.BY_NAME[target.ep].auto_precision.get(target.device, UNQUANTIZED) if found == AUTO else found
 
 
-def quantize_section(target: Target, word: str, **changes: Any) -> QuantizeSection | None:
+def quantize_section(target: Target, name: str, **changes: Any) -> QuantizeSection | None:
     """The section for a precision on a target, with some keys changed; None when nothing is quantized."""
-    precision = resolve(target, word)
+    precision = resolve(target, name)
     info = catalog.BY_NAME[target.ep]
     section = PRECISIONS[precision].section(info.int8)
     reason = info.unquantized.get(target.device)

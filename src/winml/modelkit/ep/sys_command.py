@@ -72,7 +72,7 @@ class SysResult:
     onnxruntime: str | None
     eps: tuple[EPState, ...]
 
-    def installed_targets(self) -> Iterator[TargetState]:
+    def list_targets(self) -> Iterator[TargetState]:
         """The targets of every installation."""
         return (state for ep in self.eps for found in ep.installations for state in found.targets)
 

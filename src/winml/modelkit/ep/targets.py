@@ -41,7 +41,7 @@ def _device(word: str) -> Device | None:
     return folded
 
 
-def _checked(ep: EPInfo | None, device: Device | None) -> TargetRequest:
+def _check_request(ep: EPInfo | None, device: Device | None) -> TargetRequest:
     if ep and device and device not in ep.devices:
         devices = ", ".join(f"`{ep.name}/{d}`" if d != ep.name else f"`{d}`" for d in ep.devices)
         raise RequestError(f"execution provider `{ep.name}` does not drive a {device}", hint=f"it drives {devices}")
@@ -55,7 +55,7 @@ def parse_target(text: str) -> TargetRequest:
         raise RequestError(f"target must be written EP or EP/DEVICE but got `{text}`", hint="for example `qnn/npu`")
     if not slash and ep_word.casefold() == "auto":
         return TargetRequest(None, None)
-    return _checked(catalog.find(ep_word), _device(device_word) if slash else None)
+    return _check_request(catalog.find(ep_word), _device(device_word) if slash else None)
 
 
 def request(target: str | None, ep: str | None, device: str | None) -> TargetRequest:
@@ -67,7 +67,7 @@ def request(target: str | None, ep: str | None, device: str | None) -> TargetReq
             )
         return parse_target(target)
     ep_info = None if ep is None or ep.strip().casefold() == "auto" else catalog.find(ep)
-    return _checked(ep_info, _device(device) if device is not None else None)
+    return _check_request(ep_info, _device(device) if device is not None else None)
 
 
 def unavailable(info: EPInfo, found: Rejected) -> EPUnavailableError:
@@ -104,7 +104,7 @@ def _device_of(found: Installed, wanted: tuple[Device, ...], probe: Probe, *, na
     return None
 
 
-def _named_ep(info: EPInfo, device: Device | None, host: Host, probe: Probe) -> Resolved:
+def _resolve_ep(info: EPInfo, device: Device | None, host: Host, probe: Probe) -> Resolved:
     found = candidates(info, host)
     if isinstance(found, Rejected):
         raise unavailable(info, found)
@@ -126,7 +126,7 @@ def _named_ep(info: EPInfo, device: Device | None, host: Host, probe: Probe) -> 
     )
 
 
-def _any_ep(device: Device, host: Host, probe: Probe, *, named: bool) -> Resolved | None:
+def _resolve_device(device: Device, host: Host, probe: Probe, *, named: bool) -> Resolved | None:
     """The best EP here for a kind of device; an EP that does not load counts as not here."""
     for name in catalog.DEVICE_EPS[device]:
         found = candidates(catalog.BY_NAME[name], host)
@@ -164,9 +164,9 @@ def resolve(asked: TargetRequest, host: Host, probe: Probe) -> Resolved:
     """The target to use; a simulated one only when the EP or the device was named."""
     probe = _once(probe)
     if asked.ep is not None:
-        return _named_ep(asked.ep, asked.device, host, probe)
+        return _resolve_ep(asked.ep, asked.device, host, probe)
     for device in (asked.device,) if asked.device else catalog.AUTO_DEVICES:
-        found = _any_ep(device, host, probe, named=asked.device is not None)
+        found = _resolve_device(device, host, probe, named=asked.device is not None)
         if found is not None:
             return found
     wanted = asked.device or "npu, gpu or cpu"

@@ -39,11 +39,11 @@ class Trust:
     """Provider options that the user typed; what a document says of them is left out."""
     on_use: Callable[[Used], None] = field(default=lambda used: None, compare=False)
 
-    def typing(self, ep_options: Iterable[str]) -> Trust:
+    def with_typed(self, ep_options: Iterable[str]) -> Trust:
         """The same with the names of the provider options that this command was given."""
         return replace(self, typed=self.typed | frozenset(ep_options))
 
-    def untyped(self, ep_options: Mapping[str, str]) -> dict[str, str]:
+    def without_typed(self, ep_options: Mapping[str, str]) -> dict[str, str]:
         """The options of a document without those that the user typed, whose values come from the command line."""
         return {name: value for name, value in ep_options.items() if name not in self.typed}
 
@@ -85,7 +85,7 @@ class DocumentGate:
         self.trust.on_use(Used(self.source, name, value))
 
 
-def needed_again(ep_options: Mapping[str, str], trust: Trust) -> str:
+def option_to_repeat(ep_options: Mapping[str, str], trust: Trust) -> str:
     """The option by which a command takes what it made with these options and this trust; empty when it needs none."""
     refused = {
         name

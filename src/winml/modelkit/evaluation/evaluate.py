@@ -64,7 +64,7 @@ class EvalRequest:
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that is answered with no is raised."""
-    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     request, data = _completed(request, model.evaluation)
     data = sizes.random_data(data, model.path, given=request.dims)
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
@@ -190,7 +190,7 @@ class _Runs:
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
         """Options of the EP go along to the same target; on another one they would mean nothing."""
         name = self._request.reference or self._request.model
-        model = model_argument(name, self._on_event, trust=self._request.trust.typing(self._request.ep_options))
+        model = model_argument(name, self._on_event, trust=self._request.trust.with_typed(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
             words = ", ".join(f"{k}={v}" for k, v in given.items())
@@ -230,7 +230,7 @@ class _Runs:
     def _arguments(self, model: ModelArgument, resolved: Resolved, ep_options: dict[str, str]) -> dict[str, Any]:
         request, target = self._request, resolved.target
         threads = request.threads if request.threads is not None else model.section.threads
-        given = options.checked(target, options.with_threads(target, ep_options, threads))
+        given = options.check_options(target, options.with_threads(target, ep_options, threads))
         return {
             "model": str(sizes.openable(model.path, target, self._folder).absolute()),
             "ep": target.ep,

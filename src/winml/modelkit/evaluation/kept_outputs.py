@@ -81,7 +81,7 @@ def digest_of(value: Array) -> str:
 def read(path: Path) -> dict[str, Array]:
     """The arrays of a file that nobody vouches for."""
     try:
-        with npz.opened(path) as archive:
+        with npz.open_archive(path) as archive:
             if any(member.file_size > _MEMBER_BYTES for member in archive.infolist()):
                 raise DataError(f"`{path.name}` holds more than outputs that were kept")
             stored = npz.headers(archive)

@@ -16,7 +16,7 @@ from winml.modelkit.evaluation.checks import Check
 from winml.modelkit.evaluation.distance_report import DistanceReport, KeptArray, OutputDistance
 from winml.modelkit.evaluation.metrics import Estimate, MetricEstimate, estimate, estimate_drop, share
 from winml.modelkit.evaluation.report import DataFacts, RunReport
-from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
+from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,12 @@ def _describe(side: Side) -> EvaluatedModel:
 def _warnings(side: Side, word: str) -> list[str]:
     report = side.report
     found = [
-        *left_on_cpu(side.target, report.placement),
-        *saturated_weights(report.weights_at_risk),
-        *fixed_dims(side.target, report.fixed_dims),
+        *fallback_notes(side.target, report.placement),
+        *saturation_notes(report.weights_at_risk),
+        *dims_notes(side.target, report.fixed_dims),
     ]
     if side.target.simulated:
-        found += simulator_options(report.added_options)
+        found += simulator_notes(report.added_options)
     silent = sum(p is None for p in report.predictions) if report.metrics else 0
     if silent:
         found.append(f"{silent} of {len(report.predictions)} samples gave NaN or nothing usable and count as wrong")

@@ -12,7 +12,7 @@ from winml.modelkit.core import patience
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import unfit_name
-from winml.modelkit.core.location import expanded
+from winml.modelkit.core.location import expand
 from winml.modelkit.feed.base import (
     FeedRefused,
     Fetched,
@@ -57,7 +57,7 @@ class FolderFeed:
         path = address.removeprefix(PREFIX)
         if not path:
             raise RequestError(f"`{address}` names no folder", hint="for example `folder:artifacts`")
-        return cls(address, expanded(path))
+        return cls(address, expand(path))
 
     def check(self) -> None:
         """Make the folder a feed when it is free; one that holds other things never becomes one."""

@@ -57,7 +57,7 @@ def context_facts(path: str | os.PathLike[str], model: ModelProto | None = None)
         nodes=len(contexts),
         binaries=dict(binaries),
         missing=tuple(name for name in binaries if not (folder / name).is_file()),
-        embedded_bytes=sum(map(_embedded_bytes, contexts)),
+        embedded_bytes=sum(map(_count_embedded_bytes, contexts)),
         other_ops=dict(others.most_common()),
         compatibility={
             entry.key.removeprefix(_COMPATIBILITY): entry.value
@@ -67,7 +67,7 @@ def context_facts(path: str | os.PathLike[str], model: ModelProto | None = None)
     )
 
 
-def _embedded_bytes(node: NodeProto) -> int:
+def _count_embedded_bytes(node: NodeProto) -> int:
     if walk.attribute_value(node, "embed_mode", 1) == 0:
         return 0
     return sum(len(attribute.s) for attribute in node.attribute if attribute.name == "ep_cache_context")

@@ -13,9 +13,9 @@ from winml.modelkit.graph import files
 from winml.modelkit.graph.description import ModelDescription, ModelFile
 from winml.modelkit.graph.facts import facts
 from winml.modelkit.graph.fingerprint import fingerprint
-from winml.modelkit.graph.implied import implied_sizes
-from winml.modelkit.graph.macs import named_inputs
-from winml.modelkit.graph.sizes import given_sizes, is_batch, metadata_sizes, open_dims
+from winml.modelkit.graph.implied import infer_sizes
+from winml.modelkit.graph.macs import simple_inputs
+from winml.modelkit.graph.sizes import is_batch, match_sizes, metadata_sizes, open_dims
 
 FINGERPRINT_LIMIT_BYTES = 2 * 2**30
 """External data past this size is read for the fingerprint only when that is asked for."""
@@ -61,12 +61,12 @@ def _dims(args: dict[str, Any]) -> dict[str, int] | None:
 
 def _sizes(model: ModelProto, path: Path, given: Mapping[str, int]) -> dict[str, int]:
     """Sizes of open dimensions: as given, as the file says it was made for, as the graph fixes them."""
-    inputs = named_inputs(model)
-    sizes = given_sizes(inputs, given)
+    inputs = simple_inputs(model)
+    sizes = match_sizes(inputs, given)
     missing = {name for name, places in open_dims(inputs).items() if not is_batch(name, places)} - set(sizes)
     if not missing:
         return sizes
-    found = {name: size.size for name, size in implied_sizes(model, path).items()}
+    found = {name: size.size for name, size in infer_sizes(model, path).items()}
     found |= metadata_sizes({entry.key: entry.value for entry in model.metadata_props})
     return {**{name: found[name] for name in missing if name in found}, **sizes}
 

@@ -59,7 +59,7 @@ def facts(
     `path` is the file it came from, and gives the sizes on disk.
     """
     ops = Counter(walk.op_key(node) for node in walk.nodes(model))
-    compiled_for = _compiled_for(model)
+    compiled_for = _context_sources(model)
     on_disk = _on_disk(model, path)
     inputs = runtime_inputs(model.graph)
     return GraphFacts(
@@ -182,7 +182,7 @@ def _float_types(model: ModelProto) -> dict[str, int]:
     return dict(sizes.most_common())
 
 
-def _compiled_for(model: ModelProto) -> tuple[str, ...]:
+def _context_sources(model: ModelProto) -> tuple[str, ...]:
     sources = {_source(node) for node in walk.nodes(model) if node.op_type == "EPContext"}
     return tuple(sorted(sources))
 

@@ -371,7 +371,7 @@ def _layout(model: ModelProto, data_name: str, external_data: ExternalData) -> _
             hint="load it with its weights",
         )
     if external_data != "always":
-        embedded = _serialized(model)
+        embedded = _serialize(model)
         if embedded is not None:
             return _Layout(embedded)
     if external_data == "never":
@@ -390,7 +390,7 @@ def _layout(model: ModelProto, data_name: str, external_data: ExternalData) -> _
     )
 
 
-def _serialized(model: ModelProto) -> bytes | None:
+def _serialize(model: ModelProto) -> bytes | None:
     """The bytes of the model file, or None when they pass the limit."""
     embedded = (byte_count(tensor) for tensor in walk.tensors(model) if not is_external(tensor))
     if sum(embedded) > EMBED_LIMIT_BYTES:
@@ -412,17 +412,17 @@ def _external_layout(model: ModelProto, data_name: str, *, nested: bool) -> _Lay
         if size < EXTERNAL_MIN_BYTES or source.data_type == TensorProto.STRING or (inside and not nested):
             target.CopyFrom(source)
             return
-        offset = _aligned(end, size)
+        offset = _align(end, size)
         placed.append((source, offset))
         end = offset + size
         _refer(source, target, {"location": data_name, "offset": offset, "length": size})
 
     structure = walk.copy_model(model, place)
-    data = _serialized(structure)
+    data = _serialize(structure)
     return None if data is None else _Layout(data, tuple(placed))
 
 
-def _aligned(offset: int, size: int) -> int:
+def _align(offset: int, size: int) -> int:
     step = MAP_BYTES if size >= _LARGE_BYTES else PAGE_BYTES
     return -(-offset // step) * step
 
@@ -517,9 +517,9 @@ def _os_errors(path: Path, action: Literal["read", "written"]) -> Iterator[None]
 
 
 def _refusal(error: OSError, path: Path, action: Literal["read", "written"]) -> ModelkitError:
-    told = of_system(error, path, writing=action == "written")
-    if told is not None and (is_full(error) or too_long(path)):
-        return told
+    translated = of_system(error, path, writing=action == "written")
+    if translated is not None and (is_full(error) or too_long(path)):
+        return translated
     if action == "read" and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
         return ModelFileError(f"model file `{path}` does not exist", hint=_neighbours_hint(path.parent))
     if isinstance(error, PermissionError):

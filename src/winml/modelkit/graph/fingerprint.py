@@ -161,7 +161,7 @@ def _in_order(nodes: Sequence[NodeProto], scope: _Scope) -> Iterator[NodeProto]:
     users: dict[int, list[int]] = {}
     missing = [0] * len(nodes)
     for index, node in enumerate(nodes):
-        sources = {makers[name] for name in _used(node) if name in makers}
+        sources = {makers[name] for name in _names_used(node) if name in makers}
         missing[index] = len(sources)
         for source in sources:
             users.setdefault(source, []).append(index)
@@ -197,20 +197,20 @@ def _label(node: NodeProto) -> str:
     return f"{walk.op_key(node)} `{node.name}`" if node.name else f"{walk.op_key(node)} without a name"
 
 
-def _used(node: NodeProto) -> set[str]:
+def _names_used(node: NodeProto) -> set[str]:
     """The names a node takes from around it, by its inputs or inside its subgraphs."""
     names = {name for name in node.input if name}
     for graph in walk.subgraphs(node):
-        names |= _captured(graph)
+        names |= _names_captured(graph)
     return names
 
 
-def _captured(graph: GraphProto) -> set[str]:
+def _names_captured(graph: GraphProto) -> set[str]:
     used = {value.name for value in graph.output}
     made = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     made |= {sparse.values.name for sparse in graph.sparse_initializer}
     for node in graph.node:
-        used |= _used(node)
+        used |= _names_used(node)
         made.update(node.output)
     return used - made
 

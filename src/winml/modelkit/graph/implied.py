@@ -6,6 +6,7 @@ the operator takes it in one size alone. Two answers are none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -32,15 +33,15 @@ _NORMALIZATIONS = ("LayerNormalization", "RMSNormalization")
 _PER_CHANNEL = ("BatchNormalization", "InstanceNormalization")
 
 
-def implied(args: dict[str, Any], context: object) -> dict[str, Any]:
+def infer(args: dict[str, Any], context: object) -> dict[str, Any]:
     """Worker operation: the sizes that the graph of the model file `args["path"]` fixes."""
     path = Path(args["path"])
     model = files.load(path, weights=False)
-    found = implied_sizes(model, path)
+    found = infer_sizes(model, path)
     return {"sizes": {name: {"size": size.size, "reason": size.reason} for name, size in found.items()}}
 
 
-def implied_sizes(model: ModelProto, path: Path | None = None) -> dict[str, Size]:
+def infer_sizes(model: ModelProto, path: Path | None = None) -> dict[str, Size]:
     """The sizes that the graph fixes, with the node that does; `path` is where small external tensors lie."""
     structure = infer_structure(model, None if path is None else partial(files.read_external, path=path))
     symbols = {name for value in runtime_inputs(model.graph) for _, name in dynamic_axes(value)}
@@ -166,17 +167,10 @@ def _reshape(node: NodeProto, data: Shape, constants: Mapping[str, Any]) -> Iter
         return
     sizes = [int(size) for size in numpy_helper.to_array(wanted)]
     names = [dim for dim in data if not isinstance(dim, int)]
-    rest = _multiplied(dim for dim in data if isinstance(dim, int))
-    total = _multiplied(sizes)
+    rest = math.prod(dim for dim in data if isinstance(dim, int))
+    total = math.prod(sizes)
     if len(names) == 1 and all(size > 0 for size in sizes) and rest and total % rest == 0:
         yield names[0], total // rest
-
-
-def _multiplied(sizes: Iterator[int] | list[int]) -> int:
-    product = 1
-    for size in sizes:
-        product *= size
-    return product
 
 
 _RULES: dict[str, Callable[[NodeProto, list[Shape | None]], Iterator[Pair]]] = {

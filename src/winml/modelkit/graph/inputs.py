@@ -15,7 +15,7 @@ from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.limits import check_sample
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.graph import npz
-from winml.modelkit.graph.sizes import given_sizes, is_batch, named_shape, open_dims, unsized, with_batch
+from winml.modelkit.graph.sizes import is_batch, match_sizes, missing_size_error, name_dims, open_dims, with_batch
 
 Dim = int | str | None
 Arrays = dict[str, npt.NDArray[Any]]
@@ -91,13 +91,13 @@ class InputRequest:
     """Lowest and highest value per input of other numbers, which lie in [0, 1) unless given."""
 
 
-def sized_dims(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
+def resolve_dims(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
     """The size of every open dimension: as asked, or 1 for a batch; others without one are refused."""
-    dims = with_batch(specs, given_sizes(specs, asked.dims), asked.batch_size)
+    dims = with_batch(specs, match_sizes(specs, asked.dims), asked.batch_size)
     missing = {name: places for name, places in open_dims(specs).items() if name not in dims}
     unknown = [name for name, places in missing.items() if not is_batch(name, places)]
     if unknown:
-        raise unsized(unknown)
+        raise missing_size_error(unknown)
     return {**dict.fromkeys(missing, 1), **dims}
 
 
@@ -133,11 +133,11 @@ def _check_names(specs: Sequence[Input], asked: InputRequest) -> None:
 def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
     """Inputs of the model's shapes: numbers in their range (0 to 1 unless given)."""
     _check_names(specs, asked)
-    dims = sized_dims(specs, asked)
+    dims = resolve_dims(specs, asked)
     rng = np.random.default_rng(asked.seed)
     made: Arrays = {}
     for spec in specs:
-        shape = tuple(dims[d] if isinstance(d, str) else d for d in named_shape(spec.name, spec.shape))
+        shape = tuple(dims[d] if isinstance(d, str) else d for d in name_dims(spec.name, spec.shape))
         nbytes = int(np.prod(shape, dtype=object)) * (8 if spec.dtype == "str" else np.dtype(spec.dtype).itemsize)
         if nbytes > MAX_INPUT_BYTES or min(shape, default=0) < 0:
             raise DataError(f"input `{spec.name}` of shape {list(shape)} would take {nbytes / 2**30:.1f} GiB")
@@ -148,10 +148,10 @@ def synthetic(specs: Sequence[Input], asked: InputRequest) -> Arrays:
 def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
     """The arrays of an .npz file, checked against the model's names, types and shapes before their values are read."""
     try:
-        with npz.opened(path) as archive:
+        with npz.open_archive(path) as archive:
             stored = npz.headers(archive)
             source = str(path)
-            named = [_stored(stored, spec, source) for spec in specs]
+            named = [_find_array(stored, spec, source) for spec in specs]
             check_sample(sum(array.nbytes for array in named), f"the inputs in `{path}`")
             _check_shapes([(spec, array.shape) for spec, array in zip(specs, named, strict=True)], source)
             return fitting({a.name: npz.read_array(archive, a) for a in named}, specs, source=source)
@@ -159,7 +159,7 @@ def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
         raise DataError(f"input data not found: `{path}`") from error
 
 
-def _stored(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> npz.StoredArray:
+def _find_array(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> npz.StoredArray:
     if spec.name not in arrays:
         raise _no_array(spec, arrays, source)
     return arrays[spec.name]
@@ -196,13 +196,13 @@ def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, s
 
 
 def _check_shape(spec: Input, shape: tuple[int, ...], symbols: dict[str, int], source: str) -> None:
-    wanted = f"[{', '.join(map(str, named_shape(spec.name, spec.shape)))}]"
+    wanted = f"[{', '.join(map(str, name_dims(spec.name, spec.shape)))}]"
     fits = len(shape) == len(spec.shape) and all(
         not isinstance(d, int) or d == n for d, n in zip(spec.shape, shape, strict=True)
     )
     if not fits:
         raise DataError(f"input `{spec.name}` must have shape {wanted} but {source} has {list(shape)}")
-    for dim, size in zip(named_shape(spec.name, spec.shape), shape, strict=True):
+    for dim, size in zip(name_dims(spec.name, spec.shape), shape, strict=True):
         if isinstance(dim, str) and symbols.setdefault(dim, size) != size:
             raise DataError(
                 f"dimension `{dim}` is {symbols[dim]} in one input and {size} in input `{spec.name}` of {source}"
@@ -214,6 +214,6 @@ def symbol_sizes(specs: Sequence[Input], arrays: Mapping[str, npt.NDArray[Any]])
     return {
         dim: size
         for spec in specs
-        for dim, size in zip(named_shape(spec.name, spec.shape), arrays[spec.name].shape, strict=True)
+        for dim, size in zip(name_dims(spec.name, spec.shape), arrays[spec.name].shape, strict=True)
         if isinstance(dim, str)
     }

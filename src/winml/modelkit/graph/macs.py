@@ -150,7 +150,7 @@ def _axis_sizes(model: ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
             raise RequestError(f"`{name}` is not a dynamic axis of the model's inputs; found: {found}")
         if size < 1:
             raise RequestError(f"the size of axis `{name}` must be at least 1 but got {size}")
-    opened = open_dims(named_inputs(model))
+    opened = open_dims(simple_inputs(model))
     return {**{name: 1 for name, places in opened.items() if is_batch(name, places)}, **dims}
 
 
@@ -167,7 +167,7 @@ def _shape(value: ValueInfoProto) -> tuple[int | str, ...]:
     return tuple(axis_name(value, index) or dim.dim_value for index, dim in enumerate(dims))
 
 
-def named_inputs(model: ModelProto) -> list[SimpleInput]:
+def simple_inputs(model: ModelProto) -> list[SimpleInput]:
     """The inputs that a caller must give, with a name for every open dimension."""
     return [SimpleInput(value.name, _shape(value)) for value in runtime_inputs(model.graph)]
 
@@ -256,7 +256,7 @@ def _opaque_functions(model: ModelProto) -> set[str]:
 
 
 def _count(graph: GraphProto, outer: Mapping[str, Shape], opaque: set[str]) -> _Count:
-    shapes = {**outer, **_declared_shapes(graph)}
+    shapes = {**outer, **_shapes_of(graph)}
     total = _Count()
     for node in graph.node:
         branches = [_count(inner, shapes, opaque) for inner in walk.subgraphs(node)]
@@ -292,7 +292,7 @@ def _is_opaque(node: NodeProto) -> bool:
     return not node.domain.startswith("com.microsoft") or any(word in node.op_type for word in _OPAQUE_WORDS)
 
 
-def _declared_shapes(graph: GraphProto) -> dict[str, Shape]:
+def _shapes_of(graph: GraphProto) -> dict[str, Shape]:
     shapes: dict[str, Shape] = {}
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.type.tensor_type.HasField("shape"):

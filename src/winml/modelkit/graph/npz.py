@@ -19,7 +19,7 @@ from winml.modelkit.core.errors import DataError
 
 _BROKEN = (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError)
 _VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_MOST_MEMBERS = 10_000
+_MAX_MEMBERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StoredArray:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive; whatever is wrong with it, also while it is read, is a DataError."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -77,8 +77,8 @@ def read_header(stream: IO[bytes], name: str) -> StoredArray:
 def headers(archive: zipfile.ZipFile) -> dict[str, StoredArray]:
     """All arrays of an archive by name; one whose size is not what its shape says is an error."""
     members = archive.namelist()
-    if len(members) > _MOST_MEMBERS or len(set(members)) != len(members):
-        raise ValueError(f"it has {len(members)} members, more than {_MOST_MEMBERS} or some twice")
+    if len(members) > _MAX_MEMBERS or len(set(members)) != len(members):
+        raise ValueError(f"it has {len(members)} members, more than {_MAX_MEMBERS} or some twice")
     found = {}
     for member in members:
         name = member.removesuffix(".npy")

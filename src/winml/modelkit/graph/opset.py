@@ -33,7 +33,7 @@ def convert(model: ModelProto, target: int) -> ModelProto:
         return model
     inlined = onnx.inliner.inline_local_functions(model) if model.functions else model
     changed = [node for node in _onnx_nodes(inlined) if _is_other(node, current, target)]
-    converted = _adapted(inlined, target, changed) if changed else _renumbered(inlined, target)
+    converted = _adapt(inlined, target, changed) if changed else _renumber(inlined, target)
     converted.ir_version = max(
         model.ir_version, helper.find_min_ir_version_for(converted.opset_import, ignore_unknown=True)
     )
@@ -66,7 +66,7 @@ def _schema(node: NodeProto, version: int) -> onnx.defs.OpSchema | None:
         return None
 
 
-def _renumbered(model: ModelProto, target: int) -> ModelProto:
+def _renumber(model: ModelProto, target: int) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     for entry in copy.opset_import:
@@ -75,7 +75,7 @@ def _renumbered(model: ModelProto, target: int) -> ModelProto:
     return copy
 
 
-def _adapted(model: ModelProto, target: int, changed: list[NodeProto]) -> ModelProto:
+def _adapt(model: ModelProto, target: int, changed: list[NodeProto]) -> ModelProto:
     _refuse_what_has_no_adapter(model, target, changed)
     light, weights = _without_weights(model)
     try:

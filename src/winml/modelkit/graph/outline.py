@@ -146,7 +146,7 @@ def _graph(data: mmap.mmap, begin: int, end: int, *, top: bool) -> Iterator[tupl
             yield _tensor(data, start, stop)
 
 
-def _labelled(found: list[tuple[_Raw, int | None]]) -> tuple[OutlineNode, ...]:
+def _label_nodes(found: list[tuple[_Raw, int | None]]) -> tuple[OutlineNode, ...]:
     uses = Counter(raw.name for raw, _ in found)
     nodes = []
     for position, (raw, index) in enumerate(found):
@@ -220,4 +220,4 @@ def outline(path: Path) -> Outline:
         if raw.op_type == "Constant" and raw.constants:
             shapes |= dict.fromkeys(raw.outputs[:1], raw.constants[0])
     size = sum(prod(w.dims) * w.bits for w in weights) // 8
-    return Outline(_labelled(found), frozenset(w.name for w in weights), shapes, size)
+    return Outline(_label_nodes(found), frozenset(w.name for w in weights), shapes, size)

@@ -57,11 +57,11 @@ def _bits(model: ModelProto, tensors: dict[str, TensorProto]) -> tuple[Counter[i
             if bits is not None and bits < 32:  # biases have 32
                 weights[bits] += element_count(weight)
         elif node.op_type == "QuantizeLinear" and weight is None:
-            activations[_quantized_bits(node, tensors)] += 1
+            activations[_activation_bits(node, tensors)] += 1
     return weights, activations
 
 
-def _quantized_bits(node: NodeProto, tensors: dict[str, TensorProto]) -> int:
+def _activation_bits(node: NodeProto, tensors: dict[str, TensorProto]) -> int:
     """Bits of what a QuantizeLinear node makes: by its zero point, its `output_dtype`, else 8."""
     zero_point = tensors.get(node.input[2]) if len(node.input) > 2 else None
     data_type = walk.attribute_value(node, "output_dtype", 0) if zero_point is None else zero_point.data_type

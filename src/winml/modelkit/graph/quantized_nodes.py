@@ -32,9 +32,9 @@ class QuantizedNode:
     bias: bool
 
 
-def quantized_nodes(model: ModelProto) -> list[QuantizedNode]:
+def find_quantized_nodes(model: ModelProto) -> list[QuantizedNode]:
     """Every convolution and product whose weights are stored as integers."""
-    return [found for graph in walk.graphs(model) for found in _Scope(graph).quantized()]
+    return [found for graph in walk.graphs(model) for found in _Scope(graph).find()]
 
 
 class _Scope:
@@ -50,7 +50,7 @@ class _Scope:
             tensors = [a.t for a in node.attribute if a.name == "value"] if node.op_type == "Constant" else []
             self._constants |= dict.fromkeys(node.output[: len(tensors)], *tensors)
 
-    def quantized(self) -> Iterator[QuantizedNode]:
+    def find(self) -> Iterator[QuantizedNode]:
         for node in self._nodes:
             if node.op_type in _WEIGHTED and len(node.input) > 1:
                 found = self._between_pairs(node)
@@ -85,7 +85,7 @@ class _Scope:
         return QuantizedNode(
             node.name,
             walk.op_key(node),
-            self._typed(node.input[activation + 2]),
+            self._type_of_constant(node.input[activation + 2]),
             None if stored is None else dtype_name(stored.data_type),
             self._granularity(node.input[scale], block=0),
             bias=len(node.input) > _BIAS and bool(node.input[_BIAS]),
@@ -96,7 +96,7 @@ class _Scope:
         maker = self._makers.get(value)
         for node in (reader, maker):
             if node is not None and node.op_type in ("QuantizeLinear", "DequantizeLinear") and len(node.input) > 2:
-                found = self._typed(node.input[2])
+                found = self._type_of_constant(node.input[2])
                 if found is not None:
                     return found
         if maker is None or maker.op_type != "QuantizeLinear":
@@ -104,7 +104,7 @@ class _Scope:
         written = walk.attribute_value(maker, "output_dtype", 0)
         return dtype_name(written) if written else "uint8"
 
-    def _typed(self, name: str) -> str | None:
+    def _type_of_constant(self, name: str) -> str | None:
         tensor = self._constants.get(name)
         return None if tensor is None else dtype_name(tensor.data_type)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError
-from winml.modelkit.graph.sizes import Shape, named_shape
+from winml.modelkit.graph.sizes import Shape, name_dims
 from winml.modelkit.graph.wire import fields_of, text_of, varint
 
 _MODEL_GRAPH, _MODEL_METADATA = 7, 14
@@ -105,7 +105,7 @@ def _input(data: mmap.mmap, begin: int, end: int) -> SignatureInput:
                     element = varint(data, s)[0]
                 elif field == _TENSOR_SHAPE:
                     shape = [_dim(data, *dim[1:]) for dim in fields_of(data, s, e) if dim[0] == _SHAPE_DIM]
-    return SignatureInput(name, named_shape(name, shape), None in shape, element in _WHOLE)
+    return SignatureInput(name, name_dims(name, shape), None in shape, element in _WHOLE)
 
 
 def _dim(data: mmap.mmap, begin: int, end: int) -> int | str | None:

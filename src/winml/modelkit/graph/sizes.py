@@ -49,7 +49,7 @@ class SizedInput(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class DimPlace:
     """Where an open dimension is."""
 
     input: str
@@ -72,7 +72,7 @@ class Size:
 BATCH = Size(1, "batch", "a batch of one, the default")
 
 
-def named_shape(name: str, shape: Iterable[int | str | None]) -> Shape:
+def name_dims(name: str, shape: Iterable[int | str | None]) -> Shape:
     """The shape with a name for every open dimension: one without its own goes by its place, as `x[2]`."""
     return tuple(
         dim if (isinstance(dim, str) and dim) or (isinstance(dim, int) and dim >= 0) else f"{name}[{index}]"
@@ -80,17 +80,17 @@ def named_shape(name: str, shape: Iterable[int | str | None]) -> Shape:
     )
 
 
-def open_dims(inputs: Iterable[SizedInput]) -> dict[str, tuple[Place, ...]]:
+def open_dims(inputs: Iterable[SizedInput]) -> dict[str, tuple[DimPlace, ...]]:
     """The open dimensions by name, with the places where they occur."""
-    found: dict[str, tuple[Place, ...]] = {}
+    found: dict[str, tuple[DimPlace, ...]] = {}
     for value in inputs:
-        for index, dim in enumerate(named_shape(value.name, value.shape)):
+        for index, dim in enumerate(name_dims(value.name, value.shape)):
             if isinstance(dim, str):
-                found[dim] = (*found.get(dim, ()), Place(value.name, index, len(value.shape)))
+                found[dim] = (*found.get(dim, ()), DimPlace(value.name, index, len(value.shape)))
     return found
 
 
-def is_batch(name: str, places: Iterable[Place]) -> bool:
+def is_batch(name: str, places: Iterable[DimPlace]) -> bool:
     """Whether a dimension counts samples, so that 1 is a fair default.
 
     Its name says so, or it comes first of several and its name says nothing else. A letter such as `N` means the batch
@@ -115,10 +115,10 @@ def shape_words(name: str, sizes: Sequence[int]) -> dict[str, int]:
     return {**{f"{name}[{index}]": size for index, size in enumerate(sizes)}, f"{name}{_RANK}": len(sizes)}
 
 
-def given_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[str, int]:
+def match_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[str, int]:
     """Sizes by the names of open dimensions, from names and places that a user gave; what does not fit is refused."""
     opened = open_dims(inputs)
-    shapes = {value.name: named_shape(value.name, value.shape) for value in inputs}
+    shapes = {value.name: name_dims(value.name, value.shape) for value in inputs}
     found: dict[str, int] = {}
     for word, size in dims.items():
         if word not in opened and word.endswith(_RANK) and word.removesuffix(_RANK) in shapes:
@@ -161,7 +161,7 @@ def with_batch(inputs: Sequence[SizedInput], dims: Mapping[str, int], batch_size
     if batch_size is None:
         return dict(dims)
     opened = open_dims(inputs)
-    leading = [named_shape(value.name, value.shape)[0] if value.shape else 1 for value in inputs]
+    leading = [name_dims(value.name, value.shape)[0] if value.shape else 1 for value in inputs]
     symbols = {dim for dim in leading if isinstance(dim, str)}
     likely = {dim for dim in symbols if is_batch(dim, opened[dim])} or symbols
     named = {dim for dim in likely if _says_batch(dim)} or likely
@@ -178,13 +178,13 @@ def with_batch(inputs: Sequence[SizedInput], dims: Mapping[str, int], batch_size
 
 def metadata_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
     """The sizes that a model file says it was made for; what is not of that form says nothing."""
-    value = _noted(metadata, "sizes")
+    value = _read_metadata(metadata, "sizes")
     return {name: size for name, size in value.items() if type(size) is int and size >= 1}
 
 
 def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     """The least and greatest whole number that a model file says its inputs take."""
-    value = _noted(metadata, "ranges")
+    value = _read_metadata(metadata, "ranges")
     return {
         name: (ends[0], ends[1])
         for name, ends in value.items()
@@ -192,7 +192,7 @@ def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _noted(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
+def _read_metadata(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
     try:
         value = parse_json(metadata.get(INPUTS_KEY) or "{}")
     except ValueError:  # metadata is anybody's: what is no JSON is not ours
@@ -201,12 +201,12 @@ def _noted(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def unsized(names: Iterable[str]) -> RequestError:
+def missing_size_error(names: Iterable[str]) -> RequestError:
     """The refusal of dimensions that nobody knows the size of."""
     missing = list(dict.fromkeys(names))
     listed = ", ".join(f"`{name}`" for name in missing)
     verb = "dimension {} has no size" if len(missing) == 1 else "dimensions {} have no size"
-    words = " ".join(f"--dim {quoted(name)}={example(name)}" for name in missing)
+    words = " ".join(f"--dim {quote(name)}={example(name)}" for name in missing)
     return RequestError(
         f"{verb.format(listed)}, and nothing says which: 1 is a default for batches only",
         hint=f"give what the model is used with, for example `{words}`, a whole input with `--shape INPUT=N,N`, or "
@@ -219,6 +219,6 @@ def example(name: str) -> int:
     return next((size for pattern, size in _EXAMPLES if pattern.search(name.casefold())), 64)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name as a shell takes it."""
     return name if re.fullmatch(r"[\w.\[\]/:-]+", name) else shell_word(name)

@@ -19,7 +19,7 @@ def source(args: dict[str, Any], context: Any) -> dict[str, Any]:
     }
 
 
-def named(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def name_dims(args: dict[str, Any], context: Any) -> dict[str, Any]:
     """Worker operation: a copy of the model at `path` in `folder` whose open dimensions all have a name.
 
     The runtime fixes dimensions by name alone when a session is opened.

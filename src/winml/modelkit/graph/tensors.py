@@ -72,7 +72,7 @@ def content(tensor: TensorProto) -> bytes:
         )
     if tensor.data_type == TensorProto.STRING:
         return b"".join(len(text).to_bytes(8, "little") + text for text in tensor.string_data)
-    data = bytes(tensor.raw_data) if tensor.HasField("raw_data") else _typed_content(tensor)
+    data = bytes(tensor.raw_data) if tensor.HasField("raw_data") else _content_of_fields(tensor)
     if len(data) != byte_count(tensor):
         raise ModelFileError(
             f"tensor `{tensor.name}` has {len(data)} bytes of data, its shape {list(tensor.dims)} "
@@ -82,7 +82,7 @@ def content(tensor: TensorProto) -> bytes:
     return data
 
 
-def _typed_content(tensor: TensorProto) -> bytes:
+def _content_of_fields(tensor: TensorProto) -> bytes:
     field, storage = _TYPED_FIELDS.get(_TYPES.get(tensor.data_type, ""), ("int32_data", ""))
     values = getattr(tensor, field)
     if storage:

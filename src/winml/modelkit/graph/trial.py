@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from winml.modelkit.graph import files
-from winml.modelkit.graph.implied import implied_sizes
+from winml.modelkit.graph.implied import infer_sizes
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import SizedInput, is_batch, metadata_ranges, metadata_sizes, open_dims
 
@@ -24,7 +24,7 @@ def trial_sizes(
     if not set(opened) - set(given):
         yield {name: given[name] for name in opened}
         return
-    implied = {name: size.size for name, size in implied_sizes(files.load(path, weights=False), path).items()}
+    implied = {name: size.size for name, size in infer_sizes(files.load(path, weights=False), path).items()}
     made_for = metadata_sizes(read_signature(path).metadata)
     made_for = {name: size for name, size in made_for.items() if name in opened and not is_batch(name, opened[name])}
     bases = [implied, made_for] if small_first else [made_for, implied]

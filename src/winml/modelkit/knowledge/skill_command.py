@@ -122,7 +122,7 @@ def _action(schema: dict[str, Any], words: tuple[str, ...]) -> str | None:
 def _wrong_field(item: FieldMention) -> str | None:
     """What is wrong with a field, by the schema of its command."""
     name = item.words[0]
-    schema = schemas.published(name)
+    schema = schemas.load_schema(name)
     if schema is None:
         return f"`winml {name}` has no published JSON, so `{item.path}` is no field of it"
     missing = schemas.missing_field(schema, item.path, action=_action(schema, item.words[1:]))

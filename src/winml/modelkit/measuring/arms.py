@@ -24,7 +24,7 @@ _KEPT: dict[str, tuple[OpenArm, Run]] = {}
 """Arms that stay open between requests."""
 
 
-def _timed(run: Run, wall_ns: list[int], cpu_ns: list[int]) -> None:
+def _time_run(run: Run, wall_ns: list[int], cpu_ns: list[int]) -> None:
     cpu = time.process_time_ns()
     wall = time.perf_counter_ns()
     run()
@@ -48,7 +48,7 @@ def together(args: dict[str, Any], context: object) -> RoundReport:
     random.Random(args["seed"]).shuffle(order)  # noqa: S311 - an order, not a secret
     load_before = environment.load()
     opened = {index: open_arm(args["arms"][index]) for index in order}
-    runs = {index: arm.session.bound_run(arm.arrays)[0] for index, arm in opened.items()}
+    runs = {index: arm.session.bind_run(arm.arrays)[0] for index, arm in opened.items()}
     first, second = order
     for _ in range(args["warmup"]):
         runs[first]()
@@ -58,7 +58,7 @@ def together(args: dict[str, Any], context: object) -> RoundReport:
     started = time.perf_counter()
     while not _enough(len(wall[0]), time.perf_counter() - started, args):
         for index in (first, second, second, first):
-            _timed(runs[index], wall[index], cpu[index])
+            _time_run(runs[index], wall[index], cpu[index])
     for arm in opened.values():
         arm.session.close()
     samples = [Samples(wall_ns=tuple(wall[i]), cpu_ns=tuple(cpu[i])) for i in (0, 1)]
@@ -78,7 +78,7 @@ def keep(args: dict[str, Any], context: object) -> Conditions:
     raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
     load_before = environment.load()
     arm = open_arm(args["arm"])
-    run, _ = arm.session.bound_run(arm.arrays)
+    run, _ = arm.session.bind_run(arm.arrays)
     for _ in range(args["warmup"]):
         run()
     _KEPT[args["name"]] = (arm, run)
@@ -92,7 +92,7 @@ def block(args: dict[str, Any], context: object) -> BlockReport:
     cpu_ns: list[int] = []
     started = time.perf_counter()
     while len(wall_ns) < args["runs"] or time.perf_counter() - started < args["seconds"]:
-        _timed(run, wall_ns, cpu_ns)
+        _time_run(run, wall_ns, cpu_ns)
     return BlockReport(
         wall_ns=tuple(wall_ns),
         cpu_ns=tuple(cpu_ns),
@@ -106,12 +106,12 @@ def probe(args: dict[str, Any], context: object) -> Probe:
     arm = open_arm(args["arm"])
     with arm.session as session:
         outputs = session.run(arm.arrays)
-        run, _ = session.bound_run(arm.arrays)
+        run, _ = session.bind_run(arm.arrays)
         run()
         wall_ns: list[int] = []
         cpu_ns: list[int] = []
         for _ in range(args["runs"]):
-            _timed(run, wall_ns, cpu_ns)
+            _time_run(run, wall_ns, cpu_ns)
         _save(Path(args["save"]), list(outputs.values()))
         return Probe(
             wall_ns=tuple(wall_ns),

@@ -65,10 +65,10 @@ def key(*, graph: str, arm: Arm, inputs: dict[str, Any], plan: dict[str, Any], e
     )
 
 
-def recall(name: str, make: Callable[[], Calibration], *, anew: bool = False) -> Calibration:
+def recall(name: str, make: Callable[[], Calibration], *, recalibrate: bool = False) -> Calibration:
     """The stored calibration, or a new one that is then stored."""
     path = cache_root() / "calibrations" / f"{name.removeprefix(digest.PREFIX)}.json"
-    if not anew:
+    if not recalibrate:
         try:
             stored = read(CalibrationFile, read_json(path), strict=False)
             return Calibration(values=stored.values, seconds=stored.seconds, cached=True)

@@ -37,10 +37,10 @@ from winml.modelkit.measuring.compare_result import (
 from winml.modelkit.measuring.events import BaseProbing, CandidateConfirming, CandidateTrying, RoundDone
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.reports import Distances, Port, Probe
-from winml.modelkit.measuring.rounds import ArmSpec, Compared, Plan, Progress
+from winml.modelkit.measuring.rounds import ArmSpec, Compared, ComparePlan, RoundProgress
 from winml.modelkit.measuring.stored import confirm
 from winml.modelkit.measuring.warm_processes import Probers
-from winml.modelkit.session.notes import left_words
+from winml.modelkit.session.notes import describe_fallback
 from winml.modelkit.store import digest
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -51,23 +51,23 @@ SLEEPING = "idle threads sleep in both arms (spinning off), because both are ali
 
 
 @dataclass(frozen=True)
-class Known:
+class ArmFacts:
     """What is known of an arm before it is measured."""
 
     spec: ArmSpec
     fingerprint: str | None
 
 
-def _fingerprints(specs: list[ArmSpec]) -> list[Known]:
+def _fingerprints(specs: list[ArmSpec]) -> list[ArmFacts]:
     known: dict[str, str | None] = {}
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         for path in dict.fromkeys(s.arm.artifact for s in specs):
             described = worker.call("graph.describe", {"path": path}, what=f"reading `{path}`")
             known[path] = described["fingerprint"]
-    return [Known(s, known[s.arm.artifact]) for s in specs]
+    return [ArmFacts(s, known[s.arm.artifact]) for s in specs]
 
 
-def _identical(base: Known, candidate: Known) -> bool:
+def _identical(base: ArmFacts, candidate: ArmFacts) -> bool:
     a, b = base.spec.arm, candidate.spec.arm
     same_graph = base.fingerprint is not None and base.fingerprint == candidate.fingerprint
     return same_graph and a.target == b.target and a.session == b.session
@@ -82,7 +82,7 @@ class Comparison:
         self._folder = folder
         self._on_event = on_event
         self._calibrations: dict[str, Calibration] = {}
-        self._progress = Progress()
+        self._progress = RoundProgress()
         self._probers = Probers()
         try:
             known = _fingerprints(arms.specs)
@@ -103,7 +103,7 @@ class Comparison:
         try:
             for number, candidate in enumerate(self._candidates):
                 done.append(self._candidate(candidate, number))
-                self._progress = Progress()
+                self._progress = RoundProgress()
             if self._request.confirm:
                 self._confirm(done)
         except KeyboardInterrupt as error:
@@ -137,7 +137,7 @@ class Comparison:
             warnings=(*self._notes, *dict.fromkeys(w for one in done for w in one.warnings)),
         )
 
-    def _candidate(self, known: Known, number: int) -> Candidate:
+    def _candidate(self, known: ArmFacts, number: int) -> Candidate:
         spec, limit = known.spec, self._request.fail_if_slower_pct
         self._on_event(CandidateTrying(spec.label, number))
         make = partial(
@@ -159,10 +159,10 @@ class Comparison:
         make = partial(make, placement=probe.placement, environment=probe.environment, parity=parity)
         fallbacks = _fallbacks(spec, probe.placement)
         if early is not None:
-            told = early.gain_pct is not None
+            has_gain = early.gain_pct is not None
             return make(
                 verdict=replace(early, seconds=probed_s),
-                times=probe_times(self._base_probe, probe, early.metric or "wall") if told else None,
+                times=probe_times(self._base_probe, probe, early.metric or "wall") if has_gain else None,
                 gate=gate_of_probe(limit, early),
                 warnings=fallbacks,
             )
@@ -195,7 +195,8 @@ class Comparison:
         for side, ours, theirs in (("inputs", base.inputs, probe.inputs), ("outputs", base.outputs, probe.outputs)):
             if _comparable(ours, by_position) != _comparable(theirs, by_position):
                 raise RequestError(
-                    f"`{spec.label}` has other {side} than the base: {_words(theirs)} instead of {_words(ours)}",
+                    f"`{spec.label}` has other {side} than the base: {_describe_ports(theirs)} instead of "
+                    f"{_describe_ports(ours)}",
                     hint="`--by-position` matches them by position when only names differ",
                 )
         if base.shapes != probe.shapes:
@@ -215,7 +216,7 @@ class Comparison:
         near = cosine >= self._request.min_cosine and relative <= MAX_RELATIVE
         return Parity(outputs=outputs, min_cosine=cosine, max_relative=relative, within_tolerance=near)
 
-    def _plan(self, spec: ArmSpec, probe: Probe, *, seed: int) -> Plan:
+    def _plan(self, spec: ArmSpec, probe: Probe, *, seed: int) -> ComparePlan:
         request = self._request
         return measuring.plan_for(
             self._base.spec,
@@ -237,7 +238,7 @@ class Comparison:
         warnings = [] if plan.mode == "turns" else [SLEEPING]
         base, spec = measuring.alive_together(self._base.spec, spec, plan)
         name, calibration = self._calibration(base, plan) if self._request.calibrate else (None, calibrations.NONE)
-        self._progress = Progress()
+        self._progress = RoundProgress()
         with measuring.watching(plan.raise_priority) as raised:
             compared = bench.compare_arms(
                 (base, spec),
@@ -248,17 +249,17 @@ class Comparison:
                 progress=self._progress,
                 on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
-        return compared, name, [*warnings, *_doubts(compared)]
+        return compared, name, [*warnings, *_comparison_warnings(compared)]
 
-    def _calibration(self, base: ArmSpec, plan: Plan) -> tuple[str, Calibration]:
+    def _calibration(self, base: ArmSpec, plan: ComparePlan) -> tuple[str, Calibration]:
         """A/A rounds of the base in the mode of the comparison, from the cache or measured now."""
-        name, have = measuring.calibrated(
+        name, have = measuring.find_calibration(
             base,
             plan,
             graph=self._base.fingerprint or digest.of_file(base.arm.artifact),
             environment=self._base_probe.environment,
             on_event=self._on_event,
-            anew=self._request.recalibrate,
+            recalibrate=self._request.recalibrate,
         )
         if name not in self._calibrations:
             self._calibrations[name] = have()
@@ -289,7 +290,7 @@ def _distance(parity: Parity) -> str:
 
 
 def _fallbacks(spec: ArmSpec, placement: Placement) -> tuple[str, ...]:
-    words = left_words(placement)
+    words = describe_fallback(placement)
     return () if words is None else (f"`{spec.label}`: {words[0]} nodes run on the CPU: {words[1]}",)
 
 
@@ -298,7 +299,7 @@ def _comparable(ports: Sequence[Port], by_position: bool) -> list[Port]:
     return [replace(port, name="") for port in ports] if by_position else list(ports)
 
 
-def _words(ports: Sequence[Port]) -> str:
+def _describe_ports(ports: Sequence[Port]) -> str:
     return ", ".join(f"{p.name} {p.type} of rank {p.rank}" for p in ports)
 
 
@@ -315,7 +316,7 @@ def _sentinel(compared: Compared) -> Sentinel:
     )
 
 
-def _doubts(compared: Compared) -> list[str]:
+def _comparison_warnings(compared: Compared) -> list[str]:
     seen = _sentinel(compared)
     found = []
     if seen.base_drift_pct is not None and seen.base_drift_pct > 50:

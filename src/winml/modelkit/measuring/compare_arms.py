@@ -20,7 +20,7 @@ from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.signature import SignatureInput, read_signature
-from winml.modelkit.graph.sizes import Size, given_sizes, open_dims
+from winml.modelkit.graph.sizes import Size, match_sizes, open_dims
 from winml.modelkit.measuring.events import ArmBuilding
 from winml.modelkit.measuring.rounds import ArmSpec
 
@@ -81,7 +81,7 @@ def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
         raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
-    models = {model: _opened(model, request, on_event) for model in request.models}
+    models = {model: _open_model(model, request, on_event) for model in request.models}
     return [
         _Asked(model, models[model], targets.choose(models[model].target, target, request.ep, request.device))
         for model, target in arms
@@ -102,8 +102,8 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
     notes = [f"{arm.target} is left out: it is simulated here, and its times say nothing" for arm in simulated]
     notes += [f"`{arm.label}`: {note}" for arm in arms for note in arm.chosen.notes]
     specs = [_spec(request, arm) for arm in arms]
-    specs = _sized(specs, request)
-    return Arms(specs if len(request.targets) > 1 else _labelled(specs), tuple(notes))
+    specs = _add_sizes(specs, request)
+    return Arms(specs if len(request.targets) > 1 else _label_arms(specs), tuple(notes))
 
 
 def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:
@@ -118,7 +118,7 @@ def _refuse_other_targets(request: CompareRequest, arms: list[_Asked]) -> None:
     )
 
 
-def _sized(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
+def _add_sizes(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
     """The arms with a size for every open dimension: one that an arm leaves open and another fixes has that size.
 
     A name that the user gave a size need not be in every arm: a build may have fixed it.
@@ -132,8 +132,8 @@ def _sized(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
     given = [_fitting(inputs, request.inputs.get("dims", {})) for inputs in shapes]
     for word in request.inputs.get("dims", {}):
         if all(word not in dims for dims in given):
-            given_sizes(shapes[0], {word: request.inputs["dims"][word]})  # says what is wrong with it
-    fixed = [_fixed_places(inputs) for inputs in shapes]
+            match_sizes(shapes[0], {word: request.inputs["dims"][word]})  # says what is wrong with it
+    fixed = [_sizes_by_place(inputs) for inputs in shapes]
     found = []
     for number, (spec, inputs, dims) in enumerate(zip(specs, shapes, given, strict=True)):
         known = {place: size for other, places in enumerate(fixed) if other != number for place, size in places.items()}
@@ -153,12 +153,12 @@ def _fitting(inputs: Sequence[SignatureInput], dims: dict[str, int]) -> dict[str
     found = {}
     for word, size in dims.items():
         with contextlib.suppress(RequestError):
-            given_sizes(inputs, {word: size})
+            match_sizes(inputs, {word: size})
             found[word] = size
     return found
 
 
-def _fixed_places(inputs: Sequence[SignatureInput]) -> dict[str, int]:
+def _sizes_by_place(inputs: Sequence[SignatureInput]) -> dict[str, int]:
     return {
         f"{value.name}[{index}]": dim
         for value in inputs
@@ -167,9 +167,9 @@ def _fixed_places(inputs: Sequence[SignatureInput]) -> dict[str, int]:
     }
 
 
-def _opened(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgument:
+def _open_model(model: str, request: CompareRequest, on_event: OnEvent) -> ModelArgument:
     """What to open for an arm and the target it is for; a config is built first, in the cache."""
-    trust = request.trust.typing(request.ep_options)
+    trust = request.trust.with_typed(request.ep_options)
     if not model.endswith(".json"):
         return model_argument(model, on_event, trust=trust)
     on_event(ArmBuilding(model))
@@ -187,14 +187,14 @@ def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:
     section = argument.section
     threads = request.threads if request.threads is not None else section.threads
     given = options.with_threads(resolved.target, {**section.ep_options, **request.ep_options}, threads)
-    section = replace(section, threads=threads, ep_options=options.checked(resolved.target, given))
+    section = replace(section, threads=threads, ep_options=options.check_options(resolved.target, given))
     arm = Arm(artifact=str(argument.path), target=resolved.target, session=section)
     installed = resolved.installed
     label = str(resolved.target) if len(request.targets) > 1 else asked.label
     return ArmSpec(arm, label, installed.python, installed.package.distribution, request.inputs)
 
 
-def _labelled(specs: list[ArmSpec]) -> list[ArmSpec]:
+def _label_arms(specs: list[ArmSpec]) -> list[ArmSpec]:
     """Arms by the shortest end of their paths that tells them apart; equal ones are numbered."""
     parts = [Path(s.label).parts for s in specs]
     depth = next((d for d in range(1, 10) if len({p[-d:] for p in parts}) == len(set(parts))), 10)

@@ -125,7 +125,7 @@ class CompareResult:
         ranked = sorted(known, key=lambda one: (not one[0].verdict.kept, -one[1]))
         return tuple(c.label for c, _ in ranked)
 
-    def lent(self, calibration: str | None) -> ClockValues:
+    def calibration_values(self, calibration: str | None) -> ClockValues:
         """Values of the A/A rounds that a measurement used."""
         return ClockValues() if calibration is None else self.calibrations[calibration].values
 

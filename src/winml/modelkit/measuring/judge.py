@@ -132,7 +132,7 @@ def judge(
     decided = _outcome(found, protocol, tests) if _may_look(found, protocol) else None
     if decided is None and not last and found.rounds < protocol.max_rounds:
         return None
-    word, reason = decided or _undecided(found, protocol)
+    word, reason = decided or _explain_undecided(found, protocol)
     verdict = Verdict(
         verdict=word,
         reason=reason,
@@ -143,14 +143,14 @@ def judge(
         error_rate=DESIGN_RATE,
         other_clock=_other(other, metric),
     )
-    return _contradicted(verdict, other, protocol)
+    return _check_other_clock(verdict, other, protocol)
 
 
 def _unknown(rounds: int, metric: Clock) -> Verdict:
     return Verdict("INCONCLUSIVE", "too few rounds to know how much they vary", rounds=rounds, metric=metric)
 
 
-def _undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str]:
+def _explain_undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str]:
     """What it would take to decide, from the spread seen so far."""
     spread = found.error * math.sqrt(found.rounds)
     half = abs(found.mean) if abs(found.mean) > 0.005 else protocol.marginal_pct / 100.0
@@ -169,7 +169,7 @@ def _other(values: Sequence[float], metric: Clock) -> OtherClock:
     return OtherClock("wall" if metric == "cpu" else "cpu", gain_pct(found.mean), found.interval_pct())
 
 
-def _contradicted(verdict: Verdict, other: Sequence[float], protocol: CompareProtocol) -> Verdict:
+def _check_other_clock(verdict: Verdict, other: Sequence[float], protocol: CompareProtocol) -> Verdict:
     """INCONCLUSIVE when the other clock's 95 % interval lies wholly where the verdict says it cannot be."""
     found = estimate(other, ())
     if found is None or verdict.gain_pct is None or verdict.verdict == "INCONCLUSIVE":

@@ -32,7 +32,7 @@ from winml.modelkit.measuring.sessions import AskedProtocol, PerfProtocol, PerfR
 from winml.modelkit.measuring.summary import SessionSummary, Throughput
 from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
-from winml.modelkit.session.notes import fixed_dims, left_on_cpu, saturated_weights, simulator_options
+from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 from winml.modelkit.session.report import InputFacts, Memory, Utilization
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -123,8 +123,8 @@ def perf(request: PerfRequest, on_event: OnEvent, processes: Processes | None = 
     with contextlib.ExitStack() as stack:
         processes = stack.enter_context(processes or Processes())
         folder = stack.enter_context(ScratchFolder("winml-trace-"))
-        chosen, run, utilization = _measured(request, processes, folder, on_event)
-        traced = _Traced(_kept(run, folder, request.keep_trace), baseline)
+        chosen, run, utilization = _measure(request, processes, folder, on_event)
+        traced = _Traced(_keep_trace(run, folder, request.keep_trace), baseline)
     if run.stopped:
         measured = _result(request, chosen, run, traced, utilization) if run.reports else None
         raise Interrupted("interrupted; what was measured is in the result", result=measured)
@@ -134,11 +134,11 @@ def perf(request: PerfRequest, on_event: OnEvent, processes: Processes | None = 
     return result
 
 
-def _measured(
+def _measure(
     request: PerfRequest, processes: Processes, folder: Path, on_event: OnEvent
 ) -> tuple[Chosen, PerfRun, Utilization | None]:
     """The target, what was measured there, and what the machine did meanwhile."""
-    model = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
     resolved = chosen.resolved
     inputs = sizes.complete(model.path, request.inputs)
@@ -147,7 +147,7 @@ def _measured(
     processes.use(resolved.installed.python)
     threads = request.threads if request.threads is not None else model.section.threads
     given = options.with_threads(resolved.target, {**model.section.ep_options, **request.ep_options}, threads)
-    section = replace(model.section, threads=threads, ep_options=options.checked(resolved.target, given))
+    section = replace(model.section, threads=threads, ep_options=options.check_options(resolved.target, given))
     on_event(PerfStarted(resolved.target, protocol))
     with _watching(on_event, wanted=request.monitor) as watch:
         run = measure_sessions(
@@ -192,7 +192,7 @@ class _Traced:
         return diff(self.baseline, self.trace)
 
 
-def _kept(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
+def _keep_trace(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult | None:
     """The trace the worker made, with its files where the user wants them, or without them."""
     trace = run.reports[0].op_trace if run.reports else None
     if trace is None:
@@ -222,13 +222,13 @@ def _batch(run: PerfRun, request: PerfRequest) -> int | None:
 
 def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
     placements = [r.placement for r in run.reports]
-    found = left_on_cpu(target, placements[0])
+    found = fallback_notes(target, placements[0])
     if any(p != placements[0] for p in placements):
         found.append("placement differed between sessions")
     return found
 
 
-def _overridden(run: PerfRun) -> list[str]:
+def _option_warnings(run: PerfRun) -> list[str]:
     """Options of the user that the trace sets otherwise."""
     asked, used = run.arm.session.ep_options, run.reports[0].provider_options
     return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
@@ -247,14 +247,14 @@ def _result(
 ) -> PerfResult:
     first, target, measurement = run.reports[0], chosen.resolved.target, run.measurement
     # Nobody compares a simulator's times, so nothing needs to be said against them but that.
-    doubts = [SIMULATED, *simulator_options(first.added_options)] if target.simulated else trust.warnings(measurement)
+    doubts = [SIMULATED, *simulator_notes(first.added_options)] if target.simulated else trust.warnings(measurement)
     warnings = (
         *chosen.notes,
         *_placement_warnings(target, run),
-        *saturated_weights(first.weights_at_risk),
-        *fixed_dims(target, first.fixed_dims),
+        *saturation_notes(first.weights_at_risk),
+        *dims_notes(target, first.fixed_dims),
         *doubts,
-        *_overridden(run),
+        *_option_warnings(run),
         *_missing_sources(target, utilization),
         *trace_notices(traced.trace),
         *(traced.difference.notes if traced.difference else ()),

@@ -16,7 +16,7 @@ from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
-from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.graph.sizes import match_sizes
 from winml.modelkit.measuring.perf import PerfRequest, PerfResult, perf
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import PartialPerf
@@ -105,7 +105,7 @@ def _dims_by_part(folder: Path, parts: list[str], dims: dict[str, int]) -> dict[
     for word, size in dims.items():
         for part in parts:
             with contextlib.suppress(RequestError):
-                given_sizes(read_signature(folder / part / MODEL).inputs, {word: size})
+                match_sizes(read_signature(folder / part / MODEL).inputs, {word: size})
                 found[part][word] = size
         if all(word not in sizes for sizes in found.values()):
             raise RequestError(f"no part of the model has a symbolic dimension `{word}`")

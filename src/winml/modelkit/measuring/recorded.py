@@ -207,12 +207,12 @@ def _answer(sweep: Sweep, found: _Difference, moved: Drift, envelope: float) -> 
     if size + reach < limit:
         return "not supported", "neutral", f"a difference of {NEUTRAL_PCT:g} % or more is ruled out"
     if envelope and size <= envelope * _ROUNDING:
-        return "not supported", "unknown", f"{_moving(sweep, moved)}, more than the difference at hand"
+        return "not supported", "unknown", f"{_describe_drift(sweep, moved)}, more than the difference at hand"
     if size > found.half(LEVEL) + envelope:
         return "supported", "faster" if found.mean > 0 else "slower", _size(found.mean, moved, envelope)
     low, high = found.bounds_pct(LEVEL)
     spread = f"the sessions alone leave it between {low:+.0f} and {high:+.0f} %"
-    return "insufficient", "unknown", f"{_moving(sweep, moved)}; {spread}" if envelope else spread
+    return "insufficient", "unknown", f"{_describe_drift(sweep, moved)}; {spread}" if envelope else spread
 
 
 def _size(log_ratio: float, moved: Drift, envelope: float) -> str:
@@ -226,7 +226,7 @@ def _times(moved: Drift) -> str:
     return f"{moved.factor:.1f} times" if moved.factor >= 2 else f"{100 * (moved.factor - 1):.0f} %"
 
 
-def _moving(sweep: Sweep, moved: Drift) -> str:
+def _describe_drift(sweep: Sweep, moved: Drift) -> str:
     """The drift in words."""
     order = "sequential" if sweep.order == "sequential" else "order not recorded"
     where = ", ".join(moved.configs)

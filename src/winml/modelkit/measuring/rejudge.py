@@ -25,7 +25,7 @@ def _ask_gate(result: CompareResult, candidate: Candidate) -> Gate | None:
     if limit is None or taken is None:
         return None
     pair = pair_protocol(taken)
-    values, lent = values_of(taken, pair.metric), result.lent(candidate.calibration).on(pair.metric)
+    values, lent = values_of(taken, pair.metric), result.calibration_values(candidate.calibration).on(pair.metric)
     for n in range(1, len(values) + 1):
         last = n == len(values)
         answer = gate(values[:n], calibration=lent, protocol=pair.protocol, limit_pct=limit, last=last)

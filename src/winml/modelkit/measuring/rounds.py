@@ -98,7 +98,7 @@ def without_spinning(spec: ArmSpec) -> ArmSpec:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparePlan:
     """Everything about a comparison but its arms."""
 
     mode: Mode
@@ -119,7 +119,7 @@ class Plan:
 
 
 @dataclass
-class Progress:
+class RoundProgress:
     """What was measured so far; kept also when the comparison fails or is interrupted."""
 
     rounds: list[Round] = field(default_factory=list)
@@ -130,7 +130,7 @@ class Progress:
         return len(self.rounds) // 2
 
 
-def _limits(plan: Plan) -> dict[str, Any]:
+def _limits(plan: ComparePlan) -> dict[str, Any]:
     p = plan.protocol
     return {
         "warmup": p.warmup,
@@ -168,7 +168,7 @@ def _round(arm: int, number: int, process: Process, order: int, samples: Samples
     )
 
 
-def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
+def _together(specs: Sequence[ArmSpec], plan: ComparePlan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     args = {"arms": [s.arguments() for s in specs], "seed": plan.seed * 1000 + number, **_limits(plan)}
     what = _what(specs, number)
     with _open(start, specs[0].python) as process:
@@ -177,13 +177,13 @@ def _together(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -
     return made, got.conditions
 
 
-def _order(plan: Plan, number: int) -> tuple[int, int]:
+def _order(plan: ComparePlan, number: int) -> tuple[int, int]:
     import random
 
     return (0, 1) if random.Random(plan.seed * 1000 + number).random() < 0.5 else (1, 0)  # noqa: S311
 
 
-def _keep(process: Process, spec: ArmSpec, plan: Plan, what: str) -> Conditions:
+def _keep(process: Process, spec: ArmSpec, plan: ComparePlan, what: str) -> Conditions:
     args = {
         "name": "arm",
         "arm": spec.arguments(),
@@ -193,7 +193,7 @@ def _keep(process: Process, spec: ArmSpec, plan: Plan, what: str) -> Conditions:
     return process.ask(Conditions, "bench.keep", args, timeout_s=plan.round_timeout_s, what=what)
 
 
-def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
+def _token(specs: Sequence[ArmSpec], plan: ComparePlan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     """Two processes with both arms open; short blocks of runs in ABBA order."""
     p, what = plan.protocol, _what(specs, number)
     order = _order(plan, number)
@@ -214,11 +214,11 @@ def _token(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
             if pairs >= p.few_pairs and elapsed >= 2 * p.long_round_s:
                 break
         ended = {i: _at_end(kept[i], last) for i in (0, 1)}
-        made = [_round(i, number, workers[i], order.index(i), _joined(blocks[i]), ended[i]) for i in (0, 1)]
+        made = [_round(i, number, workers[i], order.index(i), _join_blocks(blocks[i]), ended[i]) for i in (0, 1)]
     return made, ended[0]
 
 
-def _joined(blocks: Sequence[BlockReport]) -> Samples:
+def _join_blocks(blocks: Sequence[BlockReport]) -> Samples:
     return Samples(
         wall_ns=tuple(ns for b in blocks for ns in b.wall_ns), cpu_ns=tuple(ns for b in blocks for ns in b.cpu_ns)
     )
@@ -229,7 +229,7 @@ def _at_end(conditions: Conditions, block: BlockReport) -> Conditions:
     return replace(conditions, load_after=block.load_after, pressure_pct=block.pressure_pct)
 
 
-def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> tuple[list[Round], Conditions]:
+def _turns(specs: Sequence[ArmSpec], plan: ComparePlan, number: int, start: Start) -> tuple[list[Round], Conditions]:
     """One arm after the other, each alone on the machine."""
     order, what = _order(plan, number), _what(specs, number)
     made: dict[int, Round] = {}
@@ -246,7 +246,7 @@ def _turns(specs: Sequence[ArmSpec], plan: Plan, number: int, start: Start) -> t
 _MODES = {"together": _together, "token": _token, "turns": _turns}
 
 
-def measure_round(specs: Sequence[ArmSpec], plan: Plan, start: Start, progress: Progress) -> None:
+def measure_round(specs: Sequence[ArmSpec], plan: ComparePlan, start: Start, progress: RoundProgress) -> None:
     """Add one round of both arms to `progress`."""
     if progress.count and plan.protocol.cool_down_s:
         time.sleep(plan.protocol.cool_down_s)
@@ -255,7 +255,9 @@ def measure_round(specs: Sequence[ArmSpec], plan: Plan, start: Start, progress: 
     progress.conditions.append(conditions)
 
 
-def measurement(specs: Sequence[ArmSpec], plan: Plan, progress: Progress, environment: Environment) -> Measurement:
+def measurement(
+    specs: Sequence[ArmSpec], plan: ComparePlan, progress: RoundProgress, environment: Environment
+) -> Measurement:
     """What was measured, as one value."""
     return Measurement(
         arms=tuple(s.arm for s in specs),
@@ -294,7 +296,7 @@ def values_of(taken: Measurement, clock: Clock) -> list[float]:
     return pair_values(taken.rounds, clock, paired=not turns)
 
 
-def disturbance(plan: Plan, last: Conditions) -> str | None:
+def disturbance(plan: ComparePlan, last: Conditions) -> str | None:
     """Why a round decides nothing: arms that take turns are only comparable at raised priority or in quiet."""
     if plan.mode != "turns":
         return None
@@ -307,7 +309,7 @@ def disturbance(plan: Plan, last: Conditions) -> str | None:
     )
 
 
-def _disturbed(plan: Plan, progress: Progress) -> Verdict | None:
+def _judge_disturbance(plan: ComparePlan, progress: RoundProgress) -> Verdict | None:
     reason = disturbance(plan, progress.conditions[-1])
     if reason is None:
         return None
@@ -316,13 +318,13 @@ def _disturbed(plan: Plan, progress: Progress) -> Verdict | None:
 
 def compare_arms(
     specs: Sequence[ArmSpec],
-    plan: Plan,
+    plan: ComparePlan,
     *,
     calibration: ClockValues,
     environment: Environment,
     start: Start,
-    progress: Progress,
-    on_round: Callable[[Progress], None],
+    progress: RoundProgress,
+    on_round: Callable[[RoundProgress], None],
 ) -> Compared:
     """Measure until there is a verdict, the rounds are used up, or the time is."""
     started = time.monotonic()
@@ -339,16 +341,16 @@ def compare_arms(
         taken = measurement(specs, plan, progress, environment)
         elapsed = time.monotonic() - started
         last = progress.count >= plan.protocol.max_rounds or elapsed >= plan.max_seconds
-        disturbed = _disturbed(plan, progress)
+        disturbed = _judge_disturbance(plan, progress)
         # A verdict stands once it is made: more rounds may follow for the gate, more looks at it may not.
-        verdict = disturbed or verdict or _judged(taken, plan, lent, last=last)
+        verdict = disturbed or verdict or _judge(taken, plan, lent, last=last)
         answer = "unknown" if disturbed and plan.fail_if_slower_pct is not None else _gate(taken, plan, lent, last=last)
         if verdict is not None and (plan.fail_if_slower_pct is None or answer is not None):
             done = replace(verdict, seconds=elapsed)
             return Compared(done, taken, tuple(progress.conditions), answer, disturbed is not None)
 
 
-def _judged(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool) -> Verdict | None:
+def _judge(taken: Measurement, plan: ComparePlan, lent: Sequence[float], *, last: bool) -> Verdict | None:
     return judge(
         values_of(taken, plan.metric),
         calibration=lent,
@@ -360,7 +362,7 @@ def _judged(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool
     )
 
 
-def _gate(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool) -> Gate | None:
+def _gate(taken: Measurement, plan: ComparePlan, lent: Sequence[float], *, last: bool) -> Gate | None:
     if plan.fail_if_slower_pct is None:
         return None
     values = values_of(taken, plan.metric)
@@ -369,15 +371,15 @@ def _gate(taken: Measurement, plan: Plan, lent: Sequence[float], *, last: bool) 
 
 def measure(
     specs: Sequence[ArmSpec],
-    plan: Plan,
+    plan: ComparePlan,
     *,
     rounds: int,
     start: Start,
     environment: Environment,
-    on_round: Callable[[Progress], None] = lambda _: None,
+    on_round: Callable[[RoundProgress], None] = lambda _: None,
 ) -> Measurement:
     """A fixed number of rounds of two arms, without looking at them: for A/A rounds, and for whoever judges later."""
-    progress = Progress()
+    progress = RoundProgress()
     while progress.count < rounds:
         measure_round(specs, plan, start, progress)
         on_round(progress)

@@ -66,13 +66,13 @@ def judge_candidate_again(result: CompareResult, candidate: Candidate) -> Candid
         return candidate
     tests = candidate.tests
     verdict = judge_again(
-        candidate.measurement, result.lent(candidate.calibration), tests=tests, seconds=before.seconds
+        candidate.measurement, result.calibration_values(candidate.calibration), tests=tests, seconds=before.seconds
     )
     if confirmation is None or not verdict.kept:
         return replace(candidate, verdict=verdict)
     again = judge_again(
         confirmation.measurement,
-        result.lent(confirmation.calibration),
+        result.calibration_values(confirmation.calibration),
         tests=tests,
         seconds=confirmation.verdict.seconds,
     )

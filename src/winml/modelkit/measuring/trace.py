@@ -12,7 +12,7 @@ from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
 from winml.modelkit.core.values import key
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 
-_WHAT_TO_DO = {
+_HINTS = {
     "no_data": "run it once more with `--iterations 5`; `-o FILE` keeps what the EP wrote",
     "parse_failed": "this EP writes another format than winml knows; `-o FILE` keeps it for a report",
     "not_run": "the traced block did not end; run it again",
@@ -39,7 +39,7 @@ def no_trace(trace: OpTraceResult, result: object) -> TraceEmpty:
     """The error for a trace without data, with what was measured besides."""
     return TraceEmpty(
         f"no operator trace ({trace.status}): {trace.error or 'the monitor gave no reason'}",
-        hint=_WHAT_TO_DO.get(trace.status),
+        hint=_HINTS.get(trace.status),
         result=result,
     )
 

@@ -13,7 +13,7 @@ from typing import Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Unit
 from winml.modelkit.core.values import in_json, key
-from winml.modelkit.measuring.trace_match import SWALLOWED, family, matched
+from winml.modelkit.measuring.trace_match import SWALLOWED, family, match_operators
 
 Kind = Literal["same", "fused", "split", "appeared", "vanished"]
 Direction = Literal["slower", "faster", "same", "unknown"]
@@ -182,10 +182,10 @@ def diff(before: OpTraceResult, after: OpTraceResult) -> TraceDiff:
     changes: list[Change] = []
     alike: defaultdict[tuple[object, ...], list[Change]] = defaultdict(list)
     words_of: dict[tuple[object, ...], Words] = {}
-    for left, right in matched(*sides):
+    for left, right in match_operators(*sides):
         change = Change(before=tuple(map(_brief, left)), after=tuple(map(_brief, right)))
         changes.append(change)
-        words = _words(change, left, right)
+        words = _describe_types(change, left, right)
         where = change.moved or _eps(change.before or change.after)
         like = (words, change.kind, where, change.direction, change.unit)
         alike[like].append(change)
@@ -234,7 +234,7 @@ def _notes(before: OpTraceResult, after: OpTraceResult) -> Iterator[str]:
         yield f"one trace has {runs}; take more with `winml perf --iterations 20` before trusting a time"
 
 
-def _words(change: Change, before: Sequence[OperatorMetrics], after: Sequence[OperatorMetrics]) -> Words:
+def _describe_types(change: Change, before: Sequence[OperatorMetrics], after: Sequence[OperatorMetrics]) -> Words:
     """The types on both sides, the one that does the work first; those of the model where the EPs differ."""
     found = []
     for side in (before, after):
@@ -254,10 +254,10 @@ def _group(members: Sequence[Change], words: Words, became: set[str], totals: To
     before = _sum(c.before_value for c in members if c.before) if unit else None
     after = _sum(c.after_value for c in members if c.after) if unit else None
     delta = 0.0 if before is None or after is None else after - before
-    told = True
+    reported = True
     if first.moved is None and words[0] == words[1] and words[0] not in became:
         limit = NOTABLE_PCT / 100.0 * (totals.before.get(f"operators_{unit}") or 0.0)
-        told = first.direction in ("slower", "faster") and abs(delta) >= limit
+        reported = first.direction in ("slower", "faster") and abs(delta) >= limit
     sentence = _sentence(members, words, unit, before, after)
     group = ChangeGroup(
         count=len(members),
@@ -269,11 +269,11 @@ def _group(members: Sequence[Change], words: Words, became: set[str], totals: To
         unit=unit,
         before_value=before,
         after_value=after,
-        reason=sentence if told else None,
+        reason=sentence if reported else None,
     )
     one_sided = first.kind in ("appeared", "vanished")
     about = (before or 0.0) + (after or 0.0) if one_sided else abs(delta)
-    return (not told, first.moved is None, -about, sentence), group
+    return (not reported, first.moved is None, -about, sentence), group
 
 
 def _sentence(

@@ -87,7 +87,7 @@ class _Groups:
         self.parent[self.root(b)] = self.root(a)
         self.joined |= {a, b}
 
-    def left(self, side: int) -> list[Item]:
+    def remaining(self, side: int) -> list[Item]:
         return [(side, at) for at in range(len(self.sides[side])) if (side, at) not in self.joined]
 
     def partners(self, item: Item) -> list[Item]:
@@ -123,7 +123,7 @@ def _working_nodes(operator: OperatorMetrics) -> list[str]:
     return [node for node in operator.onnx_nodes if node not in passing]
 
 
-def _trusted_names(groups: _Groups) -> set[str]:
+def _find_common_names(groups: _Groups) -> set[str]:
     """Nodes that mean the same in both models: a number alone does so only when all nodes are the same."""
     nodes = [{n for o in side for n in o.onnx_nodes} for side in groups.sides]
     common = {_plain(n) for n in nodes[0]} & {_plain(n) for n in nodes[1]}
@@ -146,7 +146,7 @@ def _contradicts(a: OperatorMetrics, b: OperatorMetrics) -> bool:
 
 
 def _by_nodes(groups: _Groups) -> None:
-    trusted = _trusted_names(groups)
+    trusted = _find_common_names(groups)
     owners: dict[str, list[Item]] = defaultdict(list)
     for item in groups.parent:
         for node in _working_nodes(groups.operator(item)):
@@ -163,7 +163,7 @@ def _join_unique(groups: _Groups, key: Callable[[Item], Hashable | None]) -> boo
     """Join the operators that alone on both sides have a key; whether there were any."""
     found: defaultdict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
     for side in (0, 1):
-        for item in groups.left(side):
+        for item in groups.remaining(side):
             name = key(item)
             if name is not None:
                 found[name][side].append(item)
@@ -223,7 +223,7 @@ def _place(groups: _Groups, sources: Sequence[Item | str]) -> tuple[Hashable, ..
     return tuple(found)
 
 
-def _seen_through(groups: _Groups, item: Item, *, forward: bool) -> list[Item | str]:
+def _look_through(groups: _Groups, item: Item, *, forward: bool) -> list[Item | str]:
     """What an operator reads (or is read by), past operators that only pass a value on and belong to nothing.
 
     One that is not absorbed itself is looked for past what others may absorb, too.
@@ -248,12 +248,12 @@ def _by_structure(groups: _Groups) -> None:
     """Operators of one family and size that read the same, or are read by the same, as long as there are any."""
 
     def reads(item: Item) -> Hashable | None:
-        place = _place(groups, _seen_through(groups, item, forward=False))
+        place = _place(groups, _look_through(groups, item, forward=False))
         operator = groups.operator(item)
         return None if not place else (family(operator), _size(operator), place)
 
     def read_by(item: Item) -> Hashable | None:
-        place = _place(groups, _seen_through(groups, item, forward=True))
+        place = _place(groups, _look_through(groups, item, forward=True))
         operator = groups.operator(item)
         return None if not place else (family(operator), _size(operator), tuple(sorted(map(str, place))))
 
@@ -263,7 +263,7 @@ def _by_structure(groups: _Groups) -> None:
 
 def _regions(groups: _Groups, side: int) -> Iterator[list[Item]]:
     """Operators that belong to nothing yet and stand together."""
-    left = {item for item in groups.left(side) if groups.operator(item).onnx_nodes}
+    left = {item for item in groups.remaining(side) if groups.operator(item).onnx_nodes}
     while left:
         waiting, region = [left.pop()], list[Item]()
         while waiting:
@@ -308,7 +308,7 @@ def _does_the_same(groups: _Groups, a: Sequence[Item], b: Sequence[Item]) -> boo
     return all(working) or kinds[0] == kinds[1]
 
 
-def _swallowed(groups: _Groups) -> None:
+def _by_swallowing(groups: _Groups) -> None:
     """Operators that one side lacks because the operator before them does their work there too."""
     for side in (0, 1):
         for region in list(_regions(groups, side)):
@@ -331,7 +331,7 @@ def _may_swallow(groups: _Groups, owner: Item, region: Sequence[Item], kinds: se
     if not kinds <= SWALLOWED or not any(_is_fused(groups.operator(p)) for p in partners):
         return False
     known = {groups.root(item) for item in groups.joined}
-    after = (r for p in partners for r in _seen_through(groups, p, forward=True) if isinstance(r, tuple))
+    after = (r for p in partners for r in _look_through(groups, p, forward=True) if isinstance(r, tuple))
     there = {groups.root(owner), *(groups.root(r) for r in after)}
     return all(reader in there for reader in _border(groups, region)[1] if reader in known)
 
@@ -355,9 +355,9 @@ def _by_neighbour(groups: _Groups) -> None:
     _join_unique(groups, key)
 
 
-def matched(before: Sequence[OperatorMetrics], after: Sequence[OperatorMetrics]) -> Iterator[Sides]:
+def match_operators(before: Sequence[OperatorMetrics], after: Sequence[OperatorMetrics]) -> Iterator[Sides]:
     """Groups of operators; one side of a group is empty where nothing in the other trace stands for it."""
     groups = _Groups(before, after)
-    for step in (_by_nodes, _by_weight, _by_size, _by_name, _by_structure, _by_region, _swallowed, _by_neighbour):
+    for step in (_by_nodes, _by_weight, _by_size, _by_name, _by_structure, _by_region, _by_swallowing, _by_neighbour):
         step(groups)
     return groups.members()

@@ -21,7 +21,7 @@ from winml.modelkit.measuring.calibration import Calibration
 from winml.modelkit.measuring.events import CalibrationRoundDone
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.reports import Probe
-from winml.modelkit.measuring.rounds import PRELOAD, ArmSpec, Plan
+from winml.modelkit.measuring.rounds import PRELOAD, ArmSpec, ComparePlan
 from winml.modelkit.worker import priority
 from winml.modelkit.worker.client import Worker
 
@@ -101,13 +101,13 @@ def plan_for(
     seed: int,
     tests: int = 1,
     fail_if_slower_pct: float | None = None,
-) -> Plan:
+) -> ComparePlan:
     """How two arms are measured against each other, from what probes of both showed."""
     mode = bench.choose_mode(base, candidate)
     devices = {base.arm.target.device, candidate.arm.target.device}
     slowest = next(d for d in ("npu", "gpu", "cpu") if d in devices)
     run_s = median(probes[0].wall_ns) / 1e9
-    return Plan(
+    return ComparePlan(
         mode=mode,
         metric=bench.choose_metric(base, candidate, mode, probes),
         protocol=protocol or PROTOCOLS[slowest],
@@ -121,15 +121,21 @@ def plan_for(
     )
 
 
-def alive_together(base: ArmSpec, candidate: ArmSpec, plan: Plan) -> tuple[ArmSpec, ArmSpec]:
+def alive_together(base: ArmSpec, candidate: ArmSpec, plan: ComparePlan) -> tuple[ArmSpec, ArmSpec]:
     """The arms as they are opened: idle threads sleep in both when both are alive at the same time."""
     if plan.mode == "turns":
         return base, candidate
     return bench.without_spinning(base), bench.without_spinning(candidate)
 
 
-def calibrated(
-    base: ArmSpec, plan: Plan, *, graph: str, environment: Environment, on_event: OnEvent, anew: bool = False
+def find_calibration(
+    base: ArmSpec,
+    plan: ComparePlan,
+    *,
+    graph: str,
+    environment: Environment,
+    on_event: OnEvent,
+    recalibrate: bool = False,
 ) -> tuple[str, Callable[[], Calibration]]:
     """The name of the base's A/A rounds in the mode of a plan, and how to have them: from the cache or measured."""
     name = calibrations.key(
@@ -159,4 +165,4 @@ def calibrated(
         seconds = time.monotonic() - started
         return Calibration(values=bench.calibration_values(taken), seconds=seconds, cached=False)
 
-    return name, lambda: calibrations.recall(name, make, anew=anew)
+    return name, lambda: calibrations.recall(name, make, recalibrate=recalibrate)

@@ -161,7 +161,9 @@ def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[O
 def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     """Everything that can be known without building or measuring."""
     named = request.targets != (None,) or request.ep is not None or request.device is not None
-    given = None if named else model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    given = (
+        None if named else model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
+    )
     built_for = None if given is None else given.target
     resolved = tuple(
         targets.choose(built_for, target, request.ep, request.device).resolved for target in request.targets
@@ -173,7 +175,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
     objective, notes = _choose_objective(request, resolved[0])
     if any(r.target.simulated for r in resolved) and len(resolved) > 1:
         raise UnavailableError("a simulated target cannot be compared with another one", hint="search on it alone")
-    given = given or model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    given = given or model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     model = given.path.absolute()
     _check_task(request, model)
     request = replace(request, inputs=sizes.complete(model, request.inputs))

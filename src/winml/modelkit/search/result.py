@@ -17,7 +17,7 @@ from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
-from winml.modelkit.ep.trust import needed_again
+from winml.modelkit.ep.trust import option_to_repeat
 from winml.modelkit.measuring.summary import spread_ms
 from winml.modelkit.search import race, strategy
 from winml.modelkit.search.records import GateLimits, Objective
@@ -369,7 +369,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
 def _next_command(start: Preparation, study: Study, folder: SearchFolder) -> str:
     if not strategy.is_finished(study.state, study.plan):
         return start.request.again or "the same command with `--resume`"
-    again = needed_again(start.request.ep_options, start.request.trust)
+    again = option_to_repeat(start.request.ep_options, start.request.trust)
     return f"winml perf -m {shell_word(str(folder.champion))} --target {start.resolved[0].target}{again}"
 
 

@@ -34,7 +34,7 @@ from winml.modelkit.measuring import warm_processes as measuring
 from winml.modelkit.measuring.calibration import ClockValues
 from winml.modelkit.measuring.events import RoundDone
 from winml.modelkit.measuring.reports import Probe
-from winml.modelkit.measuring.rounds import ArmSpec, Plan, Progress
+from winml.modelkit.measuring.rounds import ArmSpec, ComparePlan, RoundProgress
 from winml.modelkit.measuring.summary import arm_medians_ms, arm_times
 from winml.modelkit.search.gate import Gate
 from winml.modelkit.search.guards import Built, Calibration, GateAnswer, ProbeAnswer
@@ -207,7 +207,7 @@ class Workbench:
         resolved = self._subject.targets[made.target]
         section = made.session
         given = options.with_threads(resolved.target, section.ep_options, section.threads)
-        section = replace(section, ep_options=options.checked(resolved.target, given))
+        section = replace(section, ep_options=options.check_options(resolved.target, given))
         installed = resolved.installed
         return ArmSpec(
             Arm(artifact=str(path), target=resolved.target, session=section),
@@ -280,7 +280,7 @@ class Workbench:
 
     # --- measuring
 
-    def _pair(self, built: Built, seed: int) -> tuple[tuple[ArmSpec, ArmSpec], Plan]:
+    def _pair(self, built: Built, seed: int) -> tuple[tuple[ArmSpec, ArmSpec], ComparePlan]:
         base, spec = self._baseline(), self._specs[built.identity]
         if built.identity not in self._probes:
             self.probe(built)
@@ -301,7 +301,7 @@ class Workbench:
             return exact_series(self._count(built))
         specs, plan = self._pair(built, first)
         self._probers.close()
-        progress = Progress()
+        progress = RoundProgress()
         with measuring.watching(plan.raise_priority) as raised:
             plan = replace(plan, raise_priority=raised)
             while progress.count < rounds:
@@ -327,7 +327,7 @@ class Workbench:
             return None
         (base, _), plan = self._pair(built, 0)
         self._probers.close()
-        _, have = measuring.calibrated(
+        _, have = measuring.find_calibration(
             base,
             plan,
             graph=built.artifact.fingerprint or built.artifact.digest,
@@ -355,7 +355,7 @@ class Workbench:
                 calibration=ClockValues(cpu=calibration.get("cpu", ()), wall=calibration.get("wall", ())),
                 environment=self._baseline().probe.environment,
                 start=measuring.start,
-                progress=Progress(),
+                progress=RoundProgress(),
                 on_round=lambda p: self._on_event(RoundDone(p.count)),
             )
         name = f"{_short(built)}-confirmation"
@@ -379,7 +379,7 @@ def count_pieces(placement: Placement) -> int:
     return max(1, placement.partitions.get(placement.requested, 1)) + left
 
 
-def _series(taken: Measurement, plan: Plan, progress: Progress) -> Series:
+def _series(taken: Measurement, plan: ComparePlan, progress: RoundProgress) -> Series:
     values: dict[str, tuple[float, ...]] = {clock: tuple(bench.values_of(taken, clock)) for clock in CLOCKS}
     reasons = [bench.disturbance(plan, conditions) for conditions in progress.conditions]
     medians: dict[str, tuple[tuple[float, float], ...]] = {

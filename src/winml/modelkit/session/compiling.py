@@ -11,7 +11,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.model_file import require_model_file
 from winml.modelkit.core.target import Target
 from winml.modelkit.session import failures
-from winml.modelkit.session.selection import Selection, select
+from winml.modelkit.session.selection import EPSelection, select
 
 
 def compile_to_file(
@@ -22,7 +22,7 @@ def compile_to_file(
     section: SessionSection,
     embed: bool,
     distribution: str | None = None,
-) -> Selection:
+) -> EPSelection:
     """Write the compiled model as `output`, its binary beside it unless `embed`; the EP that did it.
 
     Raises PlacementError when the EP took nothing. Graph optimizations stay off, the compiler's own default: what they

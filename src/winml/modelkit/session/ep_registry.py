@@ -84,11 +84,13 @@ class EPRegistry:
 
 
 def _failure(info: catalog.EPInfo, error: Exception) -> EPUnavailableError:
-    said = f"{type(error).__name__}: {failures.plain(str(error))}"
+    failure = f"{type(error).__name__}: {failures.plain(str(error))}"
     if isinstance(error, EPUnavailableError):
-        error.details["failure"] = said
+        error.details["failure"] = failure
         return error
-    return EPUnavailableError(f"execution provider `{info.name}` does not load: {said}", details={"failure": said})
+    return EPUnavailableError(
+        f"execution provider `{info.name}` does not load: {failure}", details={"failure": failure}
+    )
 
 
 _REGISTRY = EPRegistry()

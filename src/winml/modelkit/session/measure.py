@@ -11,7 +11,7 @@ from winml.modelkit.graph.inputs import Arrays, symbol_sizes
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.session import environment
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
-from winml.modelkit.session.opening import closed_arm
+from winml.modelkit.session.opening import prepare_arm
 from winml.modelkit.session.report import (
     InputFacts,
     Memory,
@@ -101,13 +101,13 @@ def measure(args: dict[str, Any], context: object) -> SessionReport:
     ctx = cast("Context", context)
     monitor = _monitor(args)
     before_open = _rss()
-    closed = closed_arm(args)
+    closed = prepare_arm(args)
     with closed.session as session:
         with session.perf(warmup=args["warmup"], monitor=monitor) as perf:
             arm = closed.open()
             after_open = _rss()
             ctx.tell(Opened(placement=session.placement))
-            run, bound = session.bound_run(arm.arrays)
+            run, bound = session.bind_run(arm.arrays)
             load_before = environment.load()
             _warm_up(run, args["warmup"], ctx.stop)
             ctx.tell(Warm())

@@ -46,7 +46,7 @@ def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
     return synthetic(specs, _request(specs, asked))
 
 
-def _fixed(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays | None]:
+def _fix_dims(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays | None]:
     """Sizes for the symbolic dimensions of a model that goes to an NPU, and the inputs they come from.
 
     NPUs compile for fixed shapes: what depends on a symbolic dimension would stay on the CPU. The model is opened on
@@ -86,13 +86,13 @@ class ClosedArm:
             raise
 
 
-def closed_arm(args: dict[str, Any], values: Values | None = None) -> ClosedArm:
+def prepare_arm(args: dict[str, Any], values: Values | None = None) -> ClosedArm:
     """What `args` describe (model, target, session section and inputs, as JSON carries them), not opened yet.
 
     `values` makes the inputs instead of what `args` say about them.
     """
     wanted: Values = values or (lambda specs: _arrays(specs, args["inputs"]))
-    fixed_dims, arrays = _fixed(args, wanted)
+    fixed_dims, arrays = _fix_dims(args, wanted)
     session = WinMLSession(
         args["model"],
         target=Target(args["ep"], args["device"], args["simulated"]),
@@ -106,4 +106,4 @@ def closed_arm(args: dict[str, Any], values: Values | None = None) -> ClosedArm:
 
 def open_arm(args: dict[str, Any], values: Values | None = None) -> OpenArm:
     """Open what `args` describe."""
-    return closed_arm(args, values).open()
+    return prepare_arm(args, values).open()

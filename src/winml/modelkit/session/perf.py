@@ -30,7 +30,7 @@ SAVED_GRAPH_BYTES = 1 << 30
 """Weights above which the executed graph is not saved for a trace: it holds them all, and protobuf ends at 2 GB."""
 
 
-def _pinned(session: WinMLSession, monitor: EPMonitor) -> Target | None:
+def _pin_target(session: WinMLSession, monitor: EPMonitor) -> Target | None:
     """The target a monitor pins for the duration; None where the session has one already."""
     wanted = monitor.ep_name
     if session.pinned is None:
@@ -57,7 +57,7 @@ def _saves(session: WinMLSession, target: Target) -> bool:
 
 def _overlay(session: WinMLSession, monitor: EPMonitor) -> Overlay:
     name = type(monitor).__name__
-    pinned = _pinned(session, monitor)
+    pinned = _pin_target(session, monitor)
     target = pinned or session.target
     options = {k: v for k, v in monitor.get_session_options().items() if k != SAVED_GRAPH or _saves(session, target)}
     overlay = Overlay(options, monitor.get_provider_options(), pinned, name)
@@ -96,7 +96,7 @@ def _leave(monitor: EPMonitor, failure: BaseException | None) -> None:
 
 
 @contextlib.contextmanager
-def observed(session: WinMLSession, *, warmup: int, monitor: EPMonitor | None) -> Iterator[PerfContext]:
+def observe_runs(session: WinMLSession, *, warmup: int, monitor: EPMonitor | None) -> Iterator[PerfContext]:
     """Run a block with a monitor laid over the session.
 
     Order at the end: session reset, garbage collected, monitor exit, options restored. An EP that writes its trace when
@@ -112,7 +112,7 @@ def observed(session: WinMLSession, *, warmup: int, monitor: EPMonitor | None) -
                 type(chosen).__name__,
             )
             session.reset()
-        with session.laid_over(overlay):
+        with session.use_overlay(overlay):
             chosen.__enter__()
             failure: BaseException | None = None
             try:

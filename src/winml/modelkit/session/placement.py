@@ -58,7 +58,7 @@ def border_nodes(outline: Outline) -> frozenset[str]:
     )
 
 
-def left_by_setting(subgraphs: Iterable[Any], border: frozenset[str]) -> dict[str, int]:
+def count_border_nodes(subgraphs: Iterable[Any], border: frozenset[str]) -> dict[str, int]:
     """How many nodes of each kind are on the CPU at the border of the model."""
     return dict(
         Counter(

@@ -21,7 +21,7 @@ from winml.modelkit.ep.catalog import EPInfo, Package
 from winml.modelkit.graph.outline import context_file_names, outline
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import PlacedNode
-from winml.modelkit.session.placement import BORDER, border_nodes, left_by_setting, read_placement
+from winml.modelkit.session.placement import BORDER, border_nodes, count_border_nodes, read_placement
 from winml.modelkit.session.selection import select
 
 
@@ -40,7 +40,7 @@ class Overlay:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SessionFacts:
     """What is known of a session since it was opened; outlives it."""
 
     placement: Placement
@@ -65,7 +65,7 @@ class Request:
     distribution: str | None = None
 
 
-def open_session(request: Request) -> tuple[Any, Facts]:
+def open_session(request: Request) -> tuple[Any, SessionFacts]:
     """The runtime's session, never on another EP than the target's, and what is known of it."""
     info = catalog.BY_NAME[request.target.ep]
     require_inside(request.path)
@@ -87,7 +87,9 @@ def open_session(request: Request) -> tuple[Any, Facts]:
     subgraphs = session.get_provider_graph_assignment_info()
     placement = _placement(subgraphs, info, request.path, chosen.provider_options)
     _check_placement(placement, request)
-    return session, Facts(placement, _nodes(subgraphs), chosen.provider_options, chosen.added_options, chosen.package)
+    return session, SessionFacts(
+        placement, _nodes(subgraphs), chosen.provider_options, chosen.added_options, chosen.package
+    )
 
 
 def _placement(subgraphs: Any, info: EPInfo, path: Path, provider_options: Mapping[str, str]) -> Placement:
@@ -99,7 +101,7 @@ def _placement(subgraphs: Any, info: EPInfo, path: Path, provider_options: Mappi
     # What a compiled model has outside was left there when it was compiled.
     if provider_options.get(info.border_option) == "0" and not whole.compiled:
         return found
-    return replace(found, by_setting=left_by_setting(subgraphs, border_nodes(whole)))
+    return replace(found, by_setting=count_border_nodes(subgraphs, border_nodes(whole)))
 
 
 def require_inside(model: Path) -> None:

@@ -22,7 +22,7 @@ from winml.modelkit.session.options import session_options
 
 
 @dataclass(frozen=True)
-class Selection:
+class EPSelection:
     """Session options with the EP in them, and where it comes from."""
 
     options: Any
@@ -48,14 +48,14 @@ def select(
     *,
     added: Mapping[str, str] | None = None,
     verbose: bool = False,
-) -> Selection:
+) -> EPSelection:
     """Bind the target's EP: a plugin through its device, a bundled EP by name.
 
     `distribution` names the package to take it from where several bring it; `added` are session options
     of a monitor; `verbose` makes it log everything.
     """
     info = catalog.BY_NAME[target.ep]
-    provider_options, unasked = options.complete(target, section.ep_options)
+    provider_options, added_options = options.complete(target, section.ep_options)
     found = look_for(info, this_host(), distribution)
     if isinstance(found, Rejected):
         raise unavailable(info, found)
@@ -65,10 +65,10 @@ def select(
     if info.name == "cpu":
         providers = ["CPUExecutionProvider"]
     elif found.package.kind == "bundled":
-        providers = [_bundled(info, passed), "CPUExecutionProvider"]
+        providers = [_provider_entry(info, passed), "CPUExecutionProvider"]
     else:
         prepared.add_provider_for_devices([_device(info, target, found.package.distribution)], passed)
-    return Selection(prepared, providers, found.package, provider_options, unasked, files)
+    return EPSelection(prepared, providers, found.package, provider_options, added_options, files)
 
 
 def _as_files(
@@ -88,7 +88,7 @@ def _as_files(
     return {**provider_options, **{name: str(Path(folder.name) / f"{name}.json") for name in texts}}, folder
 
 
-def _bundled(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[str, str]]:
+def _provider_entry(info: EPInfo, provider_options: dict[str, str]) -> tuple[str, dict[str, str]]:
     if info.full_name not in onnxruntime.get_available_providers():
         raise EPUnavailableError(f"this onnxruntime does not contain `{info.full_name}`")
     return info.full_name, dict(provider_options)

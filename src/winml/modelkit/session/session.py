@@ -20,13 +20,13 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import options
 from winml.modelkit.ep.catalog import Package
 from winml.modelkit.graph.inputs import InputSpec
-from winml.modelkit.graph.sizes import named_shape
+from winml.modelkit.graph.sizes import name_dims
 from winml.modelkit.session import failures
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.options import PROFILE_PREFIX
-from winml.modelkit.session.perf import observed
+from winml.modelkit.session.perf import observe_runs
 from winml.modelkit.session.placement import AssignedNode, read_nodes
-from winml.modelkit.session.runtime import Facts, Overlay, Request, open_session
+from winml.modelkit.session.runtime import Overlay, Request, SessionFacts, open_session
 from winml.modelkit.session.stats import PerfContext, PerfStats
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -42,7 +42,7 @@ class _Bound:
 
     def run(self) -> None:
         if self.call is None:
-            raise SessionError("the session was reset after this run was bound", hint="call bound_run() again")
+            raise SessionError("the session was reset after this run was bound", hint="call bind_run() again")
         self.call()
 
     def release(self) -> None:
@@ -86,7 +86,7 @@ class WinMLSession:
         self._stats: PerfStats | None = None
         self._session: Any = None
         self._bound: list[_Bound] = []
-        self.facts: Facts | None = None
+        self.facts: SessionFacts | None = None
         """What was found when it was last opened."""
         self.last_inputs: Arrays = {}
         if not lazy:
@@ -129,7 +129,7 @@ class WinMLSession:
 
     close = reset
 
-    def _known(self) -> Facts:
+    def _require_facts(self) -> SessionFacts:
         if self.facts is None:
             self.compile()
         assert self.facts is not None
@@ -137,45 +137,45 @@ class WinMLSession:
 
     @property
     def placement(self) -> Placement:
-        return self._known().placement
+        return self._require_facts().placement
 
     @property
     def provider_options(self) -> dict[str, str]:
         """Options the EP was opened with."""
-        return self._known().provider_options
+        return self._require_facts().provider_options
 
     @property
     def added_options(self) -> dict[str, str]:
         """Options among them that nobody asked for by name."""
-        return self._known().added_options
+        return self._require_facts().added_options
 
     @property
     def package(self) -> Package:
-        return self._known().package
+        return self._require_facts().package
 
-    def assigned_nodes(self) -> tuple[AssignedNode, ...]:
+    def list_nodes(self) -> tuple[AssignedNode, ...]:
         """Every node with the EP it went to."""
         return read_nodes(self._session.get_provider_graph_assignment_info())
 
     @property
     def inputs(self) -> tuple[InputSpec, ...]:
         self.compile()
-        return tuple(InputSpec(i.name, i.type, named_shape(i.name, i.shape)) for i in self._session.get_inputs())
+        return tuple(InputSpec(i.name, i.type, name_dims(i.name, i.shape)) for i in self._session.get_inputs())
 
     @property
     def outputs(self) -> tuple[InputSpec, ...]:
         self.compile()
-        return tuple(InputSpec(o.name, o.type, named_shape(o.name, o.shape)) for o in self._session.get_outputs())
+        return tuple(InputSpec(o.name, o.type, name_dims(o.name, o.shape)) for o in self._session.get_outputs())
 
     def run(self, inputs: Arrays) -> dict[str, Any]:
         """The outputs by name; timed inside a perf() block."""
         self.compile()
         names, feed, found = [o.name for o in self.outputs], dict(inputs), []
         self.last_inputs = feed
-        self._guarded(lambda: found.extend(self._session.run(names, feed)))()
+        self._guard(lambda: found.extend(self._session.run(names, feed)))()
         return dict(zip(names, found, strict=True))
 
-    def bound_run(self, inputs: Arrays) -> tuple[Callable[[], None], bool]:
+    def bind_run(self, inputs: Arrays) -> tuple[Callable[[], None], bool]:
         """A call that runs these inputs again and again, and whether it does so through IO binding.
 
         With IO binding inputs are bound once and the outputs of the first run are written again by later ones.
@@ -186,7 +186,7 @@ class WinMLSession:
         bindable = all(v.dtype != np.dtype(object) for v in inputs.values()) and self._outputs_bindable()
         bound = self._io_bound(inputs) if bindable else self._plain(inputs)
         self._bound.append(bound)
-        return self._guarded(bound.run), bindable
+        return self._guard(bound.run), bindable
 
     def _plain(self, inputs: Arrays) -> _Bound:
         names, feed, session = [o.name for o in self.outputs], dict(inputs), self._session
@@ -204,9 +204,9 @@ class WinMLSession:
     def _outputs_bindable(self) -> bool:
         return all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
 
-    def _guarded(self, call: Callable[[], Any]) -> Callable[[], None]:
+    def _guard(self, call: Callable[[], Any]) -> Callable[[], None]:
         """`call`, raising our errors and timed inside a perf() block; the try costs nothing while nothing is raised."""
-        timed = call if self._stats is None else self._stats.timed(call)
+        timed = call if self._stats is None else self._stats.time_call(call)
 
         def run() -> None:
             try:
@@ -222,7 +222,7 @@ class WinMLSession:
         self, *, warmup: int = 0, monitor: EPMonitor | None = None
     ) -> contextlib.AbstractContextManager[PerfContext]:
         """Time the runs of a block, and let one monitor observe them; the first `warmup` runs are kept apart."""
-        return observed(self, warmup=warmup, monitor=monitor)
+        return observe_runs(self, warmup=warmup, monitor=monitor)
 
     @contextlib.contextmanager
     def observing(self, stats: PerfStats) -> Iterator[None]:
@@ -236,7 +236,7 @@ class WinMLSession:
             self._stats = None
 
     @contextlib.contextmanager
-    def laid_over(self, overlay: Overlay) -> Iterator[None]:
+    def use_overlay(self, overlay: Overlay) -> Iterator[None]:
         """Open with a monitor's options inside a block; a session that has some must be reset before it ends."""
         before, self._overlay = self._overlay, overlay
         try:

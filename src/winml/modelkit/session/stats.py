@@ -22,7 +22,7 @@ class PerfStats:
         self._wall: list[int] = []
         self._cpu: list[int] = []
 
-    def timed(self, call: Callable[[], Any]) -> Callable[[], None]:
+    def time_call(self, call: Callable[[], Any]) -> Callable[[], None]:
         """`call`, with its times recorded; a call that raises is not."""
         wall_clock, cpu_clock = time.perf_counter_ns, time.process_time_ns
         wall_ns, cpu_ns = self._wall, self._cpu

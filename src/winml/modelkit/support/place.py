@@ -10,7 +10,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.support.commands import DEFAULT_TIMEOUT_S, Commands
 from winml.modelkit.support.model import SupportModel, hub_cache
-from winml.modelkit.worker.sandbox import Limits, Room, Sandbox, find_sandbox, memory_limit
+from winml.modelkit.worker.sandbox import Room, RoomLimits, Sandbox, find_sandbox, memory_limit
 
 FOLDER = "again"
 """Where commands run, in a folder that also holds their cache."""
@@ -43,7 +43,7 @@ class ReviewPlace:
     timeout_s: float | None
     sandbox: Sandbox | None
     """None: none, as was asked for."""
-    limits: Limits | None
+    limits: RoomLimits | None
 
     def commands(self, model: SupportModel, name: Path, *, targets: tuple[str, ...]) -> Commands:
         """Commands on a model in an empty folder, with an empty cache."""
@@ -89,5 +89,5 @@ def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> 
     # Every session has a thread for each core, and so has every library that computes.
     processes = max(2048, 32 * (os.cpu_count() or 1))
     return ReviewPlace(
-        timeout_s, sandbox, Limits(memory_limit(), processes, (timeout_s or DEFAULT_TIMEOUT_S) + _GRACE_S)
+        timeout_s, sandbox, RoomLimits(memory_limit(), processes, (timeout_s or DEFAULT_TIMEOUT_S) + _GRACE_S)
     )

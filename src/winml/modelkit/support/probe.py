@@ -80,7 +80,7 @@ def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
 
 def _ready() -> tuple[str, ...]:
     """Targets with a real device here; simulated ones have to be named."""
-    states = describe_system().installed_targets()
+    states = describe_system().list_targets()
     found = dict.fromkeys(state.target for state in states if state.status == "ready")
     return tuple(sorted(found, key=lambda target: target != "cpu"))
 

@@ -99,7 +99,7 @@ def check_words(request: ProduceRequest) -> None:
     for target in request.targets:
         parse_target(target)
     if request.build.precision is not None:
-        precisions.checked(request.build.precision)
+        precisions.parse_precision(request.build.precision)
 
 
 def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:

@@ -19,7 +19,7 @@ from typing import IO, Any, TypeVar, cast
 from winml.modelkit.core import errors
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.worker import exit_reason, limits, scratch
-from winml.modelkit.worker.limits import Limits, limits_of
+from winml.modelkit.worker.limits import OperationLimits, limits_of
 from winml.modelkit.worker.memory import memory_of
 from winml.modelkit.worker.process_tree import ProcessTree
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -64,7 +64,7 @@ class Worker:
         self._next_id = 0
         self._what = "the worker"
         self._memory: dict[str, int] | None = None
-        self._limits = Limits(None, None)
+        self._limits = OperationLimits(None, None)
         self._looked = 0.0
         self._ended = False
         self._pid = self._tree.pid
@@ -163,9 +163,9 @@ class Worker:
         while True:
             message = self._wait(deadline)
             if message is None:
-                raise self._died()
+                raise self._crash_error()
             if message is _TOO_LATE:
-                raise self._timed_out(cast("float", timeout_s))
+                raise self._timeout_error(cast("float", timeout_s))
             if "event" in message:
                 if on_event is not None:
                     on_event(message)
@@ -197,7 +197,7 @@ class Worker:
             f"{self._what} used {self._memory['own_bytes'] / 2**20:.0f} MiB of memory, more than the "
             f"{allowed / 2**20:.0f} MiB it may; the process was ended",
             hint=f"allow it more with `{limits.MEMORY_LIMIT}=16GiB` (`none`: no limit), or ask where the model is from",
-            details=self._last_words(),
+            details=self._diagnostics(),
         )
 
     def _unwrap(self, message: Message) -> Any:
@@ -207,16 +207,16 @@ class Worker:
             raise errors.from_json(message["error"], {**message.get("details", {}), "log": self.log_tail()})
         raise WorkerBug(message["bug"])
 
-    def _timed_out(self, timeout_s: float) -> errors.WorkerTimeout:
+    def _timeout_error(self, timeout_s: float) -> errors.WorkerTimeout:
         self._ended = True
         self._tree.end()
         return errors.WorkerTimeout(
             f"{self._what} timed out after {timeout_s:g} s; the process was ended",
             hint="give it longer with `--timeout`, or check the model for an endless loop",
-            details=self._last_words(),
+            details=self._diagnostics(),
         )
 
-    def _died(self) -> errors.WorkerCrashed:
+    def _crash_error(self) -> errors.WorkerCrashed:
         returncode = self._end()
         how = exit_reason.describe(returncode)
         if exit_reason.KILLED in how and self._memory is not None:
@@ -224,10 +224,10 @@ class Worker:
         return errors.WorkerCrashed(
             f"{self._what}: the process {how}",
             hint="the model or the execution provider ended the process; nothing else was harmed",
-            details={**self._last_words(), "returncode": returncode},
+            details={**self._diagnostics(), "returncode": returncode},
         )
 
-    def _last_words(self) -> Message:
+    def _diagnostics(self) -> Message:
         return {"log": self.log_tail(), "memory": self._memory}
 
     def log(self) -> str:

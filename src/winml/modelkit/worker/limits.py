@@ -45,30 +45,30 @@ _WORK_BYTES = 8 * 2**30
 _WORK_BYTES_PER_BYTE = 20
 _MACHINE_SHARE = 0.9
 """Nothing may take more of the machine, or of its container."""
-_MOST_FILES = 2000
-_MOST_LEVELS = 2
+_MAX_FILES = 2000
+_MAX_LEVELS = 2
 
 
 @dataclass(frozen=True)
-class Limits:
+class OperationLimits:
     """Limits of one operation; None is no limit."""
 
     timeout_s: float | None
     memory_bytes: int | None
 
 
-def limits_of(op: str, args: dict[str, Any], timeout_s: float | None) -> Limits:
+def limits_of(op: str, args: dict[str, Any], timeout_s: float | None) -> OperationLimits:
     """The limits of an operation; `timeout_s` is the time that the user or the caller asked for, if one did."""
     if op in INSPECTING:
         size = sum(size_of(path) for path in _paths(args))
         wanted = min(_INSPECT_S + size / _READ_BYTES_PER_S, _INSPECT_MOST_S)
         memory = _memory(_INSPECT_BYTES + _INSPECT_BYTES_PER_BYTE * size)
-        return Limits(timeout_s or _seconds(INSPECT_TIMEOUT, wanted), memory)
+        return OperationLimits(timeout_s or _seconds(INSPECT_TIMEOUT, wanted), memory)
     if op in COMPARING:
         # What is compared was made by us, and may be large.
         wanted = _COMPARE_S + sum(_bytes_of(path) for path in _paths(args)) / _READ_BYTES_PER_S
-        return Limits(timeout_s or _seconds(INSPECT_TIMEOUT, wanted), _memory(_work_bytes({})))
-    return Limits(timeout_s or _seconds(WORK_TIMEOUT, _WORK_S), _memory(_work_bytes(args)))
+        return OperationLimits(timeout_s or _seconds(INSPECT_TIMEOUT, wanted), _memory(_work_bytes({})))
+    return OperationLimits(timeout_s or _seconds(WORK_TIMEOUT, _WORK_S), _memory(_work_bytes(args)))
 
 
 def _work_bytes(args: dict[str, Any]) -> int:
@@ -90,8 +90,8 @@ def ask_timeout_s(model: Path) -> float | None:
 def size_of(path: Path) -> int:
     """The bytes of a model file and of what could be its data: the other files beside and below it."""
     total = _bytes_of(path)
-    others = _files(path if path.is_dir() else path.parent, _MOST_LEVELS)
-    return total + sum(_bytes_of(file) for file in islice(others, _MOST_FILES) if file.suffix != ".onnx")
+    others = _files(path if path.is_dir() else path.parent, _MAX_LEVELS)
+    return total + sum(_bytes_of(file) for file in islice(others, _MAX_FILES) if file.suffix != ".onnx")
 
 
 def _files(folder: Path, levels: int) -> Iterator[Path]:

@@ -182,7 +182,7 @@ class _Starter:
 _STARTER = _Starter()
 
 
-def _launched(argv: list[str], lifeline: int, status: int) -> list[str]:
+def _launch_command(argv: list[str], lifeline: int, status: int) -> list[str]:
     """The words that start a program of others so that it ends with us."""
     return [sys.executable, "-I", "-S", str(LAUNCH), str(lifeline), str(status), str(os.getpid()), *argv]
 
@@ -290,7 +290,7 @@ if sys.platform != "win32":
             try:
                 process = _STARTER.start(
                     lambda: subprocess.Popen(
-                        _launched(argv, held, status), start_new_session=True, pass_fds=(held, status), **options
+                        _launch_command(argv, held, status), start_new_session=True, pass_fds=(held, status), **options
                     )
                 )
             finally:

@@ -41,7 +41,7 @@ _PROBE_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class RoomLimits:
     """What everything in a sandbox may take together."""
 
     memory_bytes: int
@@ -59,7 +59,7 @@ class Room:
 
     private: Path
     """Holds the program's home and temporary files, and goes with the room; the program cannot see it."""
-    limits: Limits
+    limits: RoomLimits
     writable: tuple[Path, ...] = ()
     """Folders, none of them a link: whoever can replace one chooses what the next program may write to."""
     readable: tuple[Path, ...] = ()
@@ -130,7 +130,7 @@ def find_sandbox() -> Sandbox:
 def try_out(sandbox: Sandbox) -> str | None:
     """Why a sandbox does not work here; None when it does."""
     with tempfile.TemporaryDirectory(prefix="winml-sandbox-") as name:
-        room = Room(Path(name), Limits(memory_bytes=2**30))
+        room = Room(Path(name), RoomLimits(memory_bytes=2**30))
         argv = sandbox.command([sys.executable, "-I", "-S", "-c", ""], room, folder=Path("/"))
         try:
             done = subprocess.run(
@@ -139,8 +139,8 @@ def try_out(sandbox: Sandbox) -> str | None:
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
-    told = done.stderr.decode(errors="replace").strip().splitlines()
-    return None if done.returncode == 0 else (told[-1] if told else f"it ends with exit {done.returncode}")
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return None if done.returncode == 0 else (lines[-1] if lines else f"it ends with exit {done.returncode}")
 
 
 def memory_limit() -> int:

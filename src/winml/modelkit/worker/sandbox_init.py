@@ -240,10 +240,10 @@ def _too_much(limits: dict[str, Any], started: float) -> str | None:
 def _watch(child: int, limits: dict[str, Any], *, led: bool) -> int:
     """The exit code of the program; everything that is left over is collected on the way."""
     started = time.monotonic()
-    ended, told = os.pipe()
-    for end in (ended, told):
+    ended, wakeup = os.pipe()
+    for end in (ended, wakeup):
         os.set_blocking(end, False)
-    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     while True:
         found, status = os.waitpid(-1, os.WNOHANG)

@@ -29,7 +29,7 @@ def ask(args: dict[str, Any], context: object) -> EPAnswer:
         return EPAnswer(
             nodes=tuple(
                 AskedNode(name=node.name, op=node.op, ep=node.ep, partition=node.partition)
-                for node in session.assigned_nodes()
+                for node in session.list_nodes()
             ),
             provider_options=session.provider_options,
             added_options=session.added_options,

@@ -44,7 +44,7 @@ from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
-from winml.modelkit.data.sizes import Known
+from winml.modelkit.data.sizes import KnownSizes
 from winml.modelkit.ep import catalog, options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Planned
@@ -84,7 +84,7 @@ class AnalyzeRequest:
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> AnalyzeResult:
     """Ask every target that is here and look up the others."""
-    argument = model_argument(request.model, on_event, trust=request.trust.typing(request.ep_options))
+    argument = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     plans = _plan(request, argument.target)
     with Worker(preload=PRELOAD) as worker:
         on_event(ReadingModel(argument.path.name))
@@ -182,7 +182,7 @@ class _Asker:
     prepared: PreparedModel
     section: SessionSection
     request: AnalyzeRequest
-    known: Known
+    known: KnownSizes
     """Sizes of open dimensions, which an NPU needs."""
 
     def ask(self, plan: Planned) -> TargetAnswer:
@@ -217,7 +217,7 @@ class _Asker:
         A build's EP options are for its own target, so `--all` leaves them out.
         """
         built_for = {} if self.request.all_targets else self.section.ep_options
-        given = options.checked(target, {**built_for, **self.request.ep_options})
+        given = options.check_options(target, {**built_for, **self.request.ep_options})
         fixed = {**self.section.fixed_dims, **self.prepared.axes}
         if target.device == "npu":
             fixed = {**self.known.dims, **fixed}

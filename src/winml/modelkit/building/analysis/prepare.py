@@ -14,9 +14,9 @@ from winml.modelkit.building.analysis.result import HazardFound, ModelFacts, Pre
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph import files, walk
 from winml.modelkit.graph.facts import facts
-from winml.modelkit.graph.macs import dynamic_axes, name_axes, named_inputs, runtime_inputs
-from winml.modelkit.graph.quantized_nodes import quantized_nodes
-from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.graph.macs import dynamic_axes, name_axes, runtime_inputs, simple_inputs
+from winml.modelkit.graph.quantized_nodes import find_quantized_nodes
+from winml.modelkit.graph.sizes import match_sizes
 from winml.modelkit.knowledge.hazards import NODES_NAMED, Hazard, ModelGraph, find_hazards
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ def prepare(args: dict[str, Any], context: object) -> PreparedModel:
     path = Path(args["path"])
     model = files.load(path, weights=False)
     known = facts(model, path)
-    axes = given_sizes(named_inputs(model), args["dims"])
+    axes = match_sizes(simple_inputs(model), args["dims"])
     asked = path
     if not known.compiled and _lacks_names(model):
         model = files.load(path)
         _give_names(model)
         asked = files.save(model, Path.cwd() / COPY, overwrite=True)[0]
     nodes = tuple((node.name, walk.op_key(node)) for node in model.graph.node)
-    seen = ModelGraph(known, nodes, tuple(quantized_nodes(model)))
+    seen = ModelGraph(known, nodes, tuple(find_quantized_nodes(model)))
     return PreparedModel(
         facts=ModelFacts(
             nodes=known.nodes,

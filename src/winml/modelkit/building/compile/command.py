@@ -42,7 +42,7 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.events import OnEvent, TargetChosen, ignore
 from winml.modelkit.core.json_text import read_json
-from winml.modelkit.core.location import expanded
+from winml.modelkit.core.location import expand
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
@@ -53,7 +53,7 @@ from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.targets import TargetRequest, unavailable
 from winml.modelkit.ep.targets import request as target_request
 from winml.modelkit.ep.trust import NOTHING, Trust
-from winml.modelkit.session.notes import simulator_options
+from winml.modelkit.session.notes import simulator_notes
 from winml.modelkit.store import atomic
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.worker.client import Worker
@@ -128,7 +128,7 @@ def _read_section(request: CompileRequest) -> CompileSection:
     """The compile section of the config, without what the command line says otherwise."""
     section = read(CompileSection, request.config.get("compile") or {}, "compile")
     section = replace(
-        section, provider_options=request.trust.typing(request.ep_options).untyped(section.provider_options)
+        section, provider_options=request.trust.with_typed(request.ep_options).without_typed(section.provider_options)
     )
     try:
         check_compile(section, request.trust.gate(request.config_source))
@@ -159,7 +159,7 @@ def _request_target(request: CompileRequest) -> TargetRequest:
 def sdk_tools(root: str | None = None) -> Tools:
     """Where the SDK is, from the command line or from the environment."""
     root = root or os.environ.get(VARIABLE)
-    return Tools(expanded(root) if root else None)
+    return Tools(expand(root) if root else None)
 
 
 def _place(request: CompileRequest) -> _Place:
@@ -230,7 +230,7 @@ def compile_settings(section: CompileSection, target: Target, installed: Install
         raise UnavailableError(f"compiler `{compiler.name}` is not available: {missing.reason}", hint=missing.hint)
     return Settings(
         target=target,
-        section=replace(section, provider_options=options.checked(target, section.provider_options)),
+        section=replace(section, provider_options=options.check_options(target, section.provider_options)),
         libraries=_libraries(installed, compiler, tools),
         python=None if installed is None else installed.python,
         distribution=None if installed is None else installed.package.distribution,
@@ -345,7 +345,7 @@ def _result(
     if outcome.alone:
         together = [outcome.made[model].report.compiled for model in outcome.alone]
         sharing = compare_sizes(together, [made.report.compiled for made in outcome.alone.values()])
-    chosen = simulator_options(added) if target.simulated else []
+    chosen = simulator_notes(added) if target.simulated else []
     warnings = (*place.warnings, *chosen, *_row_warnings(rows), *_sharing_warnings(rows, sharing))
     return CompileResult(
         target=target,

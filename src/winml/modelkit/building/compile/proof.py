@@ -62,7 +62,7 @@ class Prover:
         return BuildConfig(
             schema=SCHEMA,
             target=str(target),
-            precision=precision.word_for(facts.precision),
+            precision=precision.precision_for(facts.precision),
             compile=section,
             session=SessionSection(ep_options=options.for_session(target, section.provider_options)),
         )

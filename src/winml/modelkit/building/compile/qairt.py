@@ -165,7 +165,7 @@ class QAIRTCompiler:
         sdk = find_sdk(job.tools)
         if isinstance(sdk, Missing):
             raise UnavailableError(f"compiler `qairt` is not available: {sdk.reason}", hint=sdk.hint)
-        given = options.checked(job.target, job.section.provider_options)
+        given = options.check_options(job.target, job.section.provider_options)
         folder = job.output.parent
         stem = re.sub(r"\W", "_", job.output.stem)
         config = htp_config(given, stem)

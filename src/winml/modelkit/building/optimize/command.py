@@ -25,7 +25,7 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
-from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.graph.sizes import match_sizes
 
 DEFAULT_TIMEOUT_S = 1800.0
 
@@ -65,7 +65,7 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> OptimizeResult:
     on_event(StageStarted("optimize"))
     model = model_path(request.model, on_event)
     output = Path(request.output).absolute()
-    fixed = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
+    fixed = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     section = replace(section, fixed_dims=fixed)
     output_model.check(output, model, overwrite=request.overwrite)
     given = OptimizeArguments(

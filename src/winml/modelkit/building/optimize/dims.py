@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from onnx import GraphProto, ModelProto, TensorShapeProto
 
 from winml.modelkit.graph import walk
-from winml.modelkit.graph.macs import dynamic_axes, named_inputs, runtime_inputs
+from winml.modelkit.graph.macs import dynamic_axes, runtime_inputs, simple_inputs
 from winml.modelkit.graph.shapes import infer_shapes
-from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.graph.sizes import match_sizes
 
 
 def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
@@ -32,7 +32,7 @@ def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
 
 def fix(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """The model with these sizes in place of symbols, and what follows from them for the values inside."""
-    sizes = given_sizes(named_inputs(model), sizes)
+    sizes = match_sizes(simple_inputs(model), sizes)
     fixed = ModelProto()
     fixed.CopyFrom(model)
     for dim in _dims(fixed):

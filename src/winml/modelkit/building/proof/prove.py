@@ -43,7 +43,7 @@ from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options, precision
 from winml.modelkit.ep.probing import Planned
-from winml.modelkit.session.notes import saturated_weights
+from winml.modelkit.session.notes import saturation_notes
 from winml.modelkit.store import digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry, StageKey
@@ -116,7 +116,7 @@ def warnings(proof: Proof) -> list[str]:
     if proof.status == NOT:
         return [f"the artifact is not proven: {proof.reason}"]
     compiled = [] if proof.compiled is None else [f"compiled form not proven: {proof.compiled}"]
-    return [*compiled, *saturated_weights(proof.weights_at_risk)]
+    return [*compiled, *saturation_notes(proof.weights_at_risk)]
 
 
 def unloadable(validation: Validation | None) -> str | None:
@@ -319,7 +319,7 @@ def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
         return SessionSection(threads=section.threads, optimization_level=section.optimization_level)
     given = options.with_threads(subject.target, section.ep_options, section.threads)
     fixed = {**section.fixed_dims, **dims} if subject.target.device == "npu" else section.fixed_dims
-    return replace(section, ep_options=options.checked(subject.target, given), fixed_dims=fixed)
+    return replace(section, ep_options=options.check_options(subject.target, given), fixed_dims=fixed)
 
 
 @contextlib.contextmanager

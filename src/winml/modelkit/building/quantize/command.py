@@ -23,7 +23,7 @@ from winml.modelkit.data import sizes
 from winml.modelkit.ep import precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
-from winml.modelkit.graph.sizes import given_sizes
+from winml.modelkit.graph.sizes import match_sizes
 
 DEFAULT_PRECISION = "int8"
 """Where a target prefers no precision of its own."""
@@ -72,7 +72,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
     target = targets.plan(request.target, request.ep, request.device).target
     on_event(TargetChosen(target))
     word, section = _section(request, target)
-    dims = given_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
+    dims = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     if section.calibration is not None:
         section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
     if target.ep != "cpu":

@@ -69,7 +69,7 @@ def command(
     from winml.modelkit.building.result import BuildResult
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
-    from winml.modelkit.ep.trust import needed_again
+    from winml.modelkit.ep.trust import option_to_repeat
     from winml.modelkit.render.build import build_text, parts_text
 
     request = _request(context, model, sample, given)
@@ -88,7 +88,7 @@ def command(
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
-        again = needed_again(parse_pairs(given["ep_options"]), request.trust)
+        again = option_to_repeat(parse_pairs(given["ep_options"]), request.trust)
         console.say("next", f"winml perf -m {console.quote(result.folder + part)} --target {result.target}{again}")
 
 

@@ -41,8 +41,8 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.command(
     "quantize",
     help="Quantize a model in the way the target prefers, and compare its outputs with the original's. Static "
-    f"precisions ({', '.join(precision.words(data=True))}) need calibration data; "
-    f"{join_words(precision.words(data=False, quantized=True), 'and')} do not.",
+    f"precisions ({', '.join(precision.precision_names(data=True))}) need calibration data; "
+    f"{join_words(precision.precision_names(data=False, quantized=True), 'and')} do not.",
     epilog=examples(
         "winml quantize --sample -o int8.onnx",
         "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --data images/ --samples 128",
@@ -60,7 +60,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     "-p",
     "--precision",
     metavar="P",
-    help=f"{join_words(precision.words(quantized=True), 'or')} (default: what the target prefers, or int8).",
+    help=f"{join_words(precision.precision_names(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
 @calibration_options
 @size_options

@@ -75,7 +75,7 @@ class _Walk:
             for value in kernel.inputs:
                 self.readers[value].append(at)
 
-    def known(self, value: str) -> str | None:
+    def source_value(self, value: str) -> str | None:
         """The source value of a name."""
         while value not in self.producers:
             shorter = next((value.removeprefix(p) for p in _PREFIXES if value.startswith(p)), None)
@@ -106,7 +106,7 @@ class _Walk:
                     if self.final[reader].inputs[0] == value and self.is_inserted(reader)
                     for out in self.final[reader].outputs
                 )
-                found = self.known(value) or next((v for v in after if v is not None), None)
+                found = self.source_value(value) or next((v for v in after if v is not None), None)
                 if found is not None:
                     self.meaning[value] = found
 

@@ -23,10 +23,10 @@ Read = Callable[[], float | None]
 Answer = TypeVar("Answer")
 INTERVAL_S = 0.1
 SYSFS = Path("/sys")
-_UNSEEN = "it was not seen in use"
+_NOT_USED = "it was not seen in use"
 
 
-class Missing(Exception):
+class SourceMissing(Exception):
     """This machine does not offer a source, and why."""
 
 
@@ -66,7 +66,7 @@ def _frequency() -> Read:
     def read() -> float:
         found = psutil.cpu_freq()
         if found is None or not found.current:
-            raise Missing("the system does not tell the CPU's frequency")
+            raise SourceMissing("the system does not tell the CPU's frequency")
         return float(found.current)
 
     read()
@@ -75,14 +75,14 @@ def _frequency() -> Read:
 
 def _load() -> Read:
     if sys.platform == "win32":
-        raise Missing("Windows has no load average")
+        raise SourceMissing("Windows has no load average")
     return lambda: os.getloadavg()[0]
 
 
 def _amd_gpu(sysfs: Path) -> Read:
     files = sorted(sysfs.glob("class/drm/card*/device/gpu_busy_percent"))
     if not files:
-        raise Missing("no GPU here reports how busy it is")
+        raise SourceMissing("no GPU here reports how busy it is")
     return lambda: max(float(f.read_text("ascii")) for f in files)
 
 
@@ -90,7 +90,7 @@ def _intel_npu(sysfs: Path) -> Read:
     """The driver counts busy microseconds; the share is what they grew by since the last sample."""
     files = sorted(sysfs.glob("class/accel/accel*/device/npu_busy_time_us"))
     if not files:
-        raise Missing("no NPU here reports how busy it is")
+        raise SourceMissing("no NPU here reports how busy it is")
     last = [time.monotonic(), float(files[0].read_text("ascii"))]
 
     def read() -> float:
@@ -111,15 +111,15 @@ def _nvidia_gpu() -> Read:
     try:
         nvml = ctypes.CDLL(name)
     except OSError as error:
-        raise Missing("no GPU here reports how busy it is") from error
+        raise SourceMissing("no GPU here reports how busy it is") from error
     device = ctypes.c_void_p()
     if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)):
-        raise Missing("the NVIDIA driver has no device")
+        raise SourceMissing("the NVIDIA driver has no device")
 
     def read() -> float:
         found = _NvmlUtilization()
         if nvml.nvmlDeviceGetUtilizationRates(device, ctypes.byref(found)):
-            raise Missing("the NVIDIA driver does not tell the utilisation")
+            raise SourceMissing("the NVIDIA driver does not tell the utilisation")
         return float(found.gpu)
 
     return read
@@ -138,7 +138,7 @@ def _gpu(sysfs: Path) -> Read:
         return _engines("gpu")
     try:
         return _amd_gpu(sysfs)
-    except Missing:
+    except SourceMissing:
         return _nvidia_gpu()
 
 
@@ -177,20 +177,22 @@ class HWMonitor:
         """Sources this machine does not have, with the reason."""
         self._reads: dict[str, Read] = {}
         for name, source in _sources(os.getpid() if pid is None else pid, sysfs).items():
-            read = self._asked(name, source)
+            read = self._ask_source(name, source)
             if read is not None:
                 self._reads[name] = read
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
 
-    def _asked(self, name: str, ask: Callable[[], Answer]) -> Answer | None:
+    def _ask_source(self, name: str, ask: Callable[[], Answer]) -> Answer | None:
         """The answer of a source; one that has none is not asked again."""
         try:
             return ask()
         except Exception as error:  # noqa: BLE001 - whatever a driver does, measuring goes on
             self._reads.pop(name, None)
             if name not in self._samples:
-                self.missing[name] = str(error) if isinstance(error, Missing) else f"{type(error).__name__}: {error}"
+                self.missing[name] = (
+                    str(error) if isinstance(error, SourceMissing) else f"{type(error).__name__}: {error}"
+                )
             return None
 
     def _sample(self) -> None:
@@ -198,7 +200,7 @@ class HWMonitor:
         while not ended:
             # One more sample at the end, so that a short loop has one too.
             ended = self._stop.wait(self._interval_s)
-            answers = {name: self._asked(name, read) for name, read in list(self._reads.items())}
+            answers = {name: self._ask_source(name, read) for name, read in list(self._reads.items())}
             latest = {name: value for name, value in answers.items() if value is not None}
             for name, value in latest.items():
                 self._samples.setdefault(name, []).append(value)
@@ -224,5 +226,5 @@ class HWMonitor:
                 name: Usage(mean=mean(values), min=min(values), max=max(values))
                 for name, values in self._samples.items()
             },
-            missing={**{name: _UNSEEN for name in self._reads if name not in self._samples}, **self.missing},
+            missing={**{name: _NOT_USED for name in self._reads if name not in self._samples}, **self.missing},
         )

@@ -24,7 +24,7 @@ from winml.modelkit.session.monitor.fusions import ANY, CORES, EDGES, HEAVY, LAY
 _TOKEN = re.compile(r"_token_\d+(?:_\d+)*$")
 """What the runtime appends to be unique; device builds number the parts of an operator besides (`Conv_token_1_2`)."""
 _CASTS = ("InsertedPrecisionFreeCast_",)
-_FARTHEST = 6
+_MAX_DISTANCE = 6
 """Nodes between the one a kernel is named after and the one that does its work: BatchNormalization, Add, activation."""
 _FUSION = re.compile(r"/\w*Fusion\w*/?$")
 _NUMBERED = re.compile(r"(?P<type>[A-Z]\w*?)_?\d+$")
@@ -68,7 +68,7 @@ class ModelMapping:
     absorbed: tuple[dict[str, Any], ...]
 
 
-def placed(operators: Sequence[OperatorMetrics], mapping: ModelMapping) -> list[OperatorMetrics]:
+def place_operators(operators: Sequence[OperatorMetrics], mapping: ModelMapping) -> list[OperatorMetrics]:
     """The operators with their place in the model."""
     return [
         replace(
@@ -181,7 +181,7 @@ class _Resolver:
                     waiting.append(node)
         return found
 
-    def meant(self, name: str) -> OutlineNode | None:
+    def find_node(self, name: str) -> OutlineNode | None:
         """The node of the main graph that a name means, itself or by the value it makes."""
         plain = plain_name(name)
         for word in (name, plain, *(plain.removeprefix(p) for p in _CASTS)):
@@ -190,7 +190,7 @@ class _Resolver:
                 return node
         return None
 
-    def folded(self) -> set[str]:
+    def find_folded(self) -> set[str]:
         """Unclaimed nodes that depend on weights alone: computed when the model was opened."""
         return {label for label in constant_nodes(self.outline) if label not in self.claimed}
 
@@ -205,19 +205,21 @@ def map_operators(outline: Outline, operators: Sequence[RuntimeOp], final: Outli
         return ModelMapping(tuple(unknown), ())
     resolver = _Resolver(outline)
     if outline.compiled:
-        return ModelMapping(tuple(_neighbours(operators, [_compiled(op, resolver) for op in operators])), ())
+        return ModelMapping(tuple(_neighbours(operators, [_map_compiled(op, resolver) for op in operators])), ())
     certain = {} if final is None else _by_graph(resolver, operators, final)
-    named = _named(resolver, operators, certain)
-    grown = _grown(resolver, operators, named, certain)
-    mapped = [_mapped(op, own, taken, resolver.order) for op, own, taken in zip(operators, named, grown, strict=True)]
-    wired = _wired(resolver, mapped)
-    return ModelMapping(tuple(_neighbours(operators, wired)), tuple(_absorbed(resolver, operators, named)))
+    named = _find_named(resolver, operators, certain)
+    grown = _grow_operators(resolver, operators, named, certain)
+    mapped = [
+        _map_operator(op, own, taken, resolver.order) for op, own, taken in zip(operators, named, grown, strict=True)
+    ]
+    wired = _add_wiring(resolver, mapped)
+    return ModelMapping(tuple(_neighbours(operators, wired)), tuple(_list_absorbed(resolver, operators, named)))
 
 
 def _by_graph(resolver: _Resolver, operators: Sequence[RuntimeOp], final: Outline) -> dict[int, list[OutlineNode]]:
     """The nodes of every operator that is a node of the graph the runtime saved; the one that does the work first."""
     kernels = top_level(final)
-    members = source_nodes(resolver.outline, final, resolver.meant)
+    members = source_nodes(resolver.outline, final, resolver.find_node)
     found: dict[int, list[OutlineNode]] = {}
     for owner, at in _positions(operators, kernels).items():
         nodes = members[at]
@@ -242,7 +244,7 @@ def _positions(operators: Sequence[RuntimeOp], kernels: Sequence[OutlineNode]) -
     return {owner: places[name, kind] for owner, (name, kind) in enumerate(keys) if kind and (name, kind) in places}
 
 
-def _named(
+def _find_named(
     resolver: _Resolver, operators: Sequence[RuntimeOp], certain: Mapping[int, list[OutlineNode]]
 ) -> list[list[OutlineNode]]:
     """The nodes each operator is named after; those with a clear name first, so that nobody takes theirs."""
@@ -272,7 +274,7 @@ def _swallows(kind: str, own: Sequence[OutlineNode]) -> Swallows:
     return SWALLOWS.get(kind, Swallows())
 
 
-def _grown(
+def _grow_operators(
     resolver: _Resolver,
     operators: Sequence[RuntimeOp],
     named: Sequence[list[OutlineNode]],
@@ -303,7 +305,7 @@ def _way_to_core(resolver: _Resolver, owner: int, kind: str, own: Sequence[Outli
                 resolver.claimed[node.label] = owner
             return way[1:]
         before = (resolver.producers.get(value) for value in way[-1].inputs)
-        if len(way) < _FARTHEST:
+        if len(way) < _MAX_DISTANCE:
             ways += [[*way, n] for n in before if n is not None and n.label not in resolver.claimed]
     return []
 
@@ -317,7 +319,7 @@ def _main(op: RuntimeOp, nodes: Sequence[OutlineNode]) -> OutlineNode:
     return (*own, *heavy, *inner, *nodes)[0]
 
 
-def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], order: Mapping[str, int]) -> Mapped:
+def _map_operator(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], order: Mapping[str, int]) -> Mapped:
     if op.boundary:
         return Mapped("boundary")
     if not own:
@@ -331,7 +333,7 @@ def _mapped(op: RuntimeOp, own: list[OutlineNode], taken: list[OutlineNode], ord
     return Mapped(origin, labels, kind, absorbed=tuple((n.label, n.op_type) for n in others))
 
 
-def _wired(resolver: _Resolver, mapped: Sequence[Mapped]) -> list[Mapped]:
+def _add_wiring(resolver: _Resolver, mapped: Sequence[Mapped]) -> list[Mapped]:
     """The same, with what every operator reads and its largest weight: its place in the structure of the model."""
     owners = {label: place.nodes[0] for place in reversed(mapped) for label in place.nodes}
     constant = constant_nodes(resolver.outline)
@@ -378,7 +380,7 @@ def _weight(resolver: _Resolver, place: Mapped, constant: Set[str]) -> tuple[str
     return (name, tuple(resolver.outline.shapes[name])) if size > 1 else None
 
 
-def _compiled(op: RuntimeOp, resolver: _Resolver) -> Mapped:
+def _map_compiled(op: RuntimeOp, resolver: _Resolver) -> Mapped:
     """An operator of a compiled model, most of whose nodes only the EP knows: its names are taken as they are."""
     if op.boundary:
         return Mapped("boundary")
@@ -407,11 +409,11 @@ def _neighbours(operators: Sequence[RuntimeOp], mapped: Sequence[Mapped]) -> Ite
         yield replace(place, neighbour=next(near, None))
 
 
-def _absorbed(
+def _list_absorbed(
     resolver: _Resolver, operators: Sequence[RuntimeOp], named: Sequence[list[OutlineNode]]
 ) -> Iterator[dict[str, Any]]:
     own = {node.label for nodes in named for node in nodes}
-    folded = resolver.folded()
+    folded = resolver.find_folded()
     for node in resolver.outline.nodes:
         if node.label in own or node.op_type == "Constant":
             continue

@@ -21,7 +21,7 @@ from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Tracing
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.ep.openvino import openvino_inside
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, place_operators
 from winml.modelkit.session.monitor.ort_monitor import NO_DETAIL, model_outline
 from winml.modelkit.session.monitor.run_folder import RunFolder
 from winml.modelkit.worker.command import run_command
@@ -149,7 +149,7 @@ class OpenVINOMonitor(EPMonitor):
         return OpTraceResult(
             self.metadata(warmup=skip, samples=len(answer["runs"]) - skip),
             "basic_fallback" if fallback else "ok",
-            with_shares(placed(operators, mapping)),
+            with_shares(place_operators(operators, mapping)),
             {
                 "unit": "us",
                 "operators_us": total,

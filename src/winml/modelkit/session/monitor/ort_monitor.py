@@ -12,7 +12,7 @@ from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Tracing
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.graph.outline import Outline, outline
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor, Observation
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, place_operators
 from winml.modelkit.session.monitor.ort_profile import NodeEvent, Profile, ProfileRun, read_profile
 from winml.modelkit.session.monitor.run_folder import RunFolder
 from winml.modelkit.session.options import PROFILE_PREFIX, SAVED_GRAPH
@@ -175,7 +175,7 @@ class ORTMonitor(EPMonitor):
         return OpTraceResult(
             self.metadata(warmup=len(warmup), samples=len(measured)),
             "basic_fallback" if fallback else "ok",
-            with_shares(placed(operators, mapping)),
+            with_shares(place_operators(operators, mapping)),
             {
                 "unit": "us",
                 "operators_us": total,

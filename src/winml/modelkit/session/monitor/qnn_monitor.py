@@ -16,7 +16,7 @@ from winml.modelkit.core.op_trace import OperatorMetrics, OpTraceResult, Tracing
 from winml.modelkit.core.statistics import mean
 from winml.modelkit.graph.outline import Outline
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
-from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, placed, plain_name
+from winml.modelkit.session.monitor.op_mapping import RuntimeOp, map_operators, place_operators, plain_name
 from winml.modelkit.session.monitor.ort_monitor import (
     end_to_end,
     missing_runs,
@@ -129,7 +129,7 @@ class QNNMonitor(EPMonitor):
         self._csv_begin = csv.stat().st_size if csv.is_file() else 0
         self._begun_s = time.time()
 
-    def _waited_for(self, path: Path) -> bool:
+    def _wait_for(self, path: Path) -> bool:
         """Whether the file is there with something new in it, at once or after the last wait."""
         for wait_s in (*RETRIES_S, None):
             if path.is_file() and path.stat().st_size > self._csv_begin:
@@ -140,7 +140,7 @@ class QNNMonitor(EPMonitor):
 
     def _collect(self) -> OpTraceResult:
         csv = QnnCsv(self._folder.path / _CSV, self._csv_begin)
-        if not self._waited_for(csv.path):
+        if not self._wait_for(csv.path):
             what = "is empty" if csv.path.is_file() else "was not written"
             return self.failure("no_data", f"the profile `{csv.path}` {what}")
         try:
@@ -159,7 +159,7 @@ class QNNMonitor(EPMonitor):
             reason = "the profile holds no operator of a run after warm-up"
             return OpTraceResult(metadata, "no_data", artifacts=self._artifacts(files), summary=summary, error=reason)
         result = OpTraceResult(metadata, "ok", with_shares(operators), summary, self._artifacts(files))
-        return result if self.level == "basic" else self._detailed(result, set(summary["partitions"]))
+        return result if self.level == "basic" else self._add_detail(result, set(summary["partitions"]))
 
     def _artifacts(self, files: Mapping[str, str]) -> dict[str, str]:
         named = {"csv": _CSV, "qnn_log": _LOG, "op_trace": _OP_TRACE}
@@ -180,7 +180,7 @@ class QNNMonitor(EPMonitor):
         skip = self._observation.warmup_runs if self._observation else 0
         kinds = self._qnn_types()
         metrics = [m for number, p in enumerate(partitions) for m in _metrics(p, number, skip, kinds)] + on_cpu
-        operators = placed(metrics, mapping)
+        operators = place_operators(metrics, mapping)
         times = {o.op_path: o.average for o in elsewhere if o.ep == EP}
         operators = _in_order(operators, [o.start_time_us or 0.0 for o in elsewhere if o.ep == EP])
         return operators, {**self._summary(partitions, operators, times), "absorbed_nodes": list(mapping.absorbed)}
@@ -216,10 +216,10 @@ class QNNMonitor(EPMonitor):
             "notes": [SIMULATED] if simulated else [],
         }
 
-    def _detailed(self, result: OpTraceResult, partitions: set[str]) -> OpTraceResult:
+    def _add_detail(self, result: OpTraceResult, partitions: set[str]) -> OpTraceResult:
         """The result with what the viewer knows besides; with the reason where there is no viewer's word."""
         try:
-            found, files = self._viewed(partitions)
+            found, files = self._run_viewer(partitions)
         except ViewerFailed as error:
             log.warning("detail falls back to basic: %s", error)
             return replace(result, status="basic_fallback", fallback_reason=error.reason, error=str(error))
@@ -231,7 +231,7 @@ class QNNMonitor(EPMonitor):
             artifacts={**result.artifacts, **files},
         )
 
-    def _viewed(self, partitions: set[str]) -> tuple[Qhas, dict[str, str]]:
+    def _run_viewer(self, partitions: set[str]) -> tuple[Qhas, dict[str, str]]:
         qnn_log = self._folder.path / _LOG
         if not qnn_log.is_file():
             raise ViewerFailed("qnn_log_missing", f"the EP wrote no {_LOG}")

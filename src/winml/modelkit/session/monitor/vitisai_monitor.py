@@ -27,7 +27,7 @@ class ReportError(ValueError):
 
 
 @dataclass(frozen=True)
-class AssignedNode:
+class ReportedNode:
     """A node and the device the EP put it on."""
 
     name: str
@@ -40,7 +40,7 @@ class AssignmentReport:
     """How many nodes went to which device, and which where the report lists them."""
 
     devices: Mapping[str, int]
-    nodes: tuple[AssignedNode, ...]
+    nodes: tuple[ReportedNode, ...]
 
 
 def _op_type(text: str) -> str:
@@ -49,10 +49,10 @@ def _op_type(text: str) -> str:
     return f"{domain}:{name}" if domain else name
 
 
-def _node(row: Mapping[str, Any], number: int) -> AssignedNode:
+def _node(row: Mapping[str, Any], number: int) -> ReportedNode:
     kind = _op_type(str(row["opType"]))
     name = row.get("name") or row.get("nodeName") or row.get("output") or f"{kind}_{number}"
-    return AssignedNode(str(name), kind, str(row["device"]))
+    return ReportedNode(str(name), kind, str(row["device"]))
 
 
 def read_report(path: Path) -> AssignmentReport:

@@ -68,7 +68,7 @@ class _Building:
     nodes: list[CsvNode] = field(default_factory=list)
     figures: dict[str, float] = field(default_factory=dict)
 
-    def finished(self, execute_us: float) -> CsvRun:
+    def finish(self, execute_us: float) -> CsvRun:
         return CsvRun(
             _one_per_operator(self.nodes),
             execute_us,
@@ -122,7 +122,7 @@ class QnnCsv:
                 continue
             message, value, unit, event, sources = row
             if message == "EXECUTE":
-                yield run.finished(value)
+                yield run.finish(value)
                 run = _Building()
             elif message == "NODE" and unit in _UNITS:
                 run.nodes.append(_node(event, value, _UNITS[unit], sources))
