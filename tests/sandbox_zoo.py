@@ -73,11 +73,11 @@ def run_as_nobody(kind: str, code: str, *words: str, **limits: Any) -> subproces
     program = bubblewrap() if kind == "bwrap" else None
     text = (
         "import sys, subprocess, tempfile\nfrom pathlib import Path\n"
-        "from winml.modelkit.worker.sandbox import Limits, Room, Sandbox\n"
+        "from winml.modelkit.worker.sandbox import Room, RoomLimits, Sandbox\n"
         f"sandbox = Sandbox({kind!r}, {None if program is None else str(program)!r} and Path({str(program)!r}))\n"
         "with tempfile.TemporaryDirectory() as name:\n"
         "    private, work = Path(name) / 'private', Path(name) / 'work'\n    private.mkdir()\n    work.mkdir()\n"
-        f"    room = Room(private, Limits(**{ {'memory_bytes': 2**30, **limits}!r}), writable=(work,))\n"
+        f"    room = Room(private, RoomLimits(**{ {'memory_bytes': 2**30, **limits}!r}), writable=(work,))\n"
         f"    argv = sandbox.command([sys.executable, '-I', '-c', {code!r}, *{words!r}], room, folder=work)\n"
         "    done = subprocess.run(argv, env=sandbox.environment(room), stdin=subprocess.DEVNULL)\n"
         "sys.exit(done.returncode)\n"

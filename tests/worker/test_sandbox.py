@@ -151,7 +151,7 @@ def test_a_sandbox_ends_with_who_started_it(kind: str, tmp_path: Path) -> None:
     program = None if kind == "unshare" else sandbox_zoo.bubblewrap()
     code = (
         "import subprocess, sys\nfrom pathlib import Path\nfrom winml.modelkit.worker.sandbox import *\n"
-        f"room = Room(Path({str(tmp_path)!r}), Limits(2**28))\n"
+        f"room = Room(Path({str(tmp_path)!r}), RoomLimits(2**28))\n"
         f"sandbox = Sandbox({kind!r}, {None if program is None else str(program)!r})\n"
         f"argv = sandbox.command([sys.executable, '-I', '-c', {sandbox_zoo.SLEEP!r}, 'winml-orphan'], room, "
         "folder=Path(chr(47)))\n"
