@@ -21,6 +21,7 @@ from winml.modelkit.core.config import SCHEMA, DataSection, config_from_json  # 
 from winml.modelkit.core.knob import Knob, Level  # noqa: E402
 from winml.modelkit.core.trust import OWN_REQUEST  # noqa: E402
 from winml.modelkit.ep import probing as targets  # noqa: E402
+from winml.modelkit.graph.input_settings import InputSettings  # noqa: E402
 from winml.modelkit.measuring.protocols import PROTOCOLS  # noqa: E402
 from winml.modelkit.search.events import TrialEnded  # noqa: E402
 from winml.modelkit.search.gate import Gate, GateRequest  # noqa: E402
@@ -85,7 +86,7 @@ def main() -> None:
             targets={"cpu": targets.resolve("cpu", None, None)},
             baseline=base,
             calibration=None,
-            inputs={"npz": None, "dims": {}, "batch_size": None, "int_ranges": {}, "seed": 0},
+            inputs=InputSettings(),
             objective="latency",
             protocol=PROTOCOLS["cpu"],
         )

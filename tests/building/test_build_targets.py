@@ -15,6 +15,7 @@ from winml.modelkit.core.errors import EPUnavailableError, ModelFileError, Reque
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep import probing as targets
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import INPUTS_KEY, Size
 from winml.modelkit.measuring.compare_arms import CompareRequest, arms_of
 from winml.modelkit.measuring.perf import PerfRequest
@@ -126,4 +127,4 @@ def test_commands_for_one_model_name_the_parts_of_a_composite_one(composite: Pat
         model_argument(str(composite))
     assert f"-m {composite / 'decode'}" in str(caught.value.hint)
     with pytest.raises(RequestError, match="no part of the model has a symbolic dimension `depth`"):
-        perf_model(PerfRequest(str(composite), inputs={"dims": {"depth": 2}}), silent)
+        perf_model(PerfRequest(str(composite), inputs=InputSettings(dims={"depth": 2})), silent)

@@ -24,6 +24,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.ep import precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.evaluation.evaluate import EvalRequest, evaluate
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring.perf import PerfRequest, perf
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.sessions import AskedProtocol
@@ -106,7 +107,7 @@ def bench(tmp_path: Path) -> Workbench:
         targets={"cpu": targets.resolve("cpu", None, None)},
         baseline=base,
         calibration=RANDOM,
-        inputs={},
+        inputs=InputSettings(),
         objective="size",
         protocol=PROTOCOLS["cpu"],
     )

@@ -16,6 +16,7 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.data import sizes
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import INPUTS_KEY, Size
 from winml.modelkit.worker.client import Worker
 
@@ -96,9 +97,10 @@ def test_the_graph_and_the_metadata_of_the_file_know_sizes(tmp_path: Path) -> No
 
 def test_another_model_that_is_compared_knows_a_size(image: Path) -> None:
     others = {name: Size(32, "other arm", "x[2] of another model") for name in ("height", "width")}
-    asked = sizes.complete(image, {"dims": {}, "batch_size": 2, "int_ranges": {}, "seed": 0}, others)
-    assert asked["dims"] == {"batch": 2, "height": 32, "width": 32}
-    assert asked["sizes"]["height"] == {"size": 32, "source": "other arm", "reason": "x[2] of another model"}
+    asked = sizes.complete(image, InputSettings(batch_size=2), others)
+    assert asked.dims == {"batch": 2, "height": 32, "width": 32}
+    assert asked.sizes is not None
+    assert asked.sizes["height"] == Size(32, "other arm", "x[2] of another model")
 
 
 def test_inputs_take_the_whole_numbers_that_the_file_names(tmp_path: Path) -> None:
@@ -106,9 +108,9 @@ def test_inputs_take_the_whole_numbers_that_the_file_names(tmp_path: Path) -> No
     noted = {"sizes": {"sequence": 6}, "ranges": {"input_ids": [3, 119], "gone": [0, 1]}}
     model.metadata_props.add(key=INPUTS_KEY, value=json.dumps(noted))
     path = model_zoo.saved(model, tmp_path / "m.onnx")
-    assert sizes.complete(path, {"int_ranges": {}})["int_ranges"] == {"input_ids": [3, 119]}
-    assert sizes.complete(path, {"int_ranges": {"input_ids": [0, 1]}})["int_ranges"] == {"input_ids": [0, 1]}
-    assert sizes.complete(path, {"int_ranges": {"": [5, 5]}})["int_ranges"] == {"": [5, 5]}
+    assert sizes.complete(path, InputSettings()).int_ranges == {"input_ids": (3, 119)}
+    for given in ({"input_ids": (0, 1)}, {"": (5, 5)}):
+        assert sizes.complete(path, InputSettings(int_ranges=given)).int_ranges == given
     data = sizes.random_data(DataSection("random"), path, given={"input_ids[0]": 2})
     assert (data.dims, data.ranges) == ({"batch": 2, "sequence": 6}, {"input_ids": (3.0, 119.0)})
 

@@ -17,6 +17,10 @@ from program import winml_process
 import fuzz_readers
 import model_zoo
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
+from winml.modelkit.session.arm import MeasureArguments, arm_arguments
 from winml.modelkit.worker.client import Worker
 
 MUTANTS = 200
@@ -93,16 +97,11 @@ def mutants(count: int) -> list[bytes]:
     return made
 
 
-ARGS = {
-    "ep": "cpu", "device": "cpu", "simulated": False, "strict_ep": False, "inputs": {}, "warmup": 0, "iterations": 1,
-    "duration_s": None,
-    "session": {"threads": 1, "optimization_level": "all", "config_entries": {}, "ep_options": {}},
-}  # fmt: skip
-
-
 def _outcome(worker: Worker, op: str, path: Path) -> str:
     """`ok`, or the code of our error; anything else fails the test."""
-    args = {"path": str(path)} if op == "graph.describe" else {**ARGS, "model": str(path)}
+    arm = Arm(artifact=str(path), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
+    measure = MeasureArguments(arm=arm_arguments(arm, None), warmup=0, iterations=1, duration_s=None, tracing=None)
+    args = {"path": str(path)} if op == "graph.describe" else to_json(measure)
     try:
         worker.call(op, args, timeout_s=3)
     except ModelkitError as error:

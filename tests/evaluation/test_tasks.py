@@ -17,14 +17,16 @@ import task_zoo
 from task_zoo import Case
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import DataError, RequestError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.evaluation.all_tasks import TASKS, chosen_task
 from winml.modelkit.evaluation.metrics import GOLD, estimate
-from winml.modelkit.evaluation.report import RunReport
+from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.run import run
 from winml.modelkit.evaluation.task import Setting
+from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.session.opening import CPU
 from winml.modelkit.session.session import WinMLSession
 
@@ -41,23 +43,17 @@ class Context:
 
 
 def arguments(case: Case, task: str | None, **more: Any) -> dict[str, Any]:
-    return {
-        "model": str(case.model),
-        "ep": "cpu",
-        "device": "cpu",
-        "simulated": False,
-        "session": to_json(SessionSection(threads=1)),
-        "data": {"source": str(case.data)},
-        "folder": str(case.model.parent),
-        "task": task,
-        "metric": None,
-        "limits": False,
-        "least": False,
-        "output": None,
-        "reference": True,
-        "save": None,
-        **more,
-    }
+    arm = Arm(artifact=str(case.model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
+    given: dict[str, Any] = {"limits": False, "least": False, "reference": True, **more}
+    asked = RunArguments(
+        arm=arm_arguments(arm, None),
+        data=DataSection(str(case.data)),
+        folder=str(case.model.parent),
+        task=task,
+        **given,
+    )
+    found: dict[str, Any] = to_json(asked)
+    return found
 
 
 @pytest.fixture(params=TASKS, scope="module")

@@ -14,6 +14,7 @@ from winml.modelkit.core.events import Event
 from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring.sessions import (
     OPERATION,
     CoolingDown,
@@ -23,6 +24,7 @@ from winml.modelkit.measuring.sessions import (
     SessionStarted,
     measure_sessions,
 )
+from winml.modelkit.session.arm import ArmArguments, MeasureArguments
 from winml.modelkit.session.report import Opened, RunsDone, SessionEvent, SessionReport
 
 SECTION = SessionSection(threads=2, ep_options={"soc_model": "60"})
@@ -113,7 +115,7 @@ class Bench:
         return measure_sessions(
             ARM,
             self.protocol,
-            inputs={"seed": 7},
+            inputs=InputSettings(seed=7),
             strict_ep=True,
             distribution="onnxruntime-qnn",
             start=self.start,
@@ -163,20 +165,22 @@ def test_the_process_is_asked_for_exactly_what_the_user_decided() -> None:
             "op": OPERATION,
             "timeout_s": 60.0,
             "what": "running `resnet.onnx` on qnn/npu",
-            "args": {
-                "model": "/models/resnet.onnx",
-                "ep": "qnn",
-                "device": "npu",
-                "simulated": True,
-                "session": SECTION,
-                "inputs": {"seed": 7},
-                "warmup": 3,
-                "iterations": 50,
-                "duration_s": 1.5,
-                "strict_ep": True,
-                "distribution": "onnxruntime-qnn",
-                "tracing": None,
-            },
+            "args": MeasureArguments(
+                arm=ArmArguments(
+                    model="/models/resnet.onnx",
+                    ep="qnn",
+                    device="npu",
+                    simulated=True,
+                    session=SECTION,
+                    inputs=InputSettings(seed=7),
+                    strict_ep=True,
+                    distribution="onnxruntime-qnn",
+                ),
+                warmup=3,
+                iterations=50,
+                duration_s=1.5,
+                tracing=None,
+            ),
         }
     ]
 

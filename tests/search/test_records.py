@@ -15,6 +15,7 @@ from winml.modelkit import __version__
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import to_json
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.search.records import (
     GateLimits,
     Identity,
@@ -49,7 +50,7 @@ IDENTITY = Identity(
     calibration=None,
     gate=GATE,
     knobs={"hypothesis": ("default", "h3", "h7")},
-    inputs={"dims": {}},
+    inputs=InputSettings(),
     versions={"cpu": {"onnxruntime": "1.31.1"}},
 )
 OPTIONS = (("hypothesis", "h3"), ("hypothesis", "h7"))

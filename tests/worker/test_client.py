@@ -14,6 +14,10 @@ import psutil
 import pytest
 
 from winml.modelkit.core import errors
+from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
+from winml.modelkit.session.arm import MeasureArguments, arm_arguments
 from winml.modelkit.worker import operations, program
 from winml.modelkit.worker.client import Worker, WorkerBug
 
@@ -23,19 +27,9 @@ def exists(pid: int) -> bool:
 
 
 def measure_args(model: Path, **changes: object) -> dict[str, object]:
-    return {
-        "model": str(model),
-        "ep": "cpu",
-        "device": "cpu",
-        "simulated": False,
-        "session": {"threads": 1, "optimization_level": "all", "config_entries": {}, "ep_options": {}},
-        "inputs": {},
-        "warmup": 1,
-        "iterations": 3,
-        "duration_s": None,
-        "strict_ep": False,
-        **changes,
-    }
+    arm = Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection(threads=1))
+    arguments = MeasureArguments(arm=arm_arguments(arm, None), warmup=1, iterations=3, duration_s=None, tracing=None)
+    return {**to_json(arguments), **changes}
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
@@ -164,7 +158,7 @@ def test_a_worker_leaves_when_its_caller_is_killed(zoo: Path, tmp_path: Path) ->
 
 def test_an_unexpected_exception_is_a_bug_with_its_traceback() -> None:
     with Worker() as worker, pytest.raises(WorkerBug, match="KeyError"):
-        worker.call("session.measure", {})
+        worker.call("graph.source", {})
 
 
 def test_a_missing_package_is_named_as_unavailable() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli.cluster_options import cluster_of, collect_options
-from winml.modelkit.cli.option_values import duration_s, gain_pct, input_request
+from winml.modelkit.cli.option_values import duration_s, gain_pct, input_settings
 from winml.modelkit.cli.options import resolve_model, trust_of
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
@@ -102,7 +102,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         min_agreement=given["min_agreement"],
         judge=given["judge"],
         calibration=_data(given["calibration"], given, limit=None),
-        inputs=input_request(given),
+        inputs=input_settings(given),
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),

@@ -9,6 +9,7 @@ from typing import Any
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.ep.options import is_whole, parse_pairs
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import shape_words
 
 
@@ -143,16 +144,16 @@ def gain_pct(word: str) -> float:
     return value
 
 
-def input_request(given: dict[str, Any]) -> dict[str, Any]:
-    """How inputs are made, from the options that say so; workers read it as JSON."""
+def input_settings(given: dict[str, Any]) -> InputSettings:
+    """How inputs are made, from the options that say so."""
     dims, ranges = sizes(given), int_ranges(given["int_ranges"])
     npz = given["input_data"]
     if npz is not None and (dims or ranges or given["batch_size"]):
         raise RequestError("`--input-data` cannot be combined with `--dim`, `--shape`, `--batch-size` or `--int-range`")
-    return {
-        "npz": None if npz is None else str(Path(npz).absolute()),
-        "dims": dims,
-        "batch_size": given["batch_size"],
-        "int_ranges": {name: list(bounds) for name, bounds in ranges.items()},
-        "seed": given["seed"],
-    }
+    return InputSettings(
+        npz=None if npz is None else Path(npz).absolute(),
+        dims=dims,
+        batch_size=given["batch_size"],
+        int_ranges=ranges,
+        seed=given["seed"],
+    )

@@ -11,9 +11,9 @@ from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, ModelFileError, RunFailedError
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
 from winml.modelkit.data import image_config, processor
 from winml.modelkit.graph import sizes as rules
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.signature import Signature, SignatureInput, read_signature
 from winml.modelkit.graph.sizes import BATCH, DimPlace, Size
 from winml.modelkit.worker.client import Worker
@@ -94,26 +94,25 @@ def find_in(
     return KnownSizes(signature, ordered, tuple(missing), ranges)
 
 
-def complete(path: Path, inputs: Mapping[str, Any], others: Mapping[str, Size] | None = None) -> dict[str, Any]:
-    """How inputs are made, from `cli.option_values.input_request`, with a size for every open dimension and its source.
+def complete(path: Path, inputs: InputSettings, others: Mapping[str, Size] | None = None) -> InputSettings:
+    """The settings with a size for every open dimension of the model, and its source.
 
     A file whose inputs cannot be read here is left to the runtime, which says what is wrong with it.
     """
-    if inputs.get("npz"):
-        return dict(inputs)
+    if inputs.npz is not None:
+        return inputs
     try:
-        known = find(path, inputs.get("dims", {}), batch_size=inputs.get("batch_size"), others=others).require()
+        known = find(path, inputs.dims, batch_size=inputs.batch_size, others=others).require()
     except ModelFileError:
-        return dict(inputs)
-    ranges = inputs.get("int_ranges", {})
-    usual = {} if "" in ranges else {name: list(ends) for name, ends in known.ranges.items()}
-    return {
-        **inputs,
-        "dims": known.dims,
-        "batch_size": None if known.sizes else inputs.get("batch_size"),
-        "int_ranges": {**usual, **ranges},
-        "sizes": to_json(known.sizes),
-    }
+        return inputs
+    usual = {} if "" in inputs.int_ranges else known.ranges
+    return replace(
+        inputs,
+        dims=known.dims,
+        batch_size=None if known.sizes else inputs.batch_size,
+        int_ranges={**usual, **inputs.int_ranges},
+        sizes=known.sizes,
+    )
 
 
 def random_data(
@@ -150,9 +149,9 @@ def _set_sizes(data: DataSection, known: KnownSizes) -> DataSection:
     return replace(data, dims=known.dims, ranges={**ranges, **data.ranges})
 
 
-def words(sizes: Mapping[str, Mapping[str, Any]]) -> str:
+def words(sizes: Mapping[str, Size]) -> str:
     """Sizes with where they come from: `height=224 (config.json: image_size)`."""
-    return ", ".join(f"{name}={size['size']} ({size['reason']})" for name, size in sizes.items())
+    return ", ".join(f"{name}={size.size} ({size.reason})" for name, size in sizes.items())
 
 
 def openable(path: Path, target: Target, folder: Path) -> Path:

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.config import DataSection, EvalSection
@@ -20,15 +19,17 @@ from winml.modelkit.core.errors import (
     WorkerCrashed,
 )
 from winml.modelkit.core.events import OnEvent, TargetChosen
-from winml.modelkit.core.values import read, to_json
+from winml.modelkit.core.measurement import Arm
+from winml.modelkit.core.values import read
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
-from winml.modelkit.evaluation.report import Role, RunReport, RunStarted, WorkerEvent
+from winml.modelkit.evaluation.report import Role, RunArguments, RunReport, RunStarted, WorkerEvent
 from winml.modelkit.evaluation.result import EvalResult, Judging, Side, make_result, raise_for_checks
+from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
 
@@ -170,7 +171,7 @@ class _Runs:
     def candidate(self, resolved: Resolved) -> Side:
         request = self._request
         given = {**self._model.section.ep_options, **request.ep_options}
-        args = {**self._arguments(self._model, resolved, given), "task": request.task, "strict_ep": request.strict_ep}
+        args = self._arguments(self._model, resolved, given, task=request.task, strict_ep=request.strict_ep)
         return self._run("candidate", request.model, args, resolved)
 
     def reference(self, resolved: Resolved, task: str) -> Side:
@@ -195,19 +196,19 @@ class _Runs:
         if given and not same:
             words = ", ".join(f"{k}={v}" for k, v in given.items())
             self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {words}")
-        args = {**self._arguments(model, resolved, given if same else {}), "task": task, "strict_ep": False}
+        args = self._arguments(model, resolved, given if same else {}, task=task, strict_ep=False)
         return self._run("reference", name, args, resolved)
 
-    def _run(self, role: Role, name: str, args: dict[str, Any], resolved: Resolved) -> Side:
+    def _run(self, role: Role, name: str, args: RunArguments, resolved: Resolved) -> Side:
         saved = self._folder / role if self.compares else None
         self._on_event(RunStarted(role=role))
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
-            what = f"running `{Path(args['model']).name}` on {resolved.target}"
-            report = self._report(worker, {**args, "save": saved and str(saved)}, what)
+            what = f"running `{Path(args.arm.model).name}` on {resolved.target}"
+            report = self._report(worker, replace(args, save=None if saved is None else str(saved)), what)
         report = replace(report, data=replace(report.data, source=self._data.source))
         return Side(name, resolved.target, report, saved)
 
-    def _report(self, worker: Worker, args: dict[str, Any], what: str) -> RunReport:
+    def _report(self, worker: Worker, args: RunArguments, what: str) -> RunReport:
         """What the run gave; after Ctrl-C what it has so far, marked as stopped."""
         try:
             return worker.ask(
@@ -227,25 +228,34 @@ class _Runs:
                 raise Interrupted("interrupted", details=error.details) from error
             return replace(report, stopped=True)
 
-    def _arguments(self, model: ModelArgument, resolved: Resolved, ep_options: dict[str, str]) -> dict[str, Any]:
+    def _arguments(
+        self,
+        model: ModelArgument,
+        resolved: Resolved,
+        ep_options: dict[str, str],
+        *,
+        task: str | None,
+        strict_ep: bool,
+    ) -> RunArguments:
         request, target = self._request, resolved.target
         threads = request.threads if request.threads is not None else model.section.threads
         given = options.check_options(target, options.with_threads(target, ep_options, threads))
-        return {
-            "model": str(sizes.openable(model.path, target, self._folder).absolute()),
-            "ep": target.ep,
-            "device": target.device,
-            "simulated": target.simulated,
-            "session": to_json(replace(model.section, threads=threads, ep_options=given)),
-            "distribution": resolved.installed.package.distribution,
-            "data": to_json(self._data.absolute()),
-            "folder": str(self._model.path.absolute().parent),
-            "metric": request.judging.metric,
-            "limits": request.judging.limits,
-            "least": request.judging.min_metric is not None,
-            "output": request.output,
-            "reference": self.compares,
-        }
+        arm = Arm(
+            artifact=str(sizes.openable(model.path, target, self._folder).absolute()),
+            target=target,
+            session=replace(model.section, threads=threads, ep_options=given),
+        )
+        return RunArguments(
+            arm=arm_arguments(arm, resolved.installed.package.distribution, strict_ep=strict_ep),
+            data=self._data.absolute(),
+            folder=str(self._model.path.absolute().parent),
+            task=task,
+            metric=request.judging.metric,
+            limits=request.judging.limits,
+            least=request.judging.min_metric is not None,
+            output=request.output,
+            reference=self.compares,
+        )
 
 
 def measure_distance(candidate: Side, reference: Side, *, keep: str | None = None) -> DistanceReport:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.events import Event
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.values import Digest
 from winml.modelkit.evaluation.metrics import Metric
+from winml.modelkit.session.arm import ArmArguments
 
 Role = Literal["candidate", "reference"]
 
@@ -28,6 +30,27 @@ class DataFacts:
     limit: int | None
     seed: int
     columns: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunArguments:
+    """What a worker runs over data."""
+
+    arm: ArmArguments
+    data: DataSection
+    folder: str
+    """Where the model's processor is, unless the data names it."""
+    task: str | None
+    metric: str | None = None
+    limits: bool
+    """Whether there are limits that a metric is held to."""
+    least: bool
+    """Whether one of them is a least value."""
+    output: str | None = None
+    reference: bool
+    """Whether the outputs are compared with those of a reference."""
+    save: str | None = None
+    """Where the outputs are written."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from winml.modelkit.data.dataset import Dataset, open_dataset
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation import saved_outputs
 from winml.modelkit.evaluation.all_tasks import chosen_task
-from winml.modelkit.evaluation.report import DataFacts, ModelOpened, RunReport, SamplesDone
+from winml.modelkit.evaluation.report import DataFacts, ModelOpened, RunArguments, RunReport, SamplesDone
 from winml.modelkit.evaluation.task import Scorer, Setting, Task
 from winml.modelkit.graph.inputs import Arrays, InputSpec
 from winml.modelkit.session import environment
@@ -72,16 +72,17 @@ class _Tally:
 def run(args: dict[str, Any], context: object) -> RunReport:
     """Scores of every sample, and where and with what they came about."""
     ctx = cast("Context", context)
-    section = values.read(DataSection, args["data"], "data")
-    folder = Path(section.processor or args["folder"])
-    task, guessed = chosen_task(args["task"], section, folder)
-    _check(task, args)
+    asked = values.read(RunArguments, args)
+    section = asked.data
+    folder = Path(section.processor or asked.folder)
+    task, guessed = chosen_task(asked.task, section, folder)
+    _check(task, asked)
     data, tally = _Data(section, folder, task), _Tally()
-    arm = open_arm(args, data.first)
+    arm = open_arm(asked.arm, data.first)
     assert data.dataset is not None  # opening made the first inputs
-    with arm.session as session, saved_outputs.Writer(_path(args["save"])) as writer:
+    with arm.session as session, saved_outputs.Writer(None if asked.save is None else Path(asked.save)) as writer:
         names = tuple(o.name for o in session.outputs)
-        scorer = task.scorer(Setting(names, folder, args["output"]))
+        scorer = task.scorer(Setting(names, folder, asked.output))
         ctx.tell(ModelOpened(total=len(data.dataset)))
         tally.go_through(data.dataset, session, scorer, writer, ctx)
         return RunReport(
@@ -103,23 +104,17 @@ def run(args: dict[str, Any], context: object) -> RunReport:
         )
 
 
-def _check(task: Task, args: dict[str, Any]) -> None:
+def _check(task: Task, asked: RunArguments) -> None:
     """Refuse what cannot be answered before anything runs."""
-    if not task.metrics and not args["reference"]:
+    if not task.metrics and not asked.reference:
         raise RequestError(f"task `{task.name}` needs a reference", hint="name it with `--reference MODEL`")
     names = [m.name for m in task.metrics]
-    if args["limits"] and not names:
+    if asked.limits and not names:
         raise RequestError(f"task `{task.name}` has no metric that a limit could be for")
-    if args["metric"] is not None and args["metric"] not in names:
-        raise RequestError(
-            f"task `{task.name}` has no metric `{args['metric']}`", hint=did_you_mean(args["metric"], names)
-        )
-    if args["least"] and any(m.lower and m.name == args["metric"] for m in task.metrics):
-        raise RequestError(f"`{args['metric']}` is better when it is lower, so that it has no least", hint=_OTHER)
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+    if asked.metric is not None and asked.metric not in names:
+        raise RequestError(f"task `{task.name}` has no metric `{asked.metric}`", hint=did_you_mean(asked.metric, names))
+    if asked.least and any(m.lower and m.name == asked.metric for m in task.metrics):
+        raise RequestError(f"`{asked.metric}` is better when it is lower, so that it has no least", hint=_OTHER)
 
 
 def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:

@@ -34,8 +34,7 @@ from winml.modelkit.core.evidence import (
 from winml.modelkit.core.finding import Expectation, Experiment, ExperimentArm
 from winml.modelkit.core.measurement import SessionSection, section_from_json
 from winml.modelkit.core.placement import CPU
-from winml.modelkit.core.target import Device
-from winml.modelkit.core.values import key, read, to_json
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
@@ -46,6 +45,7 @@ from winml.modelkit.measuring.compare import compare
 from winml.modelkit.measuring.compare_arms import CompareRequest
 from winml.modelkit.measuring.reports import Distances, Probe
 from winml.modelkit.measuring.stored import StoredSamples
+from winml.modelkit.session.arm import ArmArguments
 from winml.modelkit.store import atomic
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.scratch import ScratchFolder
@@ -63,19 +63,6 @@ class ExperimentResult:
     data: Openings | RawSamples | OutputDistances
     versions: Mapping[str, str]
     simulated: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArmArguments:
-    """What an operation of the worker opens an arm with."""
-
-    model: str
-    ep: str
-    device: Device
-    simulated: bool
-    session: SessionSection
-    distribution: str | None
-    inputs: Mapping[str, Any] | None = key(omit=True)
 
 
 @dataclass(frozen=True)
@@ -221,7 +208,7 @@ def _compare_outputs(base: ReplayArm, candidate: ReplayArm, expect: Expectation)
     for name, arm in (("base", base), ("candidate", candidate)):
         saved[name] = str(arm.folder / "outputs.npz")
         with Worker(python=arm.resolved.installed.python) as worker:
-            args = {"arm": replace(arm.arguments, inputs={}), "runs": 1, "save": saved[name]}
+            args = {"arm": arm.arguments, "runs": 1, "save": saved[name]}
             probes[name] = worker.ask(Probe, "bench.probe", args, timeout_s=TIMEOUT_S, what=f"running the {name}")
     with Worker() as worker:
         outputs = worker.ask(Distances, "bench.distance", saved).outputs

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from winml.modelkit.core.errors import DataError
+from winml.modelkit.core.values import read
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.graph.inputs import InputSpec
 from winml.modelkit.measuring.reports import BlockReport, Conditions, Distances, Port, Probe, RoundReport, Samples
 from winml.modelkit.session import environment
+from winml.modelkit.session.arm import ArmArguments
 from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.opening import OpenArm, open_arm
 from winml.modelkit.worker import priority
@@ -47,7 +49,7 @@ def together(args: dict[str, Any], context: object) -> RoundReport:
     order = [0, 1]
     random.Random(args["seed"]).shuffle(order)  # noqa: S311 - an order, not a secret
     load_before = environment.load()
-    opened = {index: open_arm(args["arms"][index]) for index in order}
+    opened = {index: open_arm(read(ArmArguments, args["arms"][index])) for index in order}
     runs = {index: arm.session.bind_run(arm.arrays)[0] for index, arm in opened.items()}
     first, second = order
     for _ in range(args["warmup"]):
@@ -77,7 +79,7 @@ def keep(args: dict[str, Any], context: object) -> Conditions:
     """Open an arm under a name, warm it up and leave it open."""
     raised = priority.raise_priority(priority.MEASURED) if args["raise_priority"] else None
     load_before = environment.load()
-    arm = open_arm(args["arm"])
+    arm = open_arm(read(ArmArguments, args["arm"]))
     run, _ = arm.session.bind_run(arm.arrays)
     for _ in range(args["warmup"]):
         run()
@@ -103,7 +105,7 @@ def block(args: dict[str, Any], context: object) -> BlockReport:
 
 def probe(args: dict[str, Any], context: object) -> Probe:
     """Run an arm a few times at ordinary priority and save its outputs: does it work at all, and about how fast?"""
-    arm = open_arm(args["arm"])
+    arm = open_arm(read(ArmArguments, args["arm"]))
     with arm.session as session:
         outputs = session.run(arm.arrays)
         run, _ = session.bind_run(arm.arrays)

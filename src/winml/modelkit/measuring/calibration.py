@@ -15,6 +15,7 @@ from winml.modelkit.core.location import cache_root
 from winml.modelkit.core.measurement import Arm
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.core.verdict import Clock
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.store import atomic, digest
 
 
@@ -48,16 +49,16 @@ class CalibrationFile:
     seconds: float
 
 
-def key(*, graph: str, arm: Arm, inputs: dict[str, Any], plan: dict[str, Any], environment: Environment) -> str:
+def key(*, graph: str, arm: Arm, inputs: InputSettings, plan: dict[str, Any], environment: Environment) -> str:
     """What a calibration belongs to: base graph, target, session section, inputs, protocol, machine and versions."""
-    data = None if not inputs.get("npz") else digest.of_file(inputs["npz"])
+    data = None if inputs.npz is None else digest.of_file(inputs.npz)
     moving = ("load", "pressure_pct")
     return digest.of_json(
         {
             "graph": graph,
             "target": str(arm.target),
             "session": to_json(arm.session),
-            "inputs": {**inputs, "npz": data},
+            "inputs": {**to_json(inputs), "npz": data},
             "plan": plan,
             "machine": platform.node(),
             "environment": {k: v for k, v in to_json(environment).items() if k not in moving},

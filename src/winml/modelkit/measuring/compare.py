@@ -13,9 +13,8 @@ from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError,
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.statistics import median
-from winml.modelkit.core.values import read, to_json
+from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Verdict
-from winml.modelkit.graph.sizes import Size
 from winml.modelkit.measuring import calibration as calibrations
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
@@ -121,7 +120,6 @@ class Comparison:
 
     def _result(self, done: list[Candidate]) -> CompareResult:
         base = self._base
-        sizes = {name: read(Size, size) for name, size in base.spec.inputs.get("sizes", {}).items()}
         return CompareResult(
             base=ComparedArm(
                 label=base.spec.label,
@@ -133,7 +131,7 @@ class Comparison:
             calibrations=self._calibrations,
             fail_if_slower_pct=self._request.fail_if_slower_pct,
             environment=replace(self._base_probe.environment, huge_pages=measuring.huge_pages() is not None),
-            inputs=CompareInputs(sizes=sizes),
+            inputs=CompareInputs(sizes=base.spec.inputs.sizes or {}),
             warnings=(*self._notes, *dict.fromkeys(w for one in done for w in one.warnings)),
         )
 

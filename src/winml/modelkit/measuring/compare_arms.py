@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.core.dataclass import dataclass
@@ -19,6 +18,7 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.signature import SignatureInput, read_signature
 from winml.modelkit.graph.sizes import Size, match_sizes, open_dims
 from winml.modelkit.measuring.events import ArmBuilding
@@ -35,7 +35,7 @@ class CompareRequest:
     device: str | None = None
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
+    inputs: InputSettings = InputSettings()
     force: bool = False
     allow_different: bool = False
     min_cosine: float = 0.95
@@ -123,16 +123,16 @@ def _add_sizes(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
 
     A name that the user gave a size need not be in every arm: a build may have fixed it.
     """
-    if request.inputs.get("npz"):
+    if request.inputs.npz is not None:
         return specs
     try:
         shapes = [read_signature(Path(spec.arm.artifact)).inputs for spec in specs]
     except ModelFileError:  # the runtime says better what is wrong with the file
         return specs
-    given = [_fitting(inputs, request.inputs.get("dims", {})) for inputs in shapes]
-    for word in request.inputs.get("dims", {}):
+    given = [_fitting(inputs, request.inputs.dims) for inputs in shapes]
+    for word in request.inputs.dims:
         if all(word not in dims for dims in given):
-            match_sizes(shapes[0], {word: request.inputs["dims"][word]})  # says what is wrong with it
+            match_sizes(shapes[0], {word: request.inputs.dims[word]})  # says what is wrong with it
     fixed = [_sizes_by_place(inputs) for inputs in shapes]
     found = []
     for number, (spec, inputs, dims) in enumerate(zip(specs, shapes, given, strict=True)):
@@ -143,12 +143,12 @@ def _add_sizes(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
             for place in map(str, places)
             if place in known
         }
-        asked = {**request.inputs, "dims": dims}
+        asked = replace(request.inputs, dims=dims)
         found.append(replace(spec, inputs=sizes.complete(Path(spec.arm.artifact), asked, others)))
     return found
 
 
-def _fitting(inputs: Sequence[SignatureInput], dims: dict[str, int]) -> dict[str, int]:
+def _fitting(inputs: Sequence[SignatureInput], dims: Mapping[str, int]) -> dict[str, int]:
     """The sizes that a user gave which this model has a place for."""
     found = {}
     for word, size in dims.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from winml.modelkit.building.model_argument import model_argument
 from winml.modelkit.core.dataclass import dataclass
@@ -26,12 +26,14 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Chosen
 from winml.modelkit.ep.trust import NOTHING, Trust
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring import summary, trust
 from winml.modelkit.measuring.processes import Processes
 from winml.modelkit.measuring.sessions import AskedProtocol, PerfProtocol, PerfRun, measure_sessions
 from winml.modelkit.measuring.summary import SessionSummary, Throughput
 from winml.modelkit.measuring.trace import no_trace, read_trace, trace_notices
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
+from winml.modelkit.session.arm import Tracing
 from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_notes, simulator_notes
 from winml.modelkit.session.report import InputFacts, Memory, Utilization
 from winml.modelkit.store import atomic
@@ -55,8 +57,7 @@ class PerfRequest:
     protocol: AskedProtocol = field(default_factory=AskedProtocol)
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
-    inputs: dict[str, Any] = field(default_factory=dict)
-    """How inputs are made or where they are read from, as `cli.option_values.input_request` gives it."""
+    inputs: InputSettings = InputSettings()
     strict_ep: bool = False
     memory: bool = False
     op_tracing: TracingLevel | None = None
@@ -156,7 +157,7 @@ def _measure(
             inputs=inputs,
             strict_ep=request.strict_ep,
             distribution=resolved.installed.package.distribution,
-            tracing={"level": request.op_tracing, "output_dir": str(folder)} if request.op_tracing else None,
+            tracing=Tracing(level=request.op_tracing, output_dir=str(folder)) if request.op_tracing else None,
             start=processes.start,
             on_event=on_event if watch is None else watch.on_event,
         )
@@ -214,8 +215,8 @@ def _in(path: str, folder: Path) -> bool:
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:
-    if request.inputs.get("batch_size") is not None:
-        return int(request.inputs["batch_size"])
+    if request.inputs.batch_size is not None:
+        return request.inputs.batch_size
     leading = {t.shape[0] if t.shape else None for t in run.reports[0].inputs.tensors.values()}
     return leading.pop() if len(leading) == 1 else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -72,15 +73,15 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, proces
     parts = part_names(folder)
     if not parts:
         raise RequestError(f"`{folder / PARTS}` names no parts", hint="build the model again")
-    if request.op_tracing is not None or request.inputs.get("npz"):
+    if request.op_tracing is not None or request.inputs.npz is not None:
         raise RequestError(
             "a trace and inputs from a file are of one part",
             hint=f"name one: `winml perf -m {shell_word(str(folder / parts[-1]))}`",
         )
-    dims = _dims_by_part(folder, parts, request.inputs.get("dims", {}))
+    dims = _dims_by_part(folder, parts, request.inputs.dims)
     measured: list[PartPerf] = []
     for part in parts:
-        inputs = {**request.inputs, "dims": dims[part]}
+        inputs = replace(request.inputs, dims=dims[part])
         on_event(PartStarted(part))
         try:
             result = perf(replace(request, model=str(folder / part), inputs=inputs), on_event, processes)
@@ -99,7 +100,7 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, proces
     )
 
 
-def _dims_by_part(folder: Path, parts: list[str], dims: dict[str, int]) -> dict[str, dict[str, int]]:
+def _dims_by_part(folder: Path, parts: list[str], dims: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """The sizes that the user gave, for the parts that have a place for them; one that no part has is refused."""
     found: dict[str, dict[str, int]] = {part: {} for part in parts}
     for word, size in dims.items():

@@ -13,12 +13,13 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.measurement import Arm, CompareProtocol, Measurement, Mode, PairProtocol, Round
-from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import catalog
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring.calibration import ClockValues
 from winml.modelkit.measuring.judge import Gate, gate, judge, round_values
 from winml.modelkit.measuring.reports import BlockReport, Conditions, Probe, RoundReport, Samples
+from winml.modelkit.session.arm import ArmArguments, arm_arguments
 
 T = TypeVar("T")
 SPINNING = "session.intra_op.allow_spinning"
@@ -50,19 +51,10 @@ class ArmSpec:
     label: str
     python: str | None
     distribution: str
-    inputs: dict[str, Any]
+    inputs: InputSettings
 
-    def arguments(self) -> dict[str, Any]:
-        target = self.arm.target
-        return {
-            "model": self.arm.artifact,
-            "ep": target.ep,
-            "device": target.device,
-            "simulated": target.simulated,
-            "session": to_json(self.arm.session),
-            "distribution": self.distribution,
-            "inputs": self.inputs,
-        }
+    def arguments(self) -> ArmArguments:
+        return arm_arguments(self.arm, self.distribution, self.inputs)
 
 
 def _threads(spec: ArmSpec) -> tuple[str | None, ...]:

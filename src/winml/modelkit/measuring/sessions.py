@@ -14,6 +14,8 @@ from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.measurement import Arm, Measurement, NotMeasured, Round, SessionsProtocol
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read
+from winml.modelkit.graph.input_settings import InputSettings
+from winml.modelkit.session.arm import MeasureArguments, Tracing, arm_arguments
 from winml.modelkit.session.report import SessionEvent, SessionReport
 
 T = TypeVar("T")
@@ -170,7 +172,7 @@ class PerfRun:
 
 
 def _ask(
-    process: Process, args: dict[str, Any], what: str, timeout_s: float | None, on_event: OnEvent
+    process: Process, args: MeasureArguments, what: str, timeout_s: float | None, on_event: OnEvent
 ) -> SessionReport:
     """The report of one process; after Ctrl-C what it has so far, marked as stopped."""
     try:
@@ -190,10 +192,10 @@ def measure_sessions(
     arm: Arm,
     protocol: PerfProtocol,
     *,
-    inputs: dict[str, Any],
+    inputs: InputSettings,
     strict_ep: bool,
     distribution: str | None = None,
-    tracing: dict[str, Any] | None = None,
+    tracing: Tracing | None = None,
     start: Callable[[], Process],
     on_event: OnEvent,
 ) -> PerfRun:
@@ -201,20 +203,13 @@ def measure_sessions(
 
     An error carries as its result what was measured before it; after Ctrl-C the samples so far are returned.
     """
-    args = {
-        "model": arm.artifact,
-        "ep": arm.target.ep,
-        "device": arm.target.device,
-        "simulated": arm.target.simulated,
-        "session": arm.session,
-        "inputs": inputs,
-        "warmup": protocol.warmup,
-        "iterations": protocol.iterations,
-        "duration_s": protocol.duration_s,
-        "strict_ep": strict_ep,
-        "distribution": distribution,
-        "tracing": tracing,
-    }
+    args = MeasureArguments(
+        arm=arm_arguments(arm, distribution, inputs, strict_ep=strict_ep),
+        warmup=protocol.warmup,
+        iterations=protocol.iterations,
+        duration_s=protocol.duration_s,
+        tracing=tracing,
+    )
     what = f"running `{Path(arm.artifact).name}` on {arm.target}"
     run = PerfRun(arm, protocol)
     for number in range(protocol.sessions):

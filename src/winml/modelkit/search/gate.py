@@ -9,10 +9,9 @@ from typing import Literal
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, DataError, RunFailedError
-from winml.modelkit.core.values import to_json
 from winml.modelkit.evaluation.distance_report import DistanceReport
 from winml.modelkit.evaluation.evaluate import measure_distance
-from winml.modelkit.evaluation.report import RunReport
+from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.result import (
     EvalResult,
     Judging,
@@ -157,19 +156,16 @@ class Gate:
     def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
         self._count += 1
         saved = self._folder / f"outputs{self._count}"
-        args = {
-            **spec.arguments(),
-            "data": to_json(self._request.data),
-            "folder": str(self._model_folder),
-            "task": self._request.task,
-            "metric": None,
-            "limits": self._request.judging.limits,
-            "least": self._request.judging.min_metric is not None,
-            "output": None,
-            "reference": True,
-            "strict_ep": False,
-            "save": str(saved),
-        }
+        args = RunArguments(
+            arm=spec.arguments(),
+            data=self._request.data,
+            folder=str(self._model_folder),
+            task=self._request.task,
+            limits=self._request.judging.limits,
+            least=self._request.judging.min_metric is not None,
+            reference=True,
+            save=str(saved),
+        )
         with Worker(preload=PRELOAD, python=spec.python) as worker:
             what = f"evaluating `{spec.label}` on {spec.arm.target}"
             report = worker.ask(RunReport, "evaluate.run", args, timeout_s=timeout_s, what=what)

@@ -29,6 +29,8 @@ from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.description import ModelDescription
+from winml.modelkit.graph.input_settings import InputSettings
+from winml.modelkit.graph.sizes import Size
 from winml.modelkit.knowledge import rules
 from winml.modelkit.knowledge.findings import Knowledge
 from winml.modelkit.knowledge.presets import Preset, load_preset
@@ -65,7 +67,7 @@ class AutoconfigRequest:
     min_agreement: float | None = None
     judge: Literal["interval", "value"] = "interval"
     calibration: DataSection | None = None
-    inputs: dict[str, Any] = field(default_factory=dict)
+    inputs: InputSettings = InputSettings()
     threads: int | None = None
     ep_options: dict[str, str] = field(default_factory=dict)
     limits: SearchLimits = field(default_factory=SearchLimits)
@@ -220,7 +222,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         notes=(
             *notes,
             *_preset_notes(preset, target),
-            *_dim_notes(base, request.inputs.get("sizes", {})),
+            *_dim_notes(base, request.inputs.sizes or {}),
             *calibration_notes,
             *gate_notes,
             *measuring_notes(advice, findings, objective),
@@ -243,10 +245,10 @@ def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objec
     return tuple(f"on measuring: {one.reason}" for one in advice if one.place == "measure" and one.finding in special)
 
 
-def _dim_notes(base: ConfigJSON, found: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _dim_notes(base: ConfigJSON, found: Mapping[str, Size]) -> tuple[str, ...]:
     """Open dimensions that every config of the search has a size for."""
     fixed = (base["optimize"] or {}).get("fixed_dims", {})
-    chosen = {name: size for name, size in found.items() if size["source"] not in ("given", "batch") or name in fixed}
+    chosen = {name: size for name, size in found.items() if size.source not in ("given", "batch") or name in fixed}
     if not chosen:
         return ()
     verb = f"dimensions are fixed for {base['target']}" if fixed else "dimensions are measured at"
@@ -269,7 +271,7 @@ def _choose_calibration(
         return None, ()
     if data.limit is None:
         data = replace(data, limit=CALIBRATION_SAMPLES)
-    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
+    data = sizes.random_data(data, model, given=request.inputs.dims, worker=worker)
     return configs.describe_data(data, model, worker), notes
 
 
@@ -279,7 +281,7 @@ def _make_gate(
     """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
-    data = sizes.random_data(data, model, given=request.inputs.get("dims"), worker=worker)
+    data = sizes.random_data(data, model, given=request.inputs.dims, worker=worker)
     found = configs.describe_data(data, model, worker)
     gate = GateRequest(
         replace(found, digest=None),
@@ -313,7 +315,7 @@ def _make_baseline(
             data=calibration,
             optimize=preset is not None,
             opset=None if preset is None else preset.opset,
-            dims=request.inputs.get("dims", {}) if resolved.target.device == "npu" else {},
+            dims=dict(request.inputs.dims) if resolved.target.device == "npu" else {},
             threads=model.section.threads if request.threads is None else request.threads,
             ep_options={**model.section.ep_options, **request.ep_options},
         ),

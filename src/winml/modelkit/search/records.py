@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.search.space import ConfigJSON, Option, trial_id
 from winml.modelkit.search.strategy import Confirmation, State
 from winml.modelkit.search.trial import FreshRounds, Series, Trial
@@ -50,7 +51,7 @@ class Identity:
     calibration: str | None
     gate: GateLimits
     knobs: Mapping[str, tuple[str, ...]]
-    inputs: Mapping[str, Any]
+    inputs: InputSettings
     versions: Mapping[str, Mapping[str, str]]
 
     def differences(self, other: Identity) -> list[str]:

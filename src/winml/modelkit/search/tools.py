@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.building import build_compile, weight_range
 from winml.modelkit.building.build import steps
@@ -29,6 +28,7 @@ from winml.modelkit.ep import options
 from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.graph.description import ModelDescription
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
 from winml.modelkit.measuring.calibration import ClockValues
@@ -65,7 +65,7 @@ class SearchSubject:
     baseline: ConfigJSON
     calibration: DataSection | None
     """The data section that static quantization gets."""
-    inputs: Mapping[str, Any]
+    inputs: InputSettings
     objective: Objective
     protocol: CompareProtocol
     raise_priority: bool = True
@@ -214,7 +214,7 @@ class Workbench:
             path.name,
             installed.python,
             installed.package.distribution,
-            dict(self._subject.inputs),
+            self._subject.inputs,
         )
 
     # --- guards

@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+from winml.modelkit.core.values import read
 from winml.modelkit.ep.discovery import distribution_version
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.inputs import Arrays, symbol_sizes
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.session import environment
+from winml.modelkit.session.arm import MeasureArguments, Tracing
 from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 from winml.modelkit.session.opening import prepare_arm
 from winml.modelkit.session.report import (
@@ -64,11 +67,10 @@ def repeat(
             break
 
 
-def _input_facts(session: WinMLSession, arrays: Arrays, asked: dict[str, Any]) -> InputFacts:
+def _input_facts(session: WinMLSession, arrays: Arrays, asked: InputSettings) -> InputFacts:
     tensors = {name: TensorShape(dtype=str(a.dtype), shape=a.shape) for name, a in arrays.items()}
-    if not asked.get("npz"):
-        known = {name: Size(**size) for name, size in asked.get("sizes", {}).items()}
-        return InputFacts(source="synthetic", seed=asked.get("seed", 0), tensors=tensors, sizes=known)
+    if asked.npz is None:
+        return InputFacts(source="synthetic", seed=asked.seed, tensors=tensors, sizes=asked.sizes or {})
     opened = {**session.section.fixed_dims, **symbol_sizes(session.inputs, arrays)}
     sizes = {name: Size(size, "data", "input data") for name, size in opened.items()}
     return InputFacts(source="npz", seed=None, tensors=tensors, sizes=sizes)
@@ -86,36 +88,36 @@ def _warm_up(run: Callable[[], None], count: int, stop: Flag) -> None:
             break
 
 
-def _monitor(args: dict[str, Any]) -> EPMonitor | None:
+def _monitor(ep: str, tracing: Tracing | None) -> EPMonitor | None:
     """The monitor of the target's EP where a trace was asked for."""
-    asked = args.get("tracing")
-    if asked is None:
+    if tracing is None:
         return None
     from winml.modelkit.session.monitor.all_monitors import monitor_for
 
-    return monitor_for(args["ep"], asked["level"], asked.get("output_dir"))
+    return monitor_for(ep, tracing.level, tracing.output_dir)
 
 
 def measure(args: dict[str, Any], context: object) -> SessionReport:
     """Samples, placement, environment, memory and trace of one session in this process."""
     ctx = cast("Context", context)
-    monitor = _monitor(args)
+    asked = read(MeasureArguments, args)
+    monitor = _monitor(asked.arm.ep, asked.tracing)
     before_open = _rss()
-    closed = prepare_arm(args)
+    closed = prepare_arm(asked.arm)
     with closed.session as session:
-        with session.perf(warmup=args["warmup"], monitor=monitor) as perf:
+        with session.perf(warmup=asked.warmup, monitor=monitor) as perf:
             arm = closed.open()
             after_open = _rss()
             ctx.tell(Opened(placement=session.placement))
             run, bound = session.bind_run(arm.arrays)
             load_before = environment.load()
-            _warm_up(run, args["warmup"], ctx.stop)
+            _warm_up(run, asked.warmup, ctx.stop)
             ctx.tell(Warm())
             if not ctx.stop.is_set():
                 repeat(
                     run,
-                    iterations=args["iterations"],
-                    duration_s=args["duration_s"],
+                    iterations=asked.iterations,
+                    duration_s=asked.duration_s,
                     stop=ctx.stop,
                     progress=lambda done: ctx.tell(RunsDone(done=done)),
                 )
@@ -142,7 +144,7 @@ def measure(args: dict[str, Any], context: object) -> SessionReport:
             added_options=session.added_options,
             fixed_dims=session.section.fixed_dims,
             io_binding=bound,
-            inputs=_input_facts(session, arm.arrays, args["inputs"]),
+            inputs=_input_facts(session, arm.arrays, asked.arm.inputs),
             memory=memory,
             environment=environment.environment(session.target.ep, distribution_version(session.package)),
             op_trace=None if monitor is None else perf.monitor.final_result,

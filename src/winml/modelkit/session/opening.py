@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import SessionError
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.target import Target
+from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.inputs import Arrays, InputRequest, InputSpec, from_npz, symbol_sizes, synthetic
 from winml.modelkit.graph.sizes import open_dims
+from winml.modelkit.session.arm import ArmArguments
 from winml.modelkit.session.session import WinMLSession
 
 CPU = Target("cpu", "cpu")
@@ -29,33 +30,32 @@ class OpenArm:
     open_ns: int
 
 
-def _request(specs: Sequence[InputSpec], asked: dict[str, Any]) -> InputRequest:
-    ranges = {name: (int(low), int(high)) for name, (low, high) in asked.get("int_ranges", {}).items()}
-    dims = asked.get("dims", {})
-    if "sizes" in asked:
+def _request(specs: Sequence[InputSpec], asked: InputSettings) -> InputRequest:
+    ranges, dims = dict(asked.int_ranges), dict(asked.dims)
+    if asked.sizes is not None:
         # Names were checked against the model that was asked for; an artifact of it may have fixed or lost some.
         opened, names = open_dims(specs), {spec.name for spec in specs}
         dims = {name: size for name, size in dims.items() if name in opened}
         ranges = {name: ends for name, ends in ranges.items() if not name or name in names}
-    return InputRequest(dims, asked.get("batch_size"), ranges, asked.get("seed", 0))
+    return InputRequest(dims, asked.batch_size, ranges, asked.seed)
 
 
-def _arrays(specs: Sequence[InputSpec], asked: dict[str, Any]) -> Arrays:
-    if asked.get("npz"):
-        return from_npz(Path(asked["npz"]), specs)
+def _arrays(specs: Sequence[InputSpec], asked: InputSettings) -> Arrays:
+    if asked.npz is not None:
+        return from_npz(asked.npz, specs)
     return synthetic(specs, _request(specs, asked))
 
 
-def _fix_dims(args: dict[str, Any], values: Values) -> tuple[dict[str, int], Arrays | None]:
+def _fix_dims(arm: ArmArguments, values: Values) -> tuple[dict[str, int], Arrays | None]:
     """Sizes for the symbolic dimensions of a model that goes to an NPU, and the inputs they come from.
 
     NPUs compile for fixed shapes: what depends on a symbolic dimension would stay on the CPU. The model is opened on
     the CPU first to read its inputs, which costs less than compiling it twice.
     """
-    if args["device"] != "npu":
+    if arm.device != "npu":
         return {}, None
     try:
-        plain = WinMLSession(args["model"], target=CPU, section=SessionSection(optimization_level="disable"))
+        plain = WinMLSession(arm.model, target=CPU, section=SessionSection(optimization_level="disable"))
     except SessionError:
         return {}, None  # a compiled model opens only on its own EP, and its shapes are fixed
     with plain:
@@ -86,24 +86,21 @@ class ClosedArm:
             raise
 
 
-def prepare_arm(args: dict[str, Any], values: Values | None = None) -> ClosedArm:
-    """What `args` describe (model, target, session section and inputs, as JSON carries them), not opened yet.
-
-    `values` makes the inputs instead of what `args` say about them.
-    """
-    wanted: Values = values or (lambda specs: _arrays(specs, args["inputs"]))
-    fixed_dims, arrays = _fix_dims(args, wanted)
+def prepare_arm(arm: ArmArguments, values: Values | None = None) -> ClosedArm:
+    """An arm that is not open yet; `values` makes its inputs instead of its own settings."""
+    wanted: Values = values or (lambda specs: _arrays(specs, arm.inputs))
+    fixed_dims, arrays = _fix_dims(arm, wanted)
     session = WinMLSession(
-        args["model"],
-        target=Target(args["ep"], args["device"], args["simulated"]),
-        section=SessionSection(**{**args["session"], "fixed_dims": fixed_dims}),
-        strict_ep=args.get("strict_ep", False),
-        distribution=args.get("distribution"),
+        arm.model,
+        target=arm.target,
+        section=replace(arm.session, fixed_dims=fixed_dims),
+        strict_ep=arm.strict_ep,
+        distribution=arm.distribution,
         lazy=True,
     )
     return ClosedArm(session, wanted, arrays)
 
 
-def open_arm(args: dict[str, Any], values: Values | None = None) -> OpenArm:
-    """Open what `args` describe."""
-    return prepare_arm(args, values).open()
+def open_arm(arm: ArmArguments, values: Values | None = None) -> OpenArm:
+    """Open an arm; `values` makes its inputs instead of its own settings."""
+    return prepare_arm(arm, values).open()

@@ -8,21 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from winml.modelkit.building.analysis.result import AskedNode, AskedVersions, EPAnswer
-from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import read
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.session import environment
+from winml.modelkit.session.arm import ArmArguments
 from winml.modelkit.session.session import WinMLSession
 
 
 def ask(args: dict[str, Any], context: object) -> EPAnswer:
     """What the session that `args` describe shows of its EP."""
+    arm = read(ArmArguments, args)
     session = WinMLSession(
-        args["model"],
-        target=Target(args["ep"], args["device"], args["simulated"]),
-        section=SessionSection(**args["session"]),
-        distribution=args.get("distribution"),
-        asking=True,
+        arm.model, target=arm.target, section=arm.session, distribution=arm.distribution, asking=True
     )
     with session:
         known = environment.environment(session.target.ep, distribution_version(session.package))

@@ -39,10 +39,9 @@ from winml.modelkit.core.errors import (
     UnavailableError,
 )
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.data.sizes import KnownSizes
 from winml.modelkit.ep import catalog, options
@@ -51,6 +50,7 @@ from winml.modelkit.ep.probing import Planned
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.graph.sizes import Size
 from winml.modelkit.knowledge import operators
+from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.worker.client import Worker
 from winml.modelkit.worker.limits import ask_timeout_s
 
@@ -191,14 +191,8 @@ class _Asker:
             assert plan.absent is not None
             return self._look_up(plan.target, plan.absent)
         section = self._section(plan.target)
-        args = {
-            "model": self.prepared.asked,
-            "ep": plan.target.ep,
-            "device": plan.target.device,
-            "simulated": plan.target.simulated,
-            "distribution": plan.here.installed.package.distribution,
-            "session": to_json(section),
-        }
+        arm = Arm(artifact=self.prepared.asked, target=plan.target, session=section)
+        args = arm_arguments(arm, plan.here.installed.package.distribution)
         timeout_s = self.request.timeout_s or ask_timeout_s(Path(self.prepared.asked))
         with Worker(preload=ASK_PRELOAD, python=plan.here.installed.python) as worker:
             try:

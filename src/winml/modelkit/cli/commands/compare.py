@@ -96,7 +96,7 @@ def _show(result: CompareResult | PartialCompare) -> None:
 
 
 def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
-    from winml.modelkit.cli.option_values import input_request
+    from winml.modelkit.cli.option_values import input_settings
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.measuring.compare_arms import CompareRequest
 
@@ -114,7 +114,7 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
-        inputs=input_request(given),
+        inputs=input_settings(given),
         force=given["force"],
         allow_different=given["allow_different"],
         min_cosine=given["min_cosine"],

@@ -156,7 +156,7 @@ def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
 
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
-    from winml.modelkit.cli.option_values import input_request
+    from winml.modelkit.cli.option_values import input_settings
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.measuring.perf import DEFAULT_TIMEOUT_S, PerfRequest
     from winml.modelkit.measuring.sessions import AskedProtocol
@@ -179,7 +179,7 @@ def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:
         threads=given["threads"],
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
-        inputs=input_request(given),
+        inputs=input_settings(given),
         strict_ep=given["strict_ep"],
         memory=given["memory"],
         op_tracing=given["op_tracing"],
