@@ -16,9 +16,9 @@ def test_real_commands_parse(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("pref -m a.onnx", "unknown command `winml pref`; nearest is `perf`"),
-        ("perf --itterations 3", "`winml perf` has no option `--itterations`; nearest is `--iterations`"),
-        ("kb lst", "unknown command `winml kb lst`; nearest is `list`"),
+        ("pref -m a.onnx", "unknown command `winml pref`; did you mean `perf`?"),
+        ("perf --itterations 3", "`winml perf` has no option `--itterations`; did you mean `--iterations`?"),
+        ("kb lst", "unknown command `winml kb lst`; did you mean `list`?"),
         ("perf --iterations many", "'many' is not a valid integer"),
         ("kb report", "Missing option '-o'"),
         ("kb", "needs one of: list"),
@@ -37,4 +37,4 @@ def test_a_command_named_in_the_text_needs_no_arguments() -> None:
 
 def test_an_option_named_alone_has_to_be_one_of_some_command() -> None:
     assert [wrong_option(name) for name in ("--max-drop", "--package-name", "--no-tls", "--version")] == [None] * 4
-    assert wrong_option("--max-drpo") == "no command has the option `--max-drpo`; nearest is `--max-drop`"
+    assert wrong_option("--max-drpo") == "no command has the option `--max-drpo`; did you mean `--max-drop`?"

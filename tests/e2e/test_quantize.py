@@ -87,7 +87,7 @@ BAD = [
     (("-p", "dynamic", "--calibration", "random"), "needs no calibration data"),
     (("--calibration", "random", "--op-types", "Konv"), "no operator `Konv`"),
     (("--calibration", "random", "--activations", "int8", "--weights", "uint8"), "cannot go with uint8 weights"),
-    (("--calibration", "random", "--data", "x.npz"), "exclude each other"),
+    (("--calibration", "random", "--data", "x.npz"), "cannot be combined"),
     (("--data", "nothing.npz"), "not found"),
     (("--target", "qnn/gpu", "-p", "int8", "--calibration", "random"), "cannot be used on qnn/gpu"),
     (("--target", "qnn/npu", "-p", "w4a16", "--per-tensor", "--calibration", "random"), "4-bit weights per tensor"),

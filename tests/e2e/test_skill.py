@@ -20,8 +20,8 @@ def test_the_skills_of_the_repository_are_right() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
-        ("--strict-ep", "--strict-epp", "`winml perf` has no option `--strict-epp`; nearest is `--strict-ep`"),
-        ("winml analyze -m", "winml analyse -m", "unknown command `winml analyse`; nearest is `analyze`"),
+        ("--strict-ep", "--strict-epp", "`winml perf` has no option `--strict-epp`; did you mean `--strict-ep`?"),
+        ("winml analyze -m", "winml analyse -m", "unknown command `winml analyse`; did you mean `analyze`?"),
         ("`facts.opsets`", "`facts.opset_list`", "the JSON of `winml inspect` has no field `facts.opset_list`"),
     ],
 )

@@ -45,7 +45,7 @@ def test_the_table_shows_the_largest_operators_and_nothing_is_written_without_o(
     assert result.returncode == 0, result.stderr
     assert "operators (onnxruntime profiler; 4 runs after 2 warm-ups)" in result.stdout
     assert "share of their µs, the first 3" in result.stdout
-    assert "are not in an operator" in result.stdout
+    assert "are outside operators" in result.stdout
     assert "-o perf.json\n" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -146,7 +146,7 @@ def test_the_machine_is_sampled_beside_the_loop(zoo: Path) -> None:
     value = valid(winml(*words, "--json").stdout)
     assert value["utilization"]["samples"] >= 4
     assert value["utilization"]["sources"]["process_cpu_pct"]["mean"] > 20
-    assert "while it ran  CPU" in winml(*words).stdout
+    assert "during the runs  CPU" in winml(*words).stdout
 
 
 def _traced(model: Path, out: Path, *words: str) -> Path:

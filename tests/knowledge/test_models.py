@@ -45,7 +45,7 @@ def test_the_families_of_the_notes_are_there() -> None:
         ({"status": "observed"}, "is observed, which needs `evidence` and `scope.validated_on`"),
         ({"status": "refuted"}, "is refuted, which needs `scope.falsified_on`"),
         ({"mechanism": {"why": "so", "confirmed": True}}, "which needs `mechanism.source`"),
-        ({"goal_reached": "L2"}, "says that L2 was reached, which needs `evidence`"),
+        ({"goal_reached": "L2"}, "claims that L2 was reached, which needs `evidence`"),
         ({"effort": "L9"}, "`effort` cannot be 'L9'"),
         ({"id": "toy"}, "must be a family and three digits"),
         ({"added": "today"}, "must be a date"),
@@ -63,10 +63,10 @@ def test_findings_are_added_and_never_changed(tmp_path: Path) -> None:
     known.add(read(ModelFinding, {**FINDING, "id": "toy-002"}))
     again = ModelKnowledge(tmp_path)
     assert [f.id for f in again.about("toy")] == ["toy-001", "toy-002"]
-    with pytest.raises(RequestError, match="`toy-001` is known; findings are added, never changed") as caught:
+    with pytest.raises(RequestError, match="`toy-001` already exists; findings are added, never changed") as caught:
         again.add(read(ModelFinding, {**FINDING, "title": "other"}))
     assert "toy-003" in str(caught.value.hint)
-    with pytest.raises(RequestError, match="is known"):
+    with pytest.raises(RequestError, match="already exists"):
         again.add(read(ModelFinding, {**FINDING, "id": "bart-001"}))
 
 

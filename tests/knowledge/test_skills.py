@@ -42,14 +42,14 @@ def test_text_in_a_block_and_in_quotes_is_read(folder: Path) -> None:
         ("name: a-skill", "name: " + "a" * 65, "2: `name` has 65 characters, at most 64"),
         ("description: Does something, when asked.", "description:", "1: `description` is missing"),
         ("Does something", "x" * 1025, "3: `description` has 1038 characters"),
-        ("Does something", "Does: something", "3: YAML does not read this as text"),
-        ("description", "descripton", "3: unknown field `descripton`; nearest is `description`"),
+        ("Does something", "Does: something", "3: this is not plain text in YAML"),
+        ("description", "descripton", "3: unknown field `descripton`; did you mean `description`?"),
         ("name: a-skill", "name: a-skill\nname: a-skill", "3: `name` is given twice"),
         ("name: a-skill", "name: a-skill\nmetadata:\n  - one", "4: `metadata` must map names to text"),
         ("# Body", "", "5: there is nothing below the front matter"),
         ("# Body", "line\n" * 500, "fewer than 500 are allowed"),
-        ("# Body", "[page](references/gone.md)", "6: `references/gone.md` is not there"),
-        ("# Body", "[page](../other/SKILL.md)", "6: `../other/SKILL.md` leads out of the skill"),
+        ("# Body", "[page](references/gone.md)", "6: `references/gone.md` does not exist"),
+        ("# Body", "[page](../other/SKILL.md)", "6: `../other/SKILL.md` is outside the skill"),
     ],
 )
 def test_every_rule_of_the_format_is_checked(folder: Path, before: str, after: str, told: str) -> None:

@@ -72,10 +72,10 @@ def test_a_block_says_what_the_target_refuses_why_and_what_to_do() -> None:
     assert analyze_text(_result(ANSWER)).splitlines() == [
         "m.onnx · 4 nodes of 1 operator · opset 21 · conv share unknown · quantized: none",
         "",
-        "qnn/npu (simulated) · partly supported · asked onnxruntime 1.31.1, qnn 2.7.0",
+        "qnn/npu (simulated) · partly supported · queried onnxruntime 1.31.1, qnn 2.7.0",
         "  operators  1 supported, 1 unsupported",
         "  nodes  3 on qnn/npu in 1 partition, 3 on the CPU; 2 of them Transposes for the layout",
-        "  asked with dynamic dimensions fixed: batch=1",
+        "  queried with dynamic dimensions fixed: batch=1",
         "    com.microsoft:FusedConv  unsupported  0 of 3  Refused.",
         "  hazard fused-operator: It is fused.",
         "    fix: winml optimize -m m.onnx",
@@ -93,7 +93,7 @@ def test_an_absent_ep_without_a_table_is_one_line_and_its_reason() -> None:
         absent="not for Linux",
     )
     assert analyze_text(_result(target)).splitlines()[2:] == [
-        "dml/gpu · unknown · not here, and nothing is known of its operators",
+        "dml/gpu · unknown · not available on this machine, and its operators are not known",
         "  not for Linux",
         "  operators  1 unknown",
     ]

@@ -35,7 +35,7 @@ def test_a_model_with_its_files_nodes_and_parity() -> None:
             "  inputs   x float32[1, 4]",
             "  outputs",
             "  parity   same target: max abs 0.0012, cosine 0.99999, SQNR 45.7 dB",
-            "  proof    proven on target: `y` has a cosine of 0.9877 with the source's (least 0.95)",
+            "  proof    proven on target: `y` has a cosine of 0.9877 with the source's (at least 0.95)",
             "  runs on  QNN v2:6",
             "",
             "n.onnx · failed",
@@ -52,7 +52,7 @@ def test_what_was_not_validated_says_why_beside_how_it_is_alone() -> None:
     assert "parity   not validated: does not load here" in text
     assert "alone    same target: equal" in text
     assert "took     from the cache" in text
-    assert "(least 0.95); compiled form not proven" in text
+    assert "(at least 0.95); compiled form not proven" in text
 
 
 def test_sharing_shows_who_points_where_and_what_it_saves() -> None:
@@ -72,5 +72,5 @@ def test_compilers_that_are_not_here_say_why() -> None:
     )
     assert compilers_text(CompilerList(ep="qnn", compilers=(here, absent))).splitlines()[1:] == [
         "ort       ready, default  one",
-        "qairt     not here        two   no SDK; get it",
+        "qairt     not available   two   no SDK; get it",
     ]

@@ -97,10 +97,10 @@ def test_a_reference_adds_drop_agreement_distance_and_checks() -> None:
     assert text.splitlines()[1:] == [
         "            model                    reference                drop",
         "  accuracy  99.40 % (98.25 … 99.80)  99.60 % (98.50 … 99.90)  +0.20 points (-0.80 … +1.20, 95 %)",
-        "  both say the same about 99.60 % (98.50 … 99.90) of samples",
-        "against fp32.onnx on cpu",
-        "  output  cosine: least  median    max abs: most  median  SQNR dB: least  median  equal",
-        "  logits  0.996600       0.999930  1.67           0.0869  17.6            37.9    0 of 500, 1 not comparable",
+        "  both agree on 99.60 % (98.50 … 99.90) of samples",
+        "compared with fp32.onnx on cpu",
+        "  output  cosine: min  median    max abs: max  median  SQNR dB: min  median  equal",
+        "  logits  0.996600     0.999930  1.67          0.0869  17.6          37.9    0 of 500, 1 not comparable",
         "  accuracy dropped by at most 0.01: cannot tell (by its interval; about 900 samples would decide)",
     ]
 

@@ -38,7 +38,7 @@ def test_a_trace_is_a_table_by_share_with_shares_added_up() -> None:
         "  1 operator on CPU, share of their µs\n"
         "    node  type            avg µs  p90 µs    share      sum\n"
         "    q     QuantizeLinear    13.0    13.8  100.0 %  100.0 %\n"
-        "  explained  950 of 1,000 µs per run; 50.0 µs (5.0 %) are not in an operator\n"
+        "  explained  950 of 1,000 µs per run; 50.0 µs (5.0 %) are outside operators\n"
         "  cycles     800 of 900 the accelerator counted\n"
         "  absorbed   1 node of the model, into other operators or when it was opened"
     )

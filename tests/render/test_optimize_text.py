@@ -111,5 +111,5 @@ def test_the_list_has_a_line_per_pass_and_says_what_cannot_act() -> None:
 
 def test_the_list_for_a_target_names_what_it_refuses() -> None:
     text = passes_text(list_passes("qnn/npu", None, None))
-    assert "makes what qnn/npu is not known to take" in text
+    assert "produces operators that qnn/npu is not known to support" in text
     assert "conv_activation_fusion          com.microsoft:FusedConv" in text

@@ -97,5 +97,5 @@ def test_what_the_machine_did_is_one_line() -> None:
     sources = {"cpu_pct": 91.6, "load": 1.26, "frequency_mhz": 2445.4, "process_memory_bytes": 2.0**30}
     usage = {name: Usage(mean=value, min=value, max=value) for name, value in sources.items()}
     found = Utilization(interval_s=0.1, samples=12, sources=usage, missing={})
-    shown = line(perf_text(result(utilization=found)), "  while it ran")
-    assert shown == "  while it ran  CPU 92 %, load 1.3, clock 2445 MHz (12 samples)"
+    shown = line(perf_text(result(utilization=found)), "  during the runs")
+    assert shown == "  during the runs  CPU 92 %, load 1.3, clock 2445 MHz (12 samples)"

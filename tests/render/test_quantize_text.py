@@ -57,10 +57,10 @@ def test_a_static_result_is_told_whole() -> None:
         "calibration  16 samples of x.npz (seed 3), minmax, 7 tensors\n"
         "\n"
         "quantized  Conv x3\n"
-        "left\n"
+        "not quantized\n"
         "  If  1  because\n"
         "\n"
-        "outputs against the original's on 4 samples (cpu)\n"
+        "outputs compared with the original's on 4 samples (cpu)\n"
         "  y  cosine 0.99951  SQNR 30.0 dB"
     )
 

@@ -31,7 +31,7 @@ def test_milliseconds_have_three_digits_and_their_interval(given: Spread | None,
 
 
 @pytest.mark.parametrize(
-    ("gain", "words"), [(48.2, "1.93x faster"), (-100.0, "2.00x slower"), (0.2, "as fast"), (None, "")]
+    ("gain", "words"), [(48.2, "1.93x faster"), (-100.0, "2.00x slower"), (0.2, "same speed"), (None, "")]
 )
 def test_a_gain_is_told_as_a_factor(gain: float | None, words: str) -> None:
     assert speedup_text(None if gain is None else speedup(gain)) == words

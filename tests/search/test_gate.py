@@ -50,7 +50,7 @@ def test_with_labels_outputs_need_not_agree_unless_a_limit_is_given(tmp_path: Pa
     held = gate(tmp_path, 0.9).check(spec(shifted))
     assert not held.passed
     assert held.reason.startswith("agreement with the given model is -0.")
-    assert held.reason.endswith("the least is 0.9")
+    assert held.reason.endswith("the minimum is 0.9")
     assert gate(tmp_path, 0.9).check(spec(sample.MODEL)).passed
 
 

@@ -17,7 +17,7 @@ from winml.modelkit.search.prepare import AutoconfigRequest, check_request, meas
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"task": "image-classification"}, "a task is measured on labelled data"),
+        ({"task": "image-classification"}, "a task needs labelled data"),
         ({"max_drop": 0.1}, "a limit for the metric needs labelled data"),
         ({"knowledge": "nowhere"}, "folder not found: `nowhere`"),
     ],
@@ -28,7 +28,7 @@ def test_what_could_not_count_is_refused(given: dict[str, Any], message: str) ->
 
 
 def test_a_target_that_is_named_twice_in_two_ways_is_refused() -> None:
-    with pytest.raises(RequestError, match="names a target twice"):
+    with pytest.raises(RequestError, match="has a target twice"):
         prepare(AutoconfigRequest("model.onnx", "out", targets=("cpu", "CPU")), ignore)
 
 

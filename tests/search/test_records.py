@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_named_with_its_line_and_place() -> None:
 def test_a_journal_that_speaks_of_trials_it_does_not_have_is_refused() -> None:
     records: list[Record] = []
     search(WORLD, records=records)
-    with pytest.raises(DataError, match="before there is one"):
+    with pytest.raises(DataError, match="before it exists"):
         replay([record for record in records if not isinstance(record, TrialRecord)])
     first = next(record for record in records if isinstance(record, TrialRecord))
     with pytest.raises(DataError, match="twice"):
@@ -180,7 +180,7 @@ def test_a_search_with_other_knobs_is_reused(tmp_path: Path) -> None:
 
 
 def test_trials_of_another_version_are_not_reused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"is of winml 0\.0\.0, this is"):
+    with pytest.raises(RequestError, match=r"was run by winml 0\.0\.0, this is"):
         reuse_trials(write_journal(tmp_path / "winml", version="0.0.0"), IDENTITY, OPTIONS)
     other = replace(IDENTITY, versions={"cpu": {"onnxruntime": "1.0"}})
     with pytest.raises(RequestError, match="cannot be reused: versions differ"):

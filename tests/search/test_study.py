@@ -158,7 +158,7 @@ def test_a_search_with_a_larger_budget_goes_on_to_a_better_champion() -> None:
 def test_it_stops_at_a_gain_that_is_enough() -> None:
     study, laboratory = search(CLEAR, limits=SearchLimits(stop_at_pct=20))
     assert chosen(study) == (("scheme", "l2"),) or study.plan.space.count(limit=99) > laboratory.builds
-    assert strategy.decide(study.state, study.plan).reason.endswith("surely saves 20 %")  # type: ignore[union-attr]
+    assert strategy.decide(study.state, study.plan).reason.endswith("certainly saves 20 %")  # type: ignore[union-attr]
 
 
 def test_it_stops_after_many_trials_without_a_new_leader() -> None:

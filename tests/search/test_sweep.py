@@ -18,7 +18,7 @@ def test_models_are_relative_to_their_list(tmp_path: Path) -> None:
     assert read_list(str(tmp_path / "list.txt")) == [tmp_path / "a.onnx", tmp_path / "sub" / "b.onnx"]
 
 
-@pytest.mark.parametrize(("text", "message"), [("# nothing\n", "names no model"), ("gone.onnx\n", "is not there")])
+@pytest.mark.parametrize(("text", "message"), [("# nothing\n", "lists no model"), ("gone.onnx\n", "does not exist")])
 def test_a_list_that_names_nothing_or_what_is_gone_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "list.txt").write_text(text)
     with pytest.raises(RequestError, match=message):

@@ -1,4 +1,4 @@
-"""What any command may tell of before its own work begins."""
+"""Notes that any command may print before its own work starts."""
 
 from __future__ import annotations
 

@@ -45,11 +45,11 @@ class SearchProgress(LineProgress):
             case StageStarted():
                 self._step(event.stage)
             case PassesProbed():
-                self.write("finding out which passes change the model")
+                self.write("testing which passes change the model")
             case RoundDone():
                 self._step(f"round {event.number}")
             case CalibrationRoundDone():
-                self.write(f"measuring how much the baseline varies: A/A round {event.number}")
+                self.write(f"measuring noise of the baseline: A/A round {event.number}")
             case ModelStarted() | SearchPlanned() | TrialEnded() | ConfirmationEnded():
                 self._say(event)
 
@@ -78,7 +78,7 @@ class SearchProgress(LineProgress):
                 self._budget_s = event.limits.budget_s
                 skipped = sum(note.excludes for note in event.insight.notes)
                 count = event.insight.space.size
-                say("note", f"{'thousands of' if count is None else count} choices; {skipped} levels are left out")
+                say("note", f"{'thousands of' if count is None else count} choices; {skipped} levels skipped")
             case TrialEnded():
                 trial = event.trial
                 say("note", f"{trial.id} {trial.label}: {_outcome(event)} ({trial.seconds:.1f} s)")

@@ -31,13 +31,13 @@ _OF_THE_SWEEP = (
     "tls_cert",
     "tls_key",
 )
-"""Options that a search of one model on a node is not given."""
+"""Options that are not passed on to the search of one model on a node."""
 
 
 def autoconfig_request(model: str | None, sample: bool, given: dict[str, Any]) -> AutoconfigRequest:
     """The request for one model; the sample brings its data."""
     if cluster_of(given) is not None:
-        raise click.UsageError("`--cluster` is for `--models`; one search runs on one machine")
+        raise click.UsageError("`--cluster` needs `--models`: a single search runs on one machine")
     request = _request(resolve_model(model, sample), given)
     if not sample:
         return request
@@ -54,7 +54,7 @@ def autoconfig_request(model: str | None, sample: bool, given: dict[str, Any]) -
 def sweep_request(models: str, model: str | None, sample: bool, given: dict[str, Any]) -> SweepRequest:
     """The request for a list of models."""
     if model is not None or sample:
-        raise click.UsageError("`--models` excludes `-m` and `--sample`")
+        raise click.UsageError("`--models` cannot be combined with `-m` or `--sample`")
     return SweepRequest(models, _request("", given), _cluster_options(given))
 
 
@@ -64,9 +64,9 @@ def _cluster_options(given: dict[str, Any]) -> ClusterOptions | None:
     if cluster is None:
         return None
     if given["overwrite"]:
-        raise click.UsageError("`--overwrite` is for searches on this machine; name a new folder for a cluster's")
+        raise click.UsageError("`--overwrite` cannot be combined with `--cluster`; name a new folder with `-o`")
     if given["staging"] is None:
-        raise click.UsageError("`--cluster` needs a feed that all nodes reach: `--staging FEED`")
+        raise click.UsageError("`--cluster` needs `--staging FEED`, a feed that all nodes can reach")
     if given["ep"] is not None or given["device"] is not None:
         raise click.UsageError("`--cluster` needs `--target EP/DEVICE` instead of `--ep` and `--device`")
     return ClusterOptions(cluster, given["staging"], collect_options(*_OF_THE_SWEEP))

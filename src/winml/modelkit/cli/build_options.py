@@ -11,25 +11,25 @@ from winml.modelkit.ep import precision
 
 calibration_options = stack(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
-    click.option("--calibration", type=click.Choice(["random"]), help="Make calibration inputs up; costs accuracy."),
+    click.option("--calibration", type=click.Choice(["random"]), help="Calibrate on random inputs; costs accuracy."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
     max_sample_option,
     click.option(
-        "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, as text=sentence."
+        "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, for example text=sentence."
     ),
     click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of what is random."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
 )
 
 export_options = stack(
-    click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: what it was saved for)."),
-    click.option("--part", metavar="PART", help="One part of a composite model; `model` is the whole."),
+    click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: the one it was saved for)."),
+    click.option("--part", metavar="PART", help="Only this part of a composite model; `model` is the whole."),
     click.option(
         "--exporter",
         type=click.Choice(["transformers", "legacy"]),
         default="transformers",
         show_default=True,
-        help="How PyTorch becomes ONNX.",
+        help="Exporter from PyTorch to ONNX.",
     ),
     click.option(
         "--shape",
@@ -38,9 +38,9 @@ export_options = stack(
         metavar="NAME=N[,N…]",
         help="Fix a whole input (x=1,3,48,320) or an axis (sequence=64).",
     ),
-    click.option("--dynamic-axes", metavar="NAMES", help="Axes that stay open, as batch,sequence; or `none`."),
-    click.option("--input-specs", metavar="FILE", help="JSON with shape, dtype, low and high of inputs, by name."),
-    click.option("--no-parity", is_flag=True, help="Do not compare an export with PyTorch."),
+    click.option("--dynamic-axes", metavar="NAMES", help="Axes to keep dynamic, such as batch,sequence; or `none`."),
+    click.option("--input-specs", metavar="FILE", help="JSON file with shape, dtype, low and high of each input."),
+    click.option("--no-parity", is_flag=True, help="Do not compare outputs with PyTorch."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a Hugging Face model."),
 )
 
@@ -52,21 +52,23 @@ build_options = stack(
         default="auto",
         show_default=True,
         metavar="P",
-        help=f"{', '.join(precision.precision_names())}, or auto: what the target prefers.",
+        help=f"{', '.join(precision.precision_names())}, or auto: the target's default.",
     ),
     calibration_options,
-    click.option("--no-quant", is_flag=True, help="Leave the model unquantized, whatever the target prefers."),
-    click.option("--no-optimize", is_flag=True, help="Run no pass over the graph."),
-    click.option("--level", metavar="L", help="Passes to start from; `winml optimize --help` names the levels."),
-    click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them."),
-    click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out."),
+    click.option("--no-quant", is_flag=True, help="Do not quantize, whatever the target's default."),
+    click.option("--no-optimize", is_flag=True, help="Do not run graph passes."),
+    click.option("--level", metavar="L", help="Optimization level; `winml optimize --help` lists them."),
+    click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them all."),
+    click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass."),
     click.option("--opset", type=click.IntRange(min=7), metavar="N", help="Opset to convert to."),
     click.option(
-        "--dim", "dims", multiple=True, metavar="NAME=N", help="Fix an open dimension, by name or place: x[2]=48."
+        "--dim", "dims", multiple=True, metavar="NAME=N", help="Fix a dynamic dimension, by name or position: x[2]=48."
     ),
-    click.option("--compile/--no-compile", "compiled", default=False, help="Compile to an EP context as well."),
-    click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that open the result."),
-    click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked."),
+    click.option("--compile/--no-compile", "compiled", default=False, help="Also compile to an EP context."),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that run the result."),
+    click.option(
+        "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+    ),
     trust_option,
 )
 
@@ -75,7 +77,7 @@ NAMES = (
     "no_optimize", "level", "enable", "disable", "opset", "dims", "compiled", "threads", "ep_options",
     "task", "part", "exporter", "shapes", "dynamic_axes", "input_specs", "no_parity",
 )  # fmt: skip
-"""The parameters that make a config; who trusts a model's code says so beside a config too."""
+"""The parameters that make a config; `--trust-remote-code` may also be given with `--config`."""
 
 
 def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
@@ -86,8 +88,8 @@ def config_request(model: str, *, sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.ep.options import parse_pairs
 
     if given["no_quant"] and given["precision"] not in (precision.AUTO, precision.UNQUANTIZED):
-        raise click.UsageError("`--no-quant` and `--precision` exclude each other")
-    # The shapes of a model that is exported are the exporter's business, those of ONNX are sizes like others.
+        raise click.UsageError("`--no-quant` cannot be combined with `--precision`")
+    # Shapes of an exported model go to the exporter; those of an ONNX model are sizes like any other.
     exported = parse(model).is_exported
     return ConfigRequest(
         model=model,
@@ -129,12 +131,12 @@ def export_request(given: dict[str, Any]) -> Any:
 
 
 def calibration_data(sample: bool, given: dict[str, Any]) -> Any:
-    """The calibration data that was named; the sample brings its own."""
+    """The calibration data from the options; the sample has its own."""
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.ep.options import parse_pairs
 
     if given["data"] is not None and given["calibration"] is not None:
-        raise click.UsageError("`--data` and `--calibration` exclude each other")
+        raise click.UsageError("`--data` cannot be combined with `--calibration`")
     source = given["data"] or given["calibration"]
     if source is None and sample:
         from winml.modelkit import sample as sample_files

@@ -1,4 +1,4 @@
-"""Whether words are a command of the program, by the options it really has, without running it."""
+"""Check the words of a command against the options it has, without running it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ELLIPSES = ("...", "…")
 
 
 def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
-    """What is wrong with the words behind `winml`; None when they parse. A name alone needs no arguments."""
+    """What is wrong with the words after `winml`; None when they parse. A command's name alone needs no arguments."""
     if words[0] in (*_HELP, "--version"):
         return None
     if words[0] not in COMMANDS:
@@ -64,4 +64,4 @@ def _wrong_options(command: click.Command, name: str, words: list[str], complete
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = nearest(name, known)
-    return f"; nearest is `{near}`" if near else ""
+    return f"; did you mean `{near}`?" if near else ""

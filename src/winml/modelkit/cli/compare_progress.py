@@ -15,19 +15,19 @@ from winml.modelkit.measuring.events import (
 
 
 class CompareProgress(LineProgress):
-    """What is being done, and how many rounds it has had."""
+    """The current step and its number of rounds."""
 
     def show(self, event: Event) -> None:
         match event:
             case CalibrationRoundDone():
-                self.write(f"measuring how much the base varies: A/A round {event.number}")
+                self.write(f"measuring noise of the base: A/A round {event.number}")
             case RoundDone():
                 self.write(f"round {event.number}")
             case ArmBuilding():
                 self.write(f"building {event.label}")
             case BaseProbing():
-                self.write(f"trying the base {event.label}")
+                self.write(f"probing the base {event.label}")
             case CandidateTrying():
-                self.write(f"trying {event.label}")
+                self.write(f"probing {event.label}")
             case CandidateConfirming():
                 self.write(f"confirming {event.label}")

@@ -1,4 +1,4 @@
-"""Writing to the terminal: data to stdout, everything for people to stderr."""
+"""Output to the terminal: data to stdout, messages to stderr."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def use_colour(stream: TextIO) -> bool:
-    """Colour only on a terminal that knows it, and never against `NO_COLOR` or a dumb terminal."""
+    """Colour only on a terminal that supports it, unless `NO_COLOR` is set."""
     wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return wanted and _reads_escapes(stream)
 
 
 def _reads_escapes(stream: TextIO) -> bool:
-    """Whether a terminal takes escape sequences; the classic console of Windows shows them as text until told to."""
+    """Whether a terminal reads escape sequences; the classic Windows console prints them until this is enabled."""
     if sys.platform != "win32":
         return True
     import ctypes
@@ -58,7 +58,7 @@ def _reads_escapes(stream: TextIO) -> bool:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write a line; when nobody reads any more the command goes on without a word, and its files are written."""
+    """Write a line; when the reader is gone the command continues silently, so that its files are still written."""
     try:
         _encode(stream, text)
         stream.flush()
@@ -72,7 +72,7 @@ def _encode(stream: TextIO, text: str) -> None:
     try:
         stream.write(text + "\n")
     except UnicodeEncodeError:
-        # A console with a small character set still gets the sentence.
+        # A console with a small character set gets the text with replacements.
         encoding = stream.encoding or "ascii"
         stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
@@ -83,26 +83,26 @@ def has_no_reader(error: OSError) -> bool:
 
 
 def abandon_stdout() -> int:
-    """Give stdout up after a help text that nobody reads; the exit code."""
+    """Discard stdout after a help text whose reader is gone; returns the exit code."""
     _give_up(sys.stdout)
     return 0
 
 
 def _give_up(stream: TextIO) -> None:
-    """Let this and everything after it go nowhere, also what the interpreter flushes at its end."""
-    with contextlib.suppress(OSError, ValueError):  # a stream of a test has no file
+    """Discard this and all later output, including what the interpreter flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):  # a stream in a test has no file
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
 
 
 def data(text: str) -> None:
-    """Lines of a result, to stdout; what their words hold must not end a line (`show`)."""
+    """Lines of a result, to stdout; values in them must not contain line breaks (see `show`)."""
     _write(sys.stdout, plain_text.lines(text))
 
 
 def show(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
-    """A result as text, to stdout; names in it cannot write anything but themselves."""
+    """A result as text, to stdout; control characters in its names are escaped."""
     data(render(plain_text.values(result), *how, **options) + end)
 
 
@@ -123,17 +123,17 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 def say(kind: str, text: str) -> None:
     """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
     label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
-    # A line end in a name must not start a line that looks like ours.
+    # A line break in a name must not start a line that looks like one of winml's.
     _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")
 
 
 def write_lines(text: str) -> None:
-    """Lines of something else than ours, to stderr: a traceback."""
+    """Lines that are not winml's own, such as a traceback, to stderr."""
     _write(sys.stderr, plain_text.lines(text).rstrip("\n"))
 
 
 def quote(path: str) -> str:
-    """A path as it can be pasted into a shell of this system."""
+    """A path quoted for the shell of this system."""
     return plain_text.shell_word(path)
 
 
@@ -143,14 +143,14 @@ def _details(error: ModelkitError) -> None:
 
 
 def error_json(command: str, error: ModelkitError) -> dict[str, Any]:
-    """The object for a failure: the error, then what is known besides."""
+    """The JSON object of a failure: the error, then its details."""
     found = {**error.details, **(to_json(error.result) if error.result is not None else {})}
     known = {k: v for k, v in found.items() if k not in ("schema", "ok", "error")}
     return {"schema": f"winml/{command}/1", "ok": False, "error": error.to_json(), **known}
 
 
 def show_error(command: str, error: ModelkitError, *, as_json: bool) -> int:
-    """Tell the user and return the exit code."""
+    """Report an error and return its exit code."""
     if as_json:
         with contextlib.suppress(OSError):  # the error may be that stdout cannot be written
             data_json(error_json(command, error))

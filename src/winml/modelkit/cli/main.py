@@ -1,6 +1,6 @@
 """The program: finds the command in a literal table, runs it, turns errors into messages and exit codes.
 
-The table is all that `winml --help` needs, so that help imports neither click nor anything it would have to wait for.
+The table is all that `winml --help` needs, so that help imports neither click nor anything slow.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ import sys
 from typing import Any
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "sys": ("winml.modelkit.cli.commands.sys", "Show what this machine has and, for the rest, why not."),
-    "inspect": ("winml.modelkit.cli.commands.inspect", "Show what a model holds."),
-    "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target takes, and why not the others."),
-    "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and compare the two."),
-    "catalog": ("winml.modelkit.cli.commands.catalog", "Show families of models, their tasks, and what was proven."),
-    "config": ("winml.modelkit.cli.commands.config", "Write down what a build would do, with nothing left open."),
-    "build": ("winml.modelkit.cli.commands.build", "Export, optimize, quantize, compile for a target."),
-    "optimize": ("winml.modelkit.cli.commands.optimize", "Run passes over a model and compare its outputs."),
+    "sys": ("winml.modelkit.cli.commands.sys", "Show this machine's devices and execution providers."),
+    "inspect": ("winml.modelkit.cli.commands.inspect", "Show a model's inputs, outputs, operators and size."),
+    "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target supports, and why not the others."),
+    "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and verify its outputs."),
+    "catalog": ("winml.modelkit.cli.commands.catalog", "Show model families, their tasks and proven results."),
+    "config": ("winml.modelkit.cli.commands.config", "Write a complete build config."),
+    "build": ("winml.modelkit.cli.commands.build", "Export, optimize, quantize and compile a model for a target."),
+    "optimize": ("winml.modelkit.cli.commands.optimize", "Run graph passes on a model and compare its outputs."),
     "quantize": ("winml.modelkit.cli.commands.quantize", "Quantize a model and compare its outputs."),
-    "perf": ("winml.modelkit.cli.commands.perf", "Measure how long a model takes on a target."),
-    "compare": ("winml.modelkit.cli.commands.compare", "Tell whether a candidate is faster than a base, and how sure."),
-    "eval": ("winml.modelkit.cli.commands.eval", "Measure how right a model is, alone or against a reference."),
+    "perf": ("winml.modelkit.cli.commands.perf", "Measure the latency of a model on a target."),
+    "compare": ("winml.modelkit.cli.commands.compare", "Test whether a candidate is faster than a base."),
+    "eval": ("winml.modelkit.cli.commands.eval", "Measure the accuracy of a model, alone or against a reference."),
     "autoconfig": ("winml.modelkit.cli.commands.autoconfig", "Search for the fastest config that is still accurate."),
-    "compile": ("winml.modelkit.cli.commands.compile", "Compile models for an execution provider, alone or sharing."),
+    "compile": ("winml.modelkit.cli.commands.compile", "Compile one or more models for an execution provider."),
     "trace": ("winml.modelkit.cli.commands.trace", "Compare operator traces."),
-    "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay what is known about providers."),
-    "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review the support of a model."),
-    "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against what the program does."),
-    "ep": ("winml.modelkit.cli.commands.ep", "Install providers that need an environment of their own."),
-    "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets, publish them, go on later."),
-    "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or be where machines meet."),
-    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them again, verified."),
+    "kb": ("winml.modelkit.cli.commands.kb", "Show, judge and replay findings about execution providers."),
+    "support": ("winml.modelkit.cli.commands.support", "Probe, produce and review support for a model."),
+    "skill": ("winml.modelkit.cli.commands.skill", "Check skills for agents against this program's commands."),
+    "ep": ("winml.modelkit.cli.commands.ep", "Install execution providers in private environments."),
+    "matrix": ("winml.modelkit.cli.commands.matrix", "Build many models for many targets; publish and resume."),
+    "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or run its scheduler."),
+    "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them, verified by digest."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
 }
-"""Command name -> module that has it as `command`, and what it does in one line."""
+"""Command name -> module that defines it as `command`, and its one-line help."""
 
 _HELP = """\
 Usage: {program} COMMAND [OPTIONS]
@@ -71,7 +71,7 @@ def _program() -> str:
 
 
 def _print(text: str) -> int:
-    """Write text as it is; that nobody reads it or that it cannot be written is answered as for any result."""
+    """Write text as it is; a closed pipe or a failed write is handled as for any result."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -113,21 +113,21 @@ def _unknown(name: str, *, as_json: bool) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Give a process that was started without stdout or stderr (`>&-`) somewhere to write."""
+    """Open the null device for a process that was started without stdout or stderr (`>&-`)."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - until the end
 
 
 def _choose_encoding() -> None:
-    """Write UTF-8 to pipes and files on Windows, whose default is a code page; any other place gets what it can show.
+    """Write UTF-8 to pipes and files on Windows; elsewhere, replace characters that cannot be shown.
 
-    An encoding that the user named (`PYTHONIOENCODING`) stays.
+    The default there is a code page. An encoding set by the user (`PYTHONIOENCODING`) is kept.
     """
     for stream in (sys.stdout, sys.stderr):
         change = getattr(stream, "reconfigure", None)
         if change is None:
-            continue  # a stream of a test
+            continue  # a stream in a test
         if sys.platform == "win32" and not stream.isatty() and not os.environ.get("PYTHONIOENCODING"):
             change(encoding="utf-8")
         if stream.errors == "strict":
@@ -135,10 +135,10 @@ def _choose_encoding() -> None:
 
 
 def _listen_to_ctrl_c() -> None:
-    """Let Ctrl-C end us where a user can press it, also when whoever started us has set it to be ignored.
+    """Let Ctrl-C stop the program where a user can press it, even if the parent process had it ignored.
 
-    A shell starts a job in the background so, and gives it no terminal to read from: there it stays ignored. There is
-    Ctrl-Break on Windows besides, which would end us without a word.
+    A shell starts background jobs that way, without a terminal to read from: there it stays ignored. Windows also has
+    Ctrl-Break, which would end the process without a message.
     """
     import signal
 
@@ -151,7 +151,7 @@ def _listen_to_ctrl_c() -> None:
         if os.tcgetpgrp(0) == os.getpgrp():
             signal.signal(signal.SIGINT, signal.default_int_handler)
     except OSError:
-        return  # stdin is no terminal
+        return  # stdin is not a terminal
 
 
 def run(args: list[str]) -> int:
@@ -175,7 +175,7 @@ def main() -> None:
     _listen_to_ctrl_c()
     try:
         sys.exit(run(sys.argv[1:]))
-    except KeyboardInterrupt:  # before the command began, which answers Ctrl-C itself
+    except KeyboardInterrupt:  # before the command started, which handles Ctrl-C itself
         from winml.modelkit.core.errors import Interrupted
 
         sys.exit(_fail(sys.argv[1], Interrupted("interrupted"), as_json="--json" in sys.argv))

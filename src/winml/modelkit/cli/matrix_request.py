@@ -39,10 +39,10 @@ def plan_request(given: dict[str, Any]) -> PlanRequest:
 def run_request(given: dict[str, Any]) -> RunRequest:
     """What is to be built, and how."""
     if given["trust_journal"] and not given["resume"]:
-        raise click.UsageError("`--trust-journal` says how to go on and needs `--continue`")
+        raise click.UsageError("`--trust-journal` needs `--continue`")
     cluster = cluster_of(given)
     if cluster is not None and given["jobs"] != 1:
-        raise click.UsageError("`--jobs` is about this machine; a node says itself how many jobs it runs")
+        raise click.UsageError("`--jobs` cannot be combined with `--cluster`: each node has its own limit")
     return RunRequest(
         plan=plan_request(given),
         output=given["output"],
@@ -100,7 +100,7 @@ def _build_options(given: dict[str, Any]) -> BuildOptions:
 
 
 def _command(args: list[str]) -> str:
-    """The command as it was given, without what says how to go on."""
+    """The command as given, without the options of a resumed run."""
     kept: list[str] = []
     skip = False
     for word in args:

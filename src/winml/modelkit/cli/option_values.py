@@ -1,4 +1,4 @@
-"""Small languages of option values: `NAME=N`, `INPUT=LOW:HIGH`, `10G`, `30d`."""
+"""Parsers of option values: `NAME=N`, `INPUT=LOW:HIGH`, `10G`, `30d`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from winml.modelkit.graph.sizes import shape_words
 
 
 def sizes(given: dict[str, Any]) -> dict[str, int]:
-    """Sizes of open dimensions by name or place, from `--dim` and `--shape`, which mean the same in every command."""
+    """Sizes of dynamic dimensions by name or position, from `--dim` and `--shape`."""
     found = dimensions(given["dims"])
     for name, shape in shapes(given.get("shapes", ())).items():
         pairs = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
@@ -48,7 +48,7 @@ def shapes(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def axis_names(word: str | None) -> tuple[str, ...] | None:
-    """`batch,sequence`, or `none` for no axis; None when nothing was pairs."""
+    """`batch,sequence`, or `none` for no axis; None when it was not given."""
     if word is None:
         return None
     return () if word.strip() == "none" else tuple(name.strip() for name in word.split(",") if name.strip())
@@ -128,7 +128,7 @@ def duration_s(word: str) -> float:
     """`90s`, `10m`, `2h` or a number of seconds."""
     found = _parse_scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
     if found <= 0:
-        raise RequestError(f"a budget must be more than nothing but got `{word}`")
+        raise RequestError(f"a budget must be greater than 0 but got `{word}`")
     return found
 
 
@@ -145,7 +145,7 @@ def gain_pct(word: str) -> float:
 
 
 def input_settings(given: dict[str, Any]) -> InputSettings:
-    """How inputs are made, from the options that say so."""
+    """How to make inputs, from the options."""
     dims, ranges = sizes(given), int_ranges(given["int_ranges"])
     npz = given["input_data"]
     if npz is not None and (dims or ranges or given["batch_size"]):

@@ -33,15 +33,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Write one JS
 
 target_options = stack(
     click.option("--target", metavar="EP[/DEVICE]", help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`."),
-    click.option("--ep", metavar="EP", help="Execution provider alone; its best device here is used."),
-    click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; the best provider here is used."),
+    click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used."),
+    click.option(
+        "-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; its best provider on this machine is used."
+    ),
 )
 
 trust_option = click.option(
     "--trust-options",
     multiple=True,
     metavar="NAME[,NAME]",
-    help="Options that a build folder or config may set though they name libraries or files; each use is shown.",
+    help="Options that a build folder or config may set although they name libraries or files; each use is reported.",
 )
 
 _REVISION = "winml.revision"
@@ -63,7 +65,7 @@ model_options = stack(
         metavar="REV",
         callback=_keep_revision,
         expose_value=False,
-        help="Branch, tag or commit of a model of the hub; also written ORG/NAME@REV.",
+        help="Branch, tag or commit of a Hugging Face model; also written ORG/NAME@REV.",
     ),
     click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
 )
@@ -75,7 +77,7 @@ size_options = stack(
         "dims",
         multiple=True,
         metavar="NAME=N",
-        help="Size of an open dimension, by name or place: height=224, x[2]=48. Only a batch is 1 by default.",
+        help="Size of a dynamic dimension, by name or position: height=224, x[2]=48. Only a batch defaults to 1.",
     ),
     click.option(
         "--shape",
@@ -88,7 +90,7 @@ size_options = stack(
 
 
 def _set_max_sample(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Hand the limit to workers the way they inherit it; a document of others has no say in it."""
+    """Pass the limit to workers through the environment; a document cannot change it."""
     if value is not None:
         import os
 
@@ -103,11 +105,11 @@ max_sample_option = click.option(
     metavar="SIZE",
     callback=_set_max_sample,
     expose_value=False,
-    help="Most that the inputs of one run may take when they come from a file (default 512M).",
+    help="Maximum size of the inputs of one run that come from a file (default 512M).",
 )
 
 input_options = stack(
-    click.option("--batch-size", type=click.IntRange(min=1), help="Value of the model's batch dimension."),
+    click.option("--batch-size", type=click.IntRange(min=1), help="Size of the model's batch dimension."),
     size_options,
     click.option(
         "--int-range",
@@ -123,7 +125,7 @@ input_options = stack(
 
 
 def _check_output(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Raise before any work when nothing can be written there."""
+    """Raise before any work when the place cannot be written to."""
     if value is not None:
         from pathlib import Path
 
@@ -134,7 +136,7 @@ def _check_output(context: click.Context, parameter: click.Parameter, value: str
 
 
 def output_option(metavar: str, text: str, *words: str, required: bool = False) -> Callable[[F], F]:
-    """An option that names what the command writes, `-o` unless `words` say otherwise: looked at before the work."""
+    """An option for what the command writes, `-o` unless `words` are given; it is checked before the work starts."""
     words = words or ("-o", "--output")
     return click.option(*words, metavar=metavar, required=required, help=text, callback=_check_output)
 
@@ -146,7 +148,7 @@ output_options = stack(
 
 
 def trust_of(given: dict[str, Any]) -> Any:
-    """What `--trust-options` lets documents set; every use is shown."""
+    """What `--trust-options` lets documents set; every use is reported."""
     from winml.modelkit.cli import console
     from winml.modelkit.ep.trust import Trust, Used, read_names
 
@@ -164,7 +166,7 @@ def examples(*lines: str) -> str:
 def resolve_model(model: str | None, sample: bool) -> str:
     """The model a command works on: `-m MODEL`, at its revision, or `--sample`."""
     if sample == (model is not None):
-        raise click.UsageError("name a model with `-m MODEL`, or use `--sample`, and not both")
+        raise click.UsageError("give either `-m MODEL` or `--sample`")
     if model is not None:
         return at_revision(model)
     from winml.modelkit import sample as sample_files
@@ -173,7 +175,7 @@ def resolve_model(model: str | None, sample: bool) -> str:
 
 
 def at_revision(model: str) -> str:
-    """The word for a model at the revision that `--revision` names."""
+    """The reference to a model at the revision from `--revision`."""
     revision = click.get_current_context().meta.get(_REVISION)
     if revision is None:
         return model

@@ -24,19 +24,19 @@ def _columns() -> int:
 
 
 def _fit_line(text: str, columns: int) -> str:
-    """Text for one line: what wraps cannot be written over. A line that ends stays, and may wrap."""
+    """Text cut to one line: a wrapped line cannot be overwritten. A line with a line break stays, and may wrap."""
     return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
 
 
 class LineProgress(ABC):
-    """One line on a terminal that is written over and goes at the end."""
+    """One line on a terminal that is overwritten and removed at the end."""
 
     def __enter__(self) -> Self:
         self._live = is_terminal(sys.stderr)
         return self
 
     def on_event(self, event: Any) -> None:
-        """Say what any command may tell of; the rest is its own."""
+        """Show the events that all commands share; the others go to `show`."""
         if isinstance(event, TargetChosen):
             announce(event.target)
         elif isinstance(event, ExportNeeded):
@@ -46,7 +46,7 @@ class LineProgress(ABC):
 
     @abstractmethod
     def show(self, event: Any) -> None:
-        """Show what only this command tells of."""
+        """Show an event of this command."""
 
     def write(self, text: str) -> None:
         if self._live:
@@ -63,7 +63,7 @@ class LineProgress(ABC):
 
 
 class EvalProgress(LineProgress):
-    """Which model runs and how many samples it has had."""
+    """The running model and its number of finished samples."""
 
     _role = ""
 
@@ -81,20 +81,20 @@ class EvalProgress(LineProgress):
 
 
 class FeedProgress(LineProgress):
-    """Which file is on its way and how much of it has come."""
+    """The file being transferred and how much of it is done."""
 
     def show(self, event: Any) -> None:
         match event:
             case FileMoved():
                 self.write(f"{event.name}: {size(event.done)} of {size(event.total)}")
             case NamingVersion():
-                self.write(f"naming {event.name}")
+                self.write(f"publishing version {event.name}")
             case VersionNamed():
-                self.write(f"named {event.name}")
+                self.write(f"published version {event.name}")
 
 
 class MatrixProgress(LineProgress):
-    """Finished cells as lines, and over them one line of what is being done, how far the run is and what is left."""
+    """Finished cells as lines, and one line with the current cell, the progress of the run and what is left."""
 
     _standing = ""
 
@@ -125,11 +125,11 @@ class NodeProgress:
 
         match event:
             case events.SchedulerListens():
-                say("note", f"listening at {event.cluster}; Ctrl-C ends it")
+                say("note", f"listening at {event.cluster}; press Ctrl-C to stop")
             case events.NodeJoined():
-                say("note", f"joined {event.cluster} as {event.node}; Ctrl-C leaves")
+                say("note", f"joined {event.cluster} as {event.node}; press Ctrl-C to leave")
             case events.SchedulerAway():
-                say("note", f"the scheduler at {event.cluster} is away; joining again when it is back")
+                say("note", f"lost the scheduler at {event.cluster}; joining again when it is back")
             case events.JobStarted():
                 say("note", f"{event.job}: running")
             case events.JobEnded():

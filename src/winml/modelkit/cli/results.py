@@ -1,4 +1,4 @@
-"""The file behind `-o`: never overwritten by accident, never half written, kept also when the work fails."""
+"""The file behind `-o`: never overwritten by accident, never half written, also written when the work fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _has_samples(error: ModelkitError) -> bool:
 
 
 class ResultFile:
-    """A JSON file to write at the end; whether that can work is checked before the work starts."""
+    """A JSON file to write at the end; that it can be written is checked before the work starts."""
 
     def __init__(self, path: str | None, *, overwrite: bool, as_json: bool = False) -> None:
         self._as_json = as_json
@@ -43,13 +43,13 @@ class ResultFile:
         self.write_page(json.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
     def write_page(self, text: str) -> None:
-        """The same for a result that is no JSON."""
+        """Write a result that is not JSON."""
         if self._path is not None:
             atomic.write_bytes(self._path.absolute(), text.encode())
 
     @contextlib.contextmanager
     def keeping(self, command: str, show: Callable[[Any], None] | None = None) -> Iterator[None]:
-        """Write what a failing command measured so far before its error goes on; `show` tells people of it."""
+        """Write what a failing command measured so far before its error is raised again; `show` prints it."""
         try:
             yield
         except ModelkitError as error:
@@ -59,5 +59,5 @@ class ResultFile:
             if measured and show is not None and not self._as_json:
                 show(error.details if error.result is None else error.result)
             if measured and self._path is not None:
-                say("note", f"what was measured is in {self._path}")
+                say("note", f"the measurements so far are in {self._path}")
             raise

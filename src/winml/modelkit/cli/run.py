@@ -1,4 +1,4 @@
-"""Runs one click command: every way it can end becomes an exit code of the contract."""
+"""Runs one click command and maps every way it can end to an exit code of the contract."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _usage(error: click.ClickException, prog: str) -> ModelkitError:
 
 
 class _SafeFormatter(logging.Formatter):
-    """What libraries log may quote names of others."""
+    """Escapes names in the log lines of libraries."""
 
     def format(self, record: logging.LogRecord) -> str:
         return plain_text.lines(super().format(record))
@@ -62,7 +62,7 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
     as_json = "--json" in args
     try:
         try:
-            # `command.main` would take every broken pipe for that of stdout, and leave.
+            # `command.main` would treat every broken pipe as one of stdout, and exit.
             with command.make_context(prog, list(args)) as context:
                 command.invoke(context)
             return 0

@@ -1,4 +1,4 @@
-"""Progress of stages: of a build, of one stage alone, of compiling and of asking targets."""
+"""Progress of stages: of a build, of a single stage, of compiling and of querying targets."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ class StageProgress(LineProgress):
 
 
 def _how_far(step: StageStep) -> str:
-    """What a stage is at: its numbers, and the name of the part it is at."""
+    """The current step of a stage with its count."""
     return step.name if step.done is None or step.total is None else f"{step.name} {step.done} of {step.total}"
 
 
 class AnalyzeProgress(LineProgress):
-    """Which target is being asked; its answer stays as a line while the others are asked."""
+    """The target being queried; its answer stays as a line while others are queried."""
 
     def show(self, event: Event) -> None:
         match event:
             case ReadingModel():
                 self.write(f"reading {event.name}")
             case AskingTarget():
-                self.write(f"asking {event.target} ({event.done + 1} of {event.total})")
+                self.write(f"querying {event.target} ({event.done + 1} of {event.total})")
             case TargetAnswered():
                 self.write(f"{event.target}: {event.status}\n")
             case PassStarted():

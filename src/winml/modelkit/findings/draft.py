@@ -1,12 +1,12 @@
-"""`winml kb draft`: kept gains of a run as draft findings.
+"""`winml kb draft`: draft findings from the kept gains of a run.
 
 A run is either the result of `winml compare --json -o FILE`, or a folder with `trials.jsonl`: one JSON object per line,
 
     {"hypothesis": "h3", "target": "cpu", "model": "bert.onnx", "model_type": "bert",
      "changes": {...}, "facts": {...}, "verdict": {...}, "measurement": {...}}
 
-where `verdict` and `measurement` are those of `winml compare`; further keys are ignored, and a line of a journal counts
-by its `record`.
+where `verdict` and `measurement` are those of `winml compare`; other keys are ignored. In a journal line,
+the `record` is read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from winml.modelkit.store import digest
 
 TRIALS = "trials.jsonl"
 GAIN_PCT = 10.0
-"""Smaller gains are kept by a search, and too small to be a finding."""
+"""Smaller gains are too small for a finding."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialLine:
-    """What a finding needs of a trial; verdict and measurement stay as they were written."""
+    """The fields of a trial that a finding needs; verdict and measurement stay as written."""
 
     hypothesis: Text
     target: Text
@@ -52,14 +52,14 @@ class TrialLine:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredArm:
-    """What a trial needs of the base of a comparison."""
+    """The fields of a comparison's base that a trial needs."""
 
     label: Text | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredCandidate:
-    """What a trial needs of a candidate."""
+    """The fields of a candidate that a trial needs."""
 
     label: Text
     target: Text
@@ -70,7 +70,7 @@ class StoredCandidate:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredComparison:
-    """What trials need of a result of `winml compare`, also of one that failed."""
+    """The fields of a `winml compare` result that trials need; the comparison may have failed."""
 
     schema: Literal["winml/compare/1"] = "winml/compare/1"
     base: StoredArm = StoredArm()
@@ -80,7 +80,7 @@ class StoredComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialVerdict:
-    """What a draft says of a verdict."""
+    """The fields of a verdict that a draft needs."""
 
     verdict: str | None = None
     gain_pct: float | None = None
@@ -95,13 +95,13 @@ class TrialEnvironment:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialMeasurement:
-    """What a draft says of a measurement."""
+    """The fields of a measurement that a draft needs."""
 
     environment: TrialEnvironment = TrialEnvironment()
 
 
 def draft_findings(run: Path) -> tuple[list[Finding], list[PassedOver]]:
-    """The draft findings of a run, and why its other trials are none."""
+    """The draft findings of a run, and why other trials were skipped."""
     drafts, passed_over = [], []
     for trial in _load_trials(run):
         try:
@@ -119,7 +119,7 @@ def _load_trials(run: Path) -> list[TrialLine]:
     if run.is_dir():
         path = run / TRIALS
         if not path.is_file():
-            raise RequestError(f"`{run}` has no `{TRIALS}`", hint="name the folder of a run, or a stored comparison")
+            raise RequestError(f"`{run}` has no `{TRIALS}`", hint="give the folder of a run, or a stored comparison")
         return list(_read_lines(path))
     return files.read(run, _read_comparison)
 
@@ -161,11 +161,11 @@ _CATEGORIES: dict[str, Category] = {
     "compile": "compile",
     "session": "session-options",
 }
-"""By the one section that was changed; a change of several is a config as a whole."""
+"""By the changed section; a change of several sections is category `config`."""
 
 
 def _draft(trial: TrialLine) -> Finding | str:
-    """The finding a trial is worth, or why it is worth none."""
+    """The draft finding of a trial, or why there is none."""
     verdict = read(TrialVerdict, trial.verdict, "verdict", strict=False)
     if verdict.verdict not in ("KEEP", "MARGINAL_KEEP"):
         return f"not kept: {verdict.verdict}"
@@ -208,7 +208,7 @@ def _draft(trial: TrialLine) -> Finding | str:
 
 
 def _evidence(trial: TrialLine, gain: float) -> Evidence:
-    """The samples when the run kept them, otherwise words."""
+    """The samples if the run kept them, otherwise a text."""
     shows = f"{trial.hypothesis} saves {gain:.1f} % of the base's time"
     run = f"run {digest.of_json([trial.verdict, trial.measurement]).partition(':')[2][:12]}"
     if trial.measurement is None:

@@ -1,4 +1,4 @@
-"""`winml kb judge`: what recorded session medians show, pair by pair and finding by finding."""
+"""`winml kb judge`: judges recorded session medians, pair by pair and finding by finding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecordedRow:
     model_type: Text | None = None
     measured_on: Text | None = None
     opset: Annotated[int, AtLeast(1)] | Literal["auto"] | None = None
-    """`auto` is what the preset says."""
+    """`auto` means the preset's opset."""
     passes: Names | Mapping[str, Any] | None = None
     """Passes that are on, as a list or as an object of flags; null when that was not recorded."""
     status: Text | None = None
@@ -62,7 +62,7 @@ class RecordedSessions:
     rows: tuple[RecordedRow, ...]
     about: Text | None = None
     order: Order = "sequential"
-    """How configs followed one another; medians per config without rounds were taken one after the other."""
+    """The order of measurement; medians per config without rounds were measured one config after another."""
 
 
 def _find_preset(where: Where, known: Iterable[Preset]) -> Preset | None:
@@ -72,7 +72,7 @@ def _find_preset(where: Where, known: Iterable[Preset]) -> Preset | None:
 
 
 def _config(row: RecordedRow, preset: Preset | None) -> Config:
-    """A row as a config; what it does not say is what the target's preset means by its hypothesis."""
+    """A row as a config; what it omits is taken from the hypothesis of the target's preset."""
     opset, passes = None if row.opset == "auto" else row.opset, row.known_passes
     known = {h.id: h for h in preset.hypotheses} if preset else {}
     if preset is not None and row.hypothesis in known:
@@ -83,20 +83,20 @@ def _config(row: RecordedRow, preset: Preset | None) -> Config:
 
 
 def _may_mean_unknown(row: RecordedRow, preset: Preset | None) -> bool:
-    """Whether the row says that no pass was on and nothing else does: some write that for what they do not know."""
+    """Whether the row has an empty list of passes that nothing confirms: some tools write that for unknown."""
     meant = next((h for h in preset.hypotheses if h.id == row.hypothesis), None) if preset else None
     return row.known_passes == () and (meant is None or bool(meant.passes))
 
 
 @dataclass(frozen=True)
 class RecordedSweep:
-    """A sweep, and the configs whose empty list of passes may stand for unknown ones."""
+    """A sweep, and the configs whose empty list of passes may mean unknown."""
 
     sweep: Sweep
     unsure: tuple[str, ...] = ()
 
     def judge(self, base: str, candidate: str) -> PairAnswer:
-        """What a pair shows; insufficient where that hangs on what an empty list of passes means."""
+        """What a pair shows; insufficient when that depends on the meaning of an empty list of passes."""
         found = judge_pair(self.sweep, base, candidate)
         configs = tuple(replace(c, passes=None) if c.id in self.unsure else c for c in self.sweep.configs)
         other = judge_pair(replace(self.sweep, configs=configs), base, candidate)
@@ -104,8 +104,8 @@ class RecordedSweep:
             return found
         ids = ", ".join(self.unsure)
         reason = (
-            f"it hangs on what the empty `passes` of {ids} mean: {found.answer} when no pass was on ({found.reason}), "
-            f"{other.answer} when that is not known ({other.reason})"
+            f"it depends on the empty `passes` of {ids}: {found.answer} if no pass was on ({found.reason}), "
+            f"{other.answer} if that is unknown ({other.reason})"
         )
         return replace(found, answer="insufficient", effect="unknown", reason=reason)
 
@@ -126,7 +126,7 @@ def group_rows(record: RecordedSessions) -> dict[Where, RecordedSweep]:
 
 
 def _doubts(found: Mapping[Where, RecordedSweep]) -> Iterator[str]:
-    """Configs that the record gives no passes and the target's preset some, once per target."""
+    """Warnings about configs without passes in the record but with some in the target's preset, once per target."""
     known = load_presets().values()
     doubts: dict[tuple[str, str], list[str]] = {}
     for where, entry in found.items():
@@ -138,7 +138,7 @@ def _doubts(found: Mapping[Where, RecordedSweep]) -> Iterator[str]:
     for (target, names), models in doubts.items():
         more = f" and {len(models) - 1} more" if len(models) > 1 else ""
         yield (
-            f"{target}: the record gives {names} no passes (`[]`), the preset of the target gives them some "
+            f"{target}: {names} have no passes (`[]`) in the record, but some in the preset of the target "
             f"({models[0]}{more}); write null where passes were not recorded"
         )
 
@@ -157,9 +157,9 @@ def load_record(path: Path) -> RecordedSessions:
 
 
 def answer_claim(shown: PairAnswer, claim: Claim) -> Answer:
-    """The answer to a claim of an effect: a pair that shows another one does not support it.
+    """The answer to a claimed effect: a pair that shows another one does not support it.
 
-    A difference that drowns in drift does not support a claim of one; it does not show either that there is none.
+    A difference within drift does not support a claim of one; nor does it show that there is none.
     """
     if shown.effect == claim:
         return "supported"
@@ -169,7 +169,7 @@ def answer_claim(shown: PairAnswer, claim: Claim) -> Answer:
 
 
 def _judge_finding(finding: Finding, found: Mapping[Where, RecordedSweep]) -> JudgedFinding | None:
-    """What the record says of a finding's own pairs; None when it holds none that carries the claim."""
+    """The judgement of a finding's own pairs in the record; None when it has none that support the claim."""
     pairs = []
     for evidence in finding.evidence:
         if not isinstance(evidence, MediansEvidence):
@@ -194,7 +194,7 @@ def _judge_finding(finding: Finding, found: Mapping[Where, RecordedSweep]) -> Ju
     answers = {pair.claim_answer for pair in pairs if pair.speaks == "for"}
     if not answers:
         return None
-    # Claims that differ in their answers show nothing together.
+    # Claims with different answers show nothing together.
     answer: Answer = answers.pop() if len(answers) == 1 else "insufficient"
     return JudgedFinding(id=finding.id, title=finding.title, status=finding.status, answer=answer, pairs=tuple(pairs))
 
@@ -202,7 +202,7 @@ def _judge_finding(finding: Finding, found: Mapping[Where, RecordedSweep]) -> Ju
 def judge(
     path: Path, findings: Iterable[Finding], *, model: str | None, base: str, candidates: tuple[str, ...]
 ) -> KbJudgement:
-    """Judge every recorded candidate against its base, and every finding that speaks of one of these pairs."""
+    """Judge every recorded candidate against its base, and every finding about one of these pairs."""
     record = load_record(path)
     try:
         found = group_rows(record)

@@ -1,4 +1,4 @@
-"""`winml kb`: what is known about EPs, whether it holds, and what may be done with it."""
+"""`winml kb`: lists, checks, judges, replays, promotes and drafts findings about EPs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from winml.modelkit.store import atomic
 
 
 def _load_knowledge(given: str | None) -> Knowledge:
-    """Everything that is known; a folder that was named has to be there to be read."""
+    """The knowledge base; a folder that was given must exist."""
     folder = knowledge_folder(given)
     if given is not None and not folder.is_dir():
         raise RequestError(f"folder not found: `{given}`")
@@ -57,7 +57,7 @@ def _write_finding(folder: Path, finding: Finding) -> Path:
 
 
 def _target(finding: Finding) -> str | None:
-    """The target a finding is about, as targets are written; the EP alone when it is about all of its devices."""
+    """The target of a finding as text; the EP alone when it applies to all of its devices."""
     ep, device = finding.scope.ep, finding.scope.device
     return ep if device in (None, ep) else f"{ep}/{device}"
 
@@ -68,7 +68,7 @@ def _is_about(finding: Finding, asked: targets.TargetRequest) -> bool:
 
 
 def list_findings(knowledge: str | None, *, target: str | None, status: str | None) -> KbList:
-    """Every finding in short, with the gaps; by target and status when they are given."""
+    """A summary of every finding and gap, filtered by target and status."""
     if status is not None and status not in STATUSES:
         raise RequestError(f"unknown status `{status}`", hint=did_you_mean(status, STATUSES))
     asked = targets.parse_target(target) if target is not None else None
@@ -94,7 +94,7 @@ def list_findings(knowledge: str | None, *, target: str | None, status: str | No
 
 
 def _judge_evidence(evidence: Evidence) -> str | None:
-    """What our statistics say of evidence by latency; None for what needs no statistics."""
+    """The judgement of latency evidence; None for other evidence."""
     if isinstance(evidence, MediansEvidence):
         pair = evidence.data
         shown = judge_pair(pair.sweep, pair.base, pair.candidate)
@@ -106,21 +106,21 @@ def _judge_evidence(evidence: Evidence) -> str | None:
 
 
 def _judge_all(known: KnownFinding) -> tuple[str | None, ...]:
-    """What our statistics say of each piece of evidence; samples that cannot be read are named by their field."""
+    """The judgement of each piece of evidence; an error names the field of unreadable samples."""
     answers = []
     for index, evidence in enumerate(known.finding.evidence):
         try:
             answers.append(_judge_evidence(evidence))
         except DataError as error:
             raise DataError(f"`{known.path}`: `evidence[{index}]` is damaged: {error.message}") from error
-        except (LookupError, ValueError) as error:  # each part fits, and they do not fit together
+        except (LookupError, ValueError) as error:  # each part is valid, but they do not fit together
             what = f"{type(error).__name__}: {error}"
             raise DataError(f"`{known.path}`: `evidence[{index}].data` is damaged: {what}") from error
     return tuple(answers)
 
 
 def show_finding(knowledge: str | None, name: str) -> KbFinding:
-    """A finding in full, with what our statistics say of its evidence and what each rung would need."""
+    """A finding in full, with its evidence judged again and what each rung would need."""
     known = _load_knowledge(knowledge).entry(name)
     return KbFinding(
         file=str(known.path),
@@ -132,7 +132,7 @@ def show_finding(knowledge: str | None, name: str) -> KbFinding:
 
 
 def _contradictions(known: KnownFinding) -> Iterator[str]:
-    """Raw latency evidence that speaks for a finding and, judged again, shows nothing."""
+    """Raw latency evidence for a finding that, judged again, shows nothing."""
     deciding = known.finding.deciding
     for evidence, judged in zip(known.finding.evidence, _judge_all(known), strict=True):
         if evidence in deciding and (judged or "").startswith(("INCONCLUSIVE", "IDENTICAL", "FAILED")):
@@ -140,7 +140,7 @@ def _contradictions(known: KnownFinding) -> Iterator[str]:
 
 
 def check_knowledge(knowledge: str | None) -> KbCheck:
-    """Read everything strictly and judge its evidence again; what does not fit is a check answered with no."""
+    """Read everything strictly and judge its evidence again; raises CheckFailed on contradictions."""
     known = _load_knowledge(knowledge)
     presets = {name: len(preset.hypotheses) for name, preset in load_presets().items()}
     problems = [*known.find_broken_links(), *(problem for one in known for problem in _contradictions(one))]
@@ -165,19 +165,19 @@ def check_knowledge(knowledge: str | None) -> KbCheck:
 def judge_sessions(
     knowledge: str | None, path: str, *, model: str | None, base: str, candidates: tuple[str, ...]
 ) -> KbJudgement:
-    """What recorded sessions show."""
+    """Judge recorded sessions."""
     findings = _load_knowledge(knowledge).findings
     return judge(Path(path), findings, model=model, base=base, candidates=candidates)
 
 
 def replay_finding(knowledge: str | None, name: str, on_event: OnEvent, *, trust: Trust = NOTHING) -> KbReplay:
-    """Run the experiment of a finding here."""
+    """Run the experiment of a finding on this machine."""
     folder = knowledge_folder(knowledge)
     return replay.replay(Knowledge(folder), name, folder, on_event, trust=trust)
 
 
 def promote_finding(knowledge: str | None, name: str, rung: str) -> KbPromotion:
-    """Put a finding on a rung, with the evidence of its replays; refused when evidence is missing."""
+    """Promote a finding to a rung, with the evidence of its replays; raises when evidence is missing."""
     if rung not in RUNGS:
         raise RequestError(f"unknown rung `{rung}`", hint=did_you_mean(rung, RUNGS))
     folder = knowledge_folder(knowledge)
@@ -207,7 +207,7 @@ def draft_from_run(knowledge: str | None, run: str) -> KbDrafts:
 
 
 def report(knowledge: str | None, file: str) -> KbReport:
-    """Everything a page about the knowledge base shows; it is to be in `file`."""
+    """The content of the page about the knowledge base, to be written to `file`."""
     known = _load_knowledge(knowledge)
     entries = tuple(
         ReportEntry(

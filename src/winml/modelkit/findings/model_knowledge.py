@@ -1,4 +1,4 @@
-"""`winml support knowledge`: what is known about supporting model families."""
+"""`winml support knowledge`: findings about supporting model families."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from winml.modelkit.knowledge.models import METHODOLOGY, STATUSES, FindingStatus
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRow:
-    """A finding in short."""
+    """A summary of a finding."""
 
     id: str
     family: str
@@ -59,12 +59,12 @@ class KnowledgeCheck(SupportResult):
 
 
 def list_knowledge(knowledge: str | None, *, family: str | None, status: str | None) -> KnowledgeList:
-    """Every finding in short; by family and status when they are given."""
+    """A summary of every finding, filtered by family and status."""
     known = ModelKnowledge(knowledge_folder(knowledge))
     if status is not None and status not in STATUSES:
         raise RequestError(f"unknown status `{status}`", hint=did_you_mean(status, STATUSES))
     if family is not None and family not in (*known.families, METHODOLOGY):
-        raise RequestError(f"nothing is known about family `{family}`", hint=did_you_mean(family, known.families))
+        raise RequestError(f"there are no findings about family `{family}`", hint=did_you_mean(family, known.families))
     rows = tuple(
         KnowledgeRow(
             id=f.id, family=f.family, title=f.title, status=f.status, effort=f.effort, goal_reached=f.goal_reached
@@ -82,14 +82,14 @@ def show_finding(knowledge: str | None, name: str) -> KnowledgeEntry:
 
 
 def add_finding(knowledge: str | None, path: str) -> KnowledgeAddition:
-    """Append the one finding of a file."""
+    """Add the finding in a file."""
     known = ModelKnowledge(knowledge_folder(knowledge))
     finding = files.load(Path(path), ModelFinding)
     return KnowledgeAddition(file=str(known.add(finding)), finding=finding.id)
 
 
 def check_knowledge(knowledge: str | None) -> KnowledgeCheck:
-    """Read everything strictly; a name that leads nowhere is a check answered with no."""
+    """Read everything strictly; raises CheckFailed for a name that refers to nothing."""
     known = ModelKnowledge(knowledge_folder(knowledge))
     problems = tuple(known.problems(frozenset(recipes.load_recipes())))
     counts = {status: sum(f.status == status for f in known.findings) for status in STATUSES}

@@ -1,4 +1,4 @@
-"""`winml kb replay`: runs a finding's experiment on this machine and writes what it came to beside the finding."""
+"""`winml kb replay`: runs a finding's experiment on this machine and writes the outcome."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentResult:
-    """What an experiment came to: whether the expectation was met, why, and everything that was seen."""
+    """The result of an experiment: whether the expectation was met, why, and the data."""
 
     met: bool | None
     """None when it could not be decided."""
@@ -67,7 +67,7 @@ class ExperimentResult:
 
 @dataclass(frozen=True)
 class ReplayArm:
-    """An arm of an experiment with its model written."""
+    """An arm of an experiment, with its model on disk."""
 
     folder: Path
     resolved: Resolved
@@ -109,7 +109,7 @@ def _versions(runtime: RuntimeVersion, ep: EPVersion) -> dict[str, str]:
 
 
 def _open(arm: ReplayArm) -> tuple[Opened | Refused, dict[str, str]]:
-    """Where the nodes go, or why the model cannot be opened, with versions; in a process of its own: it may crash."""
+    """Where nodes go or why the model cannot be opened, with versions; in a separate process, which may crash."""
     with Worker(python=arm.resolved.installed.python) as worker:
         try:
             answer = worker.ask(EPAnswer, "analysis.ask", arm.arguments, timeout_s=TIMEOUT_S, what="opening the model")
@@ -138,7 +138,7 @@ def _is_expected(found: Opened | Refused, on_cpu: tuple[str, ...] | None, partit
 
 
 def _open_both(base: ReplayArm, candidate: ReplayArm, expect: Expectation, *, fails: bool) -> ExperimentResult:
-    """Where the nodes of both arms go or, for a failure, whether the base opens and the candidate does not."""
+    """Where the nodes of both arms go or, for a failure, whether only the base opens."""
     of_base, versions = _open(base)
     of_candidate, _ = _open(candidate)
     if fails:
@@ -163,7 +163,7 @@ def _open_both(base: ReplayArm, candidate: ReplayArm, expect: Expectation, *, fa
 
 
 def _measure(base: ReplayArm, candidate: ReplayArm, expect: Expectation, on_event: OnEvent) -> ExperimentResult:
-    """A comparison by the machinery of `winml compare`, which refuses simulated devices."""
+    """A comparison as by `winml compare`, which refuses simulated devices."""
     result = compare(
         CompareRequest(
             (str(base.folder), str(candidate.folder)),
@@ -177,7 +177,7 @@ def _measure(base: ReplayArm, candidate: ReplayArm, expect: Expectation, on_even
     (compared,) = result.candidates
     measurement = compared.measurement
     if measurement is not None:
-        # The arms are called by their part in the experiment instead of by temporary files.
+        # The arms are named by their role in the experiment instead of by temporary files.
         first, second = measurement.arms
         named = (replace(first, artifact="base"), replace(second, artifact="candidate"))
         measurement = replace(measurement, arms=named)
@@ -202,7 +202,7 @@ def _measure(base: ReplayArm, candidate: ReplayArm, expect: Expectation, on_even
 
 
 def _compare_outputs(base: ReplayArm, candidate: ReplayArm, expect: Expectation) -> ExperimentResult:
-    """How far the outputs of the two arms are apart on the same inputs."""
+    """The distance between the outputs of the two arms on the same inputs."""
     probes: dict[str, Probe] = {}
     saved: dict[str, str] = {}
     for name, arm in (("base", base), ("candidate", candidate)):
@@ -235,7 +235,7 @@ def _compare_outputs(base: ReplayArm, candidate: ReplayArm, expect: Expectation)
 def run_experiment(
     experiment: Experiment, on_event: OnEvent, *, trust: Trust = NOTHING, source: str = "experiment"
 ) -> ExperimentResult:
-    """Make both arms and look; a finding sets options that a document may set, and those that are trusted."""
+    """Make and run both arms; a finding may set the options that documents may set, and trusted ones."""
     with ScratchFolder("winml-replay-") as folder:
         with Worker(preload=("winml.modelkit.knowledge.experiments.make",)) as worker:
             base = _make_arm(experiment.base, experiment.target, folder / "base", worker, trust, source)
@@ -270,7 +270,7 @@ def _make_evidence(experiment: Experiment, result: ExperimentResult) -> Evidence
 
 
 def replay(knowledge: Knowledge, name: str, folder: Path, on_event: OnEvent, *, trust: Trust = NOTHING) -> KbReplay:
-    """Run the experiment of a finding and keep the outcome; one that does not hold is a check answered with no."""
+    """Run the experiment of a finding and keep the outcome; raises CheckFailed when it does not hold."""
     finding = knowledge.entry(name).finding
     experiment = finding.experiment
     if experiment is None:

@@ -1,4 +1,4 @@
-"""What `winml kb` answers."""
+"""The results of `winml kb`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from winml.modelkit.measuring.recorded import Answer, PairAnswer
 
 @dataclass(frozen=True, kw_only=True)
 class KbResult:
-    """What every action says."""
+    """The fields of every result."""
 
     schema: Literal["winml/kb/1"] = "winml/kb/1"
     ok: Literal[True] = True
@@ -25,25 +25,25 @@ class KbResult:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingRow:
-    """A finding in short."""
+    """A summary of a finding."""
 
     id: str
     title: str
     target: str | None
-    """null: it binds no EP."""
+    """null: it applies to any EP."""
     category: Category
     claim: EvidenceKind
     status: Status
     confidence: Level | None
     prunes: bool
-    """Whether a search leaves something out for it."""
+    """Whether a search skips levels because of it."""
     replayable: bool
     single_model: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class GapRow:
-    """A gap in short."""
+    """A summary of a gap."""
 
     id: str
     title: str
@@ -65,9 +65,9 @@ class KbFinding(KbResult):
     finding: Finding
     outcomes: tuple[ReplayOutcome, ...]
     judged: tuple[str | None, ...]
-    """What our statistics say of each piece of evidence; null for what needs none."""
+    """The judgement of each piece of evidence; null where there is nothing to judge."""
     missing: Mapping[str, str | None]
-    """By rung, the evidence that it lacks; null when it has all of it."""
+    """By rung, the missing evidence; null when there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class JudgedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedPair(JudgedPair):
-    """A pair that a finding claims something of."""
+    """A pair that a finding makes a claim about."""
 
     claim: Claim
     claim_answer: Answer
@@ -102,7 +102,7 @@ class ClaimedPair(JudgedPair):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedFinding:
-    """What a record says of a finding."""
+    """The judgement of a finding by a record."""
 
     id: str
     title: str
@@ -118,7 +118,7 @@ class KbJudgement(KbResult):
     base: str
     order: Order
     doubts: tuple[str, ...]
-    """Configs whose passes may not be what the record says."""
+    """Configs whose passes may differ from the record."""
     pairs: tuple[JudgedPair, ...]
     findings: tuple[JudgedFinding, ...]
     counts: Mapping[Answer, int]
@@ -143,7 +143,7 @@ class KbPromotion(KbResult):
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A finding that was drafted."""
+    """A draft finding."""
 
     id: str
     title: str
@@ -151,7 +151,7 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True)
 class PassedOver:
-    """A trial that is worth no finding."""
+    """A trial without a draft finding."""
 
     hypothesis: str
     reason: str
@@ -169,7 +169,7 @@ class KbDrafts(KbResult):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayRow:
-    """What a replay came to, in short."""
+    """A summary of a replay."""
 
     answer: ReplayAnswer
     reason: str

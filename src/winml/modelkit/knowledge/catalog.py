@@ -1,4 +1,4 @@
-"""The catalog: families of models, their tasks and what was proven of them; written by `scripts/make_catalog.py`."""
+"""The catalog: model families, their tasks and proofs; written by `scripts/make_catalog.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = Path(__file__).with_name("catalog.json")
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyProof:
-    """What was tried with a model on a target, and what came of it."""
+    """What was tried with a model on a target, and the outcome."""
 
     family: Text
     model: Text
@@ -25,7 +25,7 @@ class FamilyProof:
     simulated: bool
     precision: Text
     step: Literal["export", "build", "eval"]
-    """How far it had to come: a file that computes what PyTorch does, an artifact for the target, a metric."""
+    """The step that was tried: an export that agrees with PyTorch, an artifact for the target, a metric."""
     outcome: Literal["proven", "failed"]
     says: Text
     """The numbers of a proof, the reason of a failure."""

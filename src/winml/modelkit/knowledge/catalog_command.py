@@ -1,4 +1,4 @@
-"""`winml catalog`: which families of models are known, for which tasks, and what was proven where."""
+"""`winml catalog`: known model families, their tasks, and what was proven on which target."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from winml.modelkit.knowledge.catalog import Family, FamilyProof
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogLevel:
-    """The best that came of a target."""
+    """The best outcome on a target."""
 
     target: str
     simulated: bool
     outcome: Literal["proven", "failed"]
     goal: Goal | None
-    """The highest rung that was proven, else how far it came."""
+    """The highest proven rung, otherwise how far it got."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogRecipe:
-    """A recipe with what was tried of it on a family."""
+    """A recipe with its proofs on a family."""
 
     name: str
     tasks: Names
@@ -40,7 +40,7 @@ class CatalogRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogFamily:
-    """A family with everything that was tried of it."""
+    """A family with all its proofs and recipes."""
 
     family: Family = key(inline=True)
     levels: tuple[CatalogLevel, ...]
@@ -50,7 +50,7 @@ class CatalogFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogResult:
-    """Families that fit, each with the proofs that fit."""
+    """Matching families, each with its matching proofs."""
 
     schema: Literal["winml/catalog/1"] = "winml/catalog/1"
     ok: Literal[True] = True
@@ -58,7 +58,7 @@ class CatalogResult:
 
 
 def show_catalog(*, family: str | None = None, task: str | None = None, target: str | None = None) -> CatalogResult:
-    """The families of the catalog with their proofs and recipes; a word that it does not have is refused."""
+    """The families of the catalog with their proofs and recipes; an unknown family or task is an error."""
     whole = catalogs.load()
     _require_known(family, "family", (f.name for f in whole.families))
     _require_known(task, "task", (t for f in whole.families for t in f.tasks))
@@ -95,11 +95,11 @@ def _require_known(word: str | None, option: str, known: Iterable[str]) -> None:
 
 
 def _is_on(target: str, asked: targets.TargetRequest | None) -> bool:
-    """Whether a target is the one that was asked for; an EP alone means all of its devices."""
+    """Whether a target is the requested one; an EP alone means all of its devices."""
     if asked is None:
         return True
     ep, _, device = target.partition("/")
-    # A target is written without its device where that has the name of the EP.
+    # A target is written without its device when that has the name of the EP.
     return (asked.ep is None or asked.ep.name == ep) and asked.device in (None, device or ep)
 
 
@@ -109,7 +109,7 @@ def _describe_recipe(recipe: Recipe, family: str, asked: targets.TargetRequest |
 
 
 def _best_levels(proofs: Iterable[Proof]) -> tuple[CatalogLevel, ...]:
-    """The best that came of each target: the highest rung that was proven, else how far it came."""
+    """The best outcome on each target: the highest proven rung, otherwise how far it got."""
     best: dict[tuple[str, bool], CatalogLevel] = {}
     for proof in proofs:
         level = CatalogLevel(target=proof.target, simulated=proof.simulated, outcome=proof.outcome, goal=proof.goal)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def read(path: Path, make: Callable[[Any], T]) -> T:
-    """The value in a file; a DataError names the path and the first field that does not fit."""
+    """The value in a file; a DataError names the path and the first invalid field."""
     try:
         value = read_json(path)
     except FileNotFoundError as error:
@@ -38,7 +38,7 @@ def load(path: Path, form: type[T]) -> T:
 
 
 def knowledge_folder(given: str | None) -> Path:
-    """Where the user's knowledge is written; it need not be there yet."""
+    """Where the user's knowledge is written; it need not exist yet."""
     folder = knowledge_root() if given is None else Path(given).absolute()
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"`{folder}` is not a folder")
@@ -46,7 +46,7 @@ def knowledge_folder(given: str | None) -> Path:
 
 
 def json_files(folder: Path) -> Iterator[Path]:
-    """The JSON files of a folder by name; a folder that is not there has none."""
+    """The JSON files of a folder by name; a missing folder has none."""
     return iter(sorted(folder.glob("*.json"))) if folder.is_dir() else iter(())
 
 
@@ -54,6 +54,6 @@ _NUMBERS = re.compile(r"\[\s+(-?\d[-+.\deE,\s]*?)\s+\]")
 
 
 def text(value: object) -> bytes:
-    """A value as these files hold it: indented, with lists of numbers on one line."""
+    """A value formatted for these files: indented, with lists of numbers on one line."""
     indented = json.dumps(values.to_json(value), indent=2, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", indented) + "\n").encode()

@@ -1,9 +1,9 @@
-"""The knowledge base: findings and gaps from the shipped folder and the user's, with what replays came to.
+"""The knowledge base: findings and gaps from the shipped folder and the user's, with the outcomes of replays.
 
     knowledge/
       findings/npu-006.json                    one finding, named by its id
       gaps/fused-conv.json                     something that is missing
-      outcomes/npu-006-20261116T015137Z.json   what a replay of that finding came to
+      outcomes/npu-006-20261116T015137Z.json   the outcome of a replay of that finding
 
 A finding in the user's folder replaces the shipped one of the same id.
 """
@@ -36,14 +36,14 @@ ReplayAnswer = Literal["holds", "does not hold", "unclear"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOutcome:
-    """What a replay came to."""
+    """The outcome of a replay."""
 
     schema: Literal["winml/outcome/1"] = "winml/outcome/1"
     finding: Text
     answer: ReplayAnswer
     reason: Text
     experiment: Text
-    """Digest of the experiment that was run; an outcome of another one says nothing."""
+    """Digest of the experiment; outcomes of other experiments are ignored."""
     winml: Text
     evidence: Evidence
 
@@ -54,7 +54,7 @@ def experiment_digest(experiment: Experiment) -> str:
 
 @dataclass(frozen=True)
 class KnownFinding:
-    """A finding with the file it is from and what its replays came to."""
+    """A finding with its file and the outcomes of its replays."""
 
     path: Path
     finding: Finding
@@ -62,7 +62,7 @@ class KnownFinding:
 
     @property
     def effective(self) -> Finding:
-        """The finding as it stands after its replays: one that did not hold here is contested."""
+        """The finding after its replays: one that did not hold here is contested."""
         against = tuple(o.reason for o in self.outcomes if o.answer == "does not hold")
         if not against or self.finding.status in ("contested", "retracted"):
             return self.finding
@@ -70,7 +70,7 @@ class KnownFinding:
 
     @property
     def with_outcomes(self) -> Finding:
-        """The finding with the evidence of the replays that held and that it does not have yet."""
+        """The finding with the additional evidence of replays that held."""
         known = {e.run for e in self.finding.evidence}
         more = tuple(o.evidence for o in self.outcomes if o.answer == "holds" and o.evidence.run not in known)
         return replace(self.finding, evidence=(*self.finding.evidence, *more))
@@ -91,7 +91,7 @@ def _read_finding(value: Any) -> Finding:
 
 
 class Knowledge:
-    """Everything that is known, read and checked when it is made."""
+    """All findings and gaps, read and checked on construction."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read the shipped knowledge and that in `folder`, where new findings and outcomes are written."""
@@ -116,7 +116,7 @@ class Knowledge:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings as they stand after their replays: what rules are asked with."""
+        """All findings after their replays, as rules use them."""
         return tuple(entry.effective for entry in self)
 
     def entry(self, name: str) -> KnownFinding:
@@ -126,7 +126,7 @@ class Knowledge:
         return found
 
     def find_broken_links(self) -> list[str]:
-        """Names of findings that are referred to and do not exist, with where."""
+        """References to findings that do not exist."""
         known = set(self._entries)
         links = [(e.finding.id, "related", e.finding.related) for e in self]
         links += [(gap.id, "findings", gap.findings) for gap in self.gaps]

@@ -28,7 +28,7 @@ class Gap:
     cause: Text | None = None
     impact: Names = ()
     discriminator: Text | None = None
-    """How to tell an affected model from another."""
+    """How to recognize an affected model."""
     issue: Text | None = None
     related: Names = ()
     notes: Names = ()

@@ -1,6 +1,6 @@
-"""What makes a model slow, wrong or impossible on a target although nothing looks amiss, and the command against it.
+"""Hazards: what silently makes a model slow, wrong or impossible on a target, and the command that fixes it.
 
-One literal table. Every row says from what it is known; a row that needs something unknown does not fire.
+One literal table. Every row has its evidence; a row that depends on something unknown does not fire.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NODES_NAMED = 20
 _OPTIMIZE = "winml optimize -m {model} --target {target} -o {stem}_optimized.onnx"
 _QUANTIZE = "winml quantize -m {original} --target {target} -p {precision}{data} -o {stem}_{precision}.onnx"
 ORIGINAL = "ORIGINAL.onnx"
-"""Stands for the model a file was quantized or fused from, which nobody can tell from the file."""
+"""Placeholder for the model a file was quantized or fused from, which the file does not tell."""
 CALIBRATION = "CALIBRATION.npz"
-"""Stands for samples of the model's inputs."""
+"""Placeholder for samples of the model's inputs."""
 
 
 @dataclass(frozen=True)
 class ModelGraph:
-    """What hazards are looked for in."""
+    """The parts of a model that hazards are searched in."""
 
     facts: GraphFacts
     nodes: tuple[tuple[str, str], ...]
@@ -39,13 +39,13 @@ class ModelGraph:
 
 
 class HazardMatch(NamedTuple):
-    """What a row found."""
+    """A match of a row."""
 
     message: str
     nodes: tuple[str, ...] = ()
     """Names of the nodes concerned; empty when it is the whole model."""
     ops: frozenset[str] = frozenset()
-    """Operators that the target is thought to refuse; the EP's own word on them counts for more."""
+    """Operators that the target should refuse by the table; the EP's own answer takes precedence."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Row:
 
     id: str
     find: Callable[[ModelGraph, Target], HazardMatch | None]
-    """None when a model has not got it on a target."""
+    """Returns None when a model does not have it on a target."""
     fix: str | None
-    """A command; `{model}`, `{stem}`, `{target}` and `{dims}` stand for what only the caller knows."""
+    """A command; `{model}`, `{stem}`, `{target}` and `{dims}` are filled in by the caller."""
     evidence: str
 
 
@@ -69,7 +69,7 @@ class Hazard:
 
 
 def find_hazards(model: ModelGraph, target: Target) -> list[Hazard]:
-    """What the table says of a model on a target."""
+    """The hazards of a model on a target."""
     answers = [(row, row.find(model, target)) for row in TABLE]
     return [Hazard(row, found) for row, found in answers if found is not None]
 
@@ -91,7 +91,7 @@ def _is_qnn_npu(target: Target) -> bool:
 
 
 def _contrib(model: ModelGraph, target: Target, *, taken: bool | None) -> frozenset[str]:
-    """The operators outside ONNX of which the tables say this."""
+    """The operators outside ONNX with this support in the tables."""
     return frozenset(
         op
         for op in model.facts.contrib_ops
@@ -112,7 +112,7 @@ def _find_fused(model: ModelGraph, target: Target) -> HazardMatch | None:
     return _of_ops(
         model,
         _contrib(model, target, taken=False) & UNFUSED,
-        "{ops}: fused by ONNX Runtime for itself (saved at level extended or above); "
+        "{ops}: fused by ONNX Runtime for its own use (saved at level extended or above); "
         f"{target} refuses it, so each one runs on the CPU and splits the graph",
     )
 
@@ -121,7 +121,7 @@ def _find_contrib_refused(model: ModelGraph, target: Target) -> HazardMatch | No
     return _of_ops(
         model,
         _contrib(model, target, taken=False) - UNFUSED,
-        f"{{ops}}: operators that only ONNX Runtime knows; {target} refuses them",
+        f"{{ops}}: operators of ONNX Runtime only; {target} refuses them",
     )
 
 
@@ -131,7 +131,7 @@ def _find_contrib_unknown(model: ModelGraph, target: Target) -> HazardMatch | No
     return _of_ops(
         model,
         _contrib(model, target, taken=None),
-        f"{{ops}}: operators outside ONNX; whether {target} takes them is unknown",
+        f"{{ops}}: operators outside ONNX; whether {target} supports them is unknown",
     )
 
 
@@ -141,7 +141,7 @@ def _find_blocked_layout(model: ModelGraph, target: Target) -> HazardMatch | Non
     return _of_ops(
         model,
         frozenset(op for op in model.facts.ops if op.startswith(NCHWC)),
-        "{ops}: the layout of one kind of processor (saved at level all); no other EP can use it, and QNN takes it for "
+        "{ops}: the layout of one kind of processor (saved at level all); no other EP can use it, and QNN reads it as "
         "the ordinary operators and computes wrong values",
     )
 
@@ -162,7 +162,7 @@ def _find_dynamic_shapes(model: ModelGraph, target: Target) -> HazardMatch | Non
     if target.device != "npu" or not axes:
         return None
     return HazardMatch(
-        f"dynamic shapes ({axes}): an NPU compiles for fixed ones, and what depends on others stays on the CPU"
+        f"dynamic shapes ({axes}): an NPU needs fixed shapes; nodes that depend on dynamic ones stay on the CPU"
     )
 
 
@@ -213,19 +213,19 @@ def _find_must_stay_float(model: ModelGraph, target: Target) -> HazardMatch | No
     reason = catalog.BY_NAME[target.ep].unquantized.get(target.device)
     if reason is None or model.facts.quantized.kind == "none":
         return None
-    return HazardMatch(f"the model is quantized, and {target} must not be handed a quantized model: {reason}")
+    return HazardMatch(f"the model is quantized, and {target} must not get a quantized model: {reason}")
 
 
 def _find_compiled_elsewhere(model: ModelGraph, target: Target) -> HazardMatch | None:
     sources = model.facts.compiled_for
     if not sources or any(_names(source, target) for source in sources):
         return None
-    where = "does not say for which EP" if "unknown" in sources else f"says for {', '.join(sources)}"
-    return HazardMatch(f"the model is compiled, and {where}; only the EP that compiled it can open it")
+    where = ", but it is not known for which EP" if "unknown" in sources else f" for {', '.join(sources)}"
+    return HazardMatch(f"the model is compiled{where}; only the EP that compiled it can open it")
 
 
 def _names(source: str, target: Target) -> bool:
-    """Whether an EPContext node's `source` means an EP, which writes its short or its full name."""
+    """Whether an EPContext node's `source` is an EP, by its short or full name."""
     full_name = catalog.BY_NAME[target.ep].full_name
     return source.casefold() in (full_name.casefold(), full_name.removesuffix("ExecutionProvider").casefold())
 
@@ -245,7 +245,7 @@ TABLE: tuple[Row, ...] = (
         "no table of knowledge/data names the operator for this target"),
     Row("blocked-layout", _find_blocked_layout, _OPTIMIZE.replace("{model}", ORIGINAL),
         f"{_SIMULATOR}: outputs of a conv net off by more than their own size; other models fail to open"),
-    # ONNX's converter cannot go below opset 23 with Attention in the graph, so only a new export helps.
+    # ONNX's converter cannot go below opset 23 with Attention in the graph, so a new export is needed.
     Row("native-attention", _find_native_attention, None,
         f"{_SIMULATOR}: 4 of 6 forms taken, those with a boolean mask refused"),
     Row("dynamic-shapes", _find_dynamic_shapes,

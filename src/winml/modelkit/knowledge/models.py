@@ -1,10 +1,10 @@
-"""What is known about supporting model families, one claim each; nothing is ever taken out.
+"""Findings about supporting model families, one claim each; none is ever removed.
 
     knowledge/
       models/bart.json     findings about a family
-      methodology.json     findings about the work itself
+      methodology.json     findings about methodology
 
-The user's folder has the same files; what stands there comes after the shipped findings and cannot replace one.
+The user's folder has the same files; its findings come after the shipped ones and cannot replace them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from winml.modelkit.store import atomic
 
 METHODOLOGY = "methodology"
 FindingStatus = Literal["reported", "observed", "refuted"]
-"""Told by others and not repeated here, seen here, shown to be wrong."""
+"""Reported by others and not reproduced here, seen here, shown to be wrong."""
 STATUSES: tuple[FindingStatus, ...] = get_args(FindingStatus)
 
 
@@ -41,7 +41,7 @@ class ModelScope:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFinding:
-    """One claim about a family or about the work, which says no more than it shows."""
+    """One claim about a family or about methodology, no broader than its evidence."""
 
     id: Annotated[str, Pattern(r"[a-z0-9]+([_-][a-z0-9]+)*-[0-9]{3}", "a family and three digits, as `bart-001`,")]
     title: Text
@@ -52,20 +52,20 @@ class ModelFinding:
     added: Annotated[str, Pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a date, as 2026-11-16,")]
     scope: ModelScope = field(default_factory=ModelScope)
     effort: Effort | None = None
-    """What support took; null: not about that."""
+    """The effort of support; null: not applicable."""
     goal_reached: Goal | None = None
     recipe: Text | None = None
     gotchas: Names = ()
     gaps: Names = ()
-    """Gaps of the knowledge base that it shows."""
+    """Gaps of the knowledge base that it demonstrates."""
     mechanism: Mechanism = field(default_factory=Mechanism)
     evidence: Text | None = None
     """The command or contribution that shows it."""
     answered_by: Text | None = None
-    """What in this program deals with it."""
+    """The part of this program that handles it."""
 
     def __post_init__(self) -> None:
-        """Refuse a status or a mechanism that nothing stands behind."""
+        """Raise for a status or a mechanism without evidence."""
         if self.status == "observed" and (self.evidence is None or not self.scope.validated_on):
             raise RequestError(f"`{self.id}` is observed, which needs `evidence` and `scope.validated_on`")
         if self.status == "refuted" and not self.scope.falsified_on:
@@ -73,7 +73,7 @@ class ModelFinding:
         if self.mechanism.confirmed and self.mechanism.source is None:
             raise RequestError(f"`{self.id}` has a confirmed mechanism, which needs `mechanism.source`")
         if self.status == "reported" and self.goal_reached is not None and self.evidence is None:
-            raise RequestError(f"`{self.id}` says that {self.goal_reached} was reached, which needs `evidence`")
+            raise RequestError(f"`{self.id}` claims that {self.goal_reached} was reached, which needs `evidence`")
 
     @property
     def family(self) -> str:
@@ -99,7 +99,7 @@ def _place(folder: Path, family: str) -> Path:
 
 
 class ModelKnowledge:
-    """Every finding about families and the work, read and checked when it is made."""
+    """All findings about families and methodology, read and checked on construction."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Read the shipped findings and those in `folder`, where new ones are written."""
@@ -152,12 +152,12 @@ class ModelKnowledge:
         ]
 
     def add(self, finding: ModelFinding) -> Path:
-        """Append a finding to the user's folder; one that is known is never changed."""
+        """Add a finding to the user's folder; an existing one is never changed."""
         assert self.folder is not None
         if finding.id in self._found:
             raise RequestError(
-                f"`{finding.id}` is known; findings are added, never changed",
-                hint=f"take a new number, such as `{self.next_id(finding.family)}`, and name the old one in the text",
+                f"`{finding.id}` already exists; findings are added, never changed",
+                hint=f"use a new number, such as `{self.next_id(finding.family)}`, and mention the old one in the text",
             )
         path = _place(self.folder, finding.family)
         before = files.load(path, FamilyFile) if path.is_file() else FamilyFile(family=finding.family, findings=())
@@ -166,6 +166,6 @@ class ModelKnowledge:
         return path
 
     def next_id(self, family: str) -> str:
-        """The first number that is free in a family."""
+        """The next free id of a family."""
         taken = [int(f.id.rpartition("-")[2]) for f in self.about(family)]
         return f"{family}-{max(taken, default=0) + 1:03d}"

@@ -1,6 +1,6 @@
-"""Which operators an EP takes, for when it is not here to be asked.
+"""Which operators an EP supports, for machines where it cannot be queried.
 
-The tables in `data/` say where each answer is from: asked (`scripts/ask_operators.py`), or documented with the page.
+The tables in `data/` name the source of each answer: queried (`scripts/ask_operators.py`), or documented on a page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATA = Path(__file__).with_name("data")
 
 @dataclass(frozen=True, kw_only=True)
 class TableSource:
-    """Where the answers of a table are from."""
+    """The source of a table."""
 
     kind: str
     how: str
@@ -31,19 +31,19 @@ class TableSource:
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorSupport:
-    """What is known of one operator."""
+    """Support for one operator."""
 
     taken: bool
-    """Whether the EP takes it in some form."""
+    """Whether the EP supports it in some form."""
     forms: Mapping[str, tuple[int, int]]
-    """How many models of each form it took, of how many."""
+    """How many models of each form it supported, of how many."""
     reason: str | None = key(omit=True)
-    """Why not all."""
+    """Why some are not supported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorTable:
-    """What is known of one EP on one kind of device."""
+    """Operator support of one EP on one kind of device."""
 
     schema: Literal["winml/operators/1"] = "winml/operators/1"
     target: str
@@ -59,12 +59,12 @@ def load_table(ep: str, device: str) -> OperatorTable | None:
 
 
 def find_operator(ep: str, device: str, op: str) -> OperatorSupport | None:
-    """What the table has on an operator (`Conv`, `com.microsoft:FusedConv`)."""
+    """The table's entry for an operator (`Conv`, `com.microsoft:FusedConv`)."""
     table = load_table(ep, device)
     return None if table is None else table.operators.get(op)
 
 
 def takes(ep: str, device: str, op: str) -> bool | None:
-    """Whether the EP takes the operator in some form; None when that is unknown."""
+    """Whether the EP supports the operator in some form; None when that is unknown."""
     found = find_operator(ep, device, op)
     return None if found is None else found.taken

@@ -1,4 +1,4 @@
-"""Presets: fixed lists of hypotheses per target, each a change of config sections with the graph it makes sense for."""
+"""Presets: fixed lists of hypotheses per target, each a change of config sections with the graphs it is meant for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FOLDER = Path(__file__).with_name("presets")
 
 @dataclass(frozen=True)
 class Changes:
-    """What a hypothesis changes in the config; null leaves the base alone."""
+    """What a hypothesis changes in the config; null keeps the base's value."""
 
     optimize: OptimizeSection | None = None
     analyze: bool | None = None
-    """false: the passes that analysis would add are left out."""
+    """false: the passes that analysis would add are skipped."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Hypothesis:
     title: Text
     changes: Changes = Changes()
     needs: tuple[Condition, ...] = ()
-    """All of these hold for a graph it can do something for."""
+    """Conditions on the graph; without them the hypothesis has no effect."""
     because: Names = ()
-    """Findings it tests or is ordered by."""
+    """Findings that it tests or that order it."""
 
     @property
     def passes(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Preset:
     target: Text
     precision: Text
     opset: Annotated[int, AtLeast(7)]
-    """The opset a hypothesis has that names none."""
+    """The opset of hypotheses without one."""
     compile: bool
     hypotheses: tuple[Hypothesis, ...]
 

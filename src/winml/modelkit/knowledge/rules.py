@@ -1,6 +1,6 @@
 """From findings to advice for a search: pure functions of findings, graph facts and a target.
 
-Only a confirmed finding prunes; a weaker one changes the order. A graph fact that is unknown never permits: what a
+Only a confirmed finding prunes; a weaker one changes the order. An unknown graph fact never permits: what a
 confirmed finding would forbid is then blocked, and what a finding would favour is not favoured.
 """
 
@@ -26,7 +26,7 @@ _SILENT = ("retracted",)
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do about some configs, and the finding that says so.
+    """What to do about some configs, and the finding behind it.
 
     `skip` and `blocked`: do not try them. `order`: try them last, or start or end with them. `boost`: try them early.
     """
@@ -38,7 +38,7 @@ class Advice:
     reason: str
     what: ConfigFilter
     after: After | None = None
-    """What it waits for."""
+    """The event after which it applies."""
 
 
 def find_fact(facts: GraphFacts, name: str) -> float | None:
@@ -58,14 +58,14 @@ def find_fact(facts: GraphFacts, name: str) -> float | None:
 
 
 def find_unmet(conditions: Iterable[Condition], facts: GraphFacts) -> tuple[list[Condition], list[Condition]]:
-    """The conditions that do not hold, and those that cannot be told."""
+    """The conditions that do not hold, and those that cannot be decided."""
     known = [(condition, find_fact(facts, condition.fact)) for condition in conditions]
     failing = [c for c, value in known if value is not None and not c.holds(value)]
     return failing, [c for c, value in known if value is None]
 
 
 def _binds(finding: Finding, target: Target) -> bool:
-    """Whether the finding was made on this EP and device; one on another EP says nothing here."""
+    """Whether the finding applies to this EP and device; one about another EP does not."""
     scope = finding.scope
     if scope.ep is None:
         return True
@@ -87,7 +87,7 @@ def _release(version: str) -> str:
 
 @dataclass(frozen=True)
 class _Fit:
-    """How well a finding's scope fits: what is unknown of it, and what makes it weaker than its status."""
+    """How well a finding's scope fits: the unknown conditions, and what makes it weaker than its status."""
 
     unknown: tuple[str, ...]
     weaker: str | None
@@ -114,7 +114,7 @@ def find_advice(
     family: str | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> list[Advice]:
-    """The advice of all findings that bind this target and fit this graph, in the order of the findings.
+    """The advice of all findings that apply to this target and graph, in the order of the findings.
 
     `family` is the model type where it is known (`dinov2`); `versions` are those of the packages here.
     """
@@ -138,7 +138,7 @@ def _advise(finding: Finding, action: Action, fit: _Fit) -> Advice | None:
         else:
             kind, place = "blocked" if fit.unknown else "skip", "skip"
     elif fit.unknown:
-        return None  # nothing is favoured on a guess
+        return None  # nothing is favoured on unknown facts
     elif action.verb == "try":
         kind, place = "boost", "first"
     else:
@@ -156,10 +156,10 @@ def _reason(finding: Finding, fit: _Fit) -> str:
 
 
 def concerns(what: ConfigFilter, config: BuildConfig, *, opset: int | None = None, analyze: bool | None = None) -> bool:
-    """Whether a config is among those a filter means.
+    """Whether a filter matches a config.
 
     `opset` is the model's own, for a config that keeps it; `analyze` whether analysis adds passes. What a filter
-    asks for and the config does not tell counts as meant: unknown never permits.
+    tests and the config does not tell counts as a match: unknown never permits.
     """
     optimize = config.optimize
     checks = [

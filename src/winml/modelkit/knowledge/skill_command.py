@@ -1,4 +1,4 @@
-"""`winml skill`: whether skills for agents keep to the format and say what the program does."""
+"""`winml skill`: checks the format of skills for agents, and the commands and fields they mention."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from winml.modelkit.knowledge.skills import Problem
 FOLDER = "skills"
 
 CommandCheck = Callable[[tuple[str, ...], bool], str | None]
-"""What is wrong with the words behind `winml`, and whether they have to be complete."""
+"""Takes the words after `winml` and whether they must be complete; returns what is wrong with them."""
 OptionCheck = Callable[[str], str | None]
-"""What is wrong with an option that is named without its command."""
+"""Returns what is wrong with an option that is mentioned without its command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class SkillRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillProblem:
-    """Something in a page that does not fit."""
+    """A problem on a page."""
 
     file: str
     line: int
@@ -54,20 +54,20 @@ class SkillCheck:
 
 
 def default_folder() -> str:
-    """The skills of the current folder, or those that come with winml, in its package or its checkout."""
+    """The skills of the current folder, or those that ship with winml, in its package or its checkout."""
     package = Path(__file__).parents[1]
     places = (Path(FOLDER), package / FOLDER, package.parents[2] / FOLDER)
     return str(next((place for place in places if place.is_dir()), FOLDER))
 
 
 def check_skills(path: str, wrong_command: CommandCheck, wrong_option: OptionCheck) -> SkillCheck:
-    """Check every skill in a folder; a problem is a check answered with no."""
+    """Check every skill in a folder; raises CheckFailed if there are problems."""
     root = Path(path)
     if not root.is_dir():
-        raise RequestError(f"folder not found: `{path}`", hint="name a skill, or a folder of skills")
+        raise RequestError(f"folder not found: `{path}`", hint="give a skill, or a folder of skills")
     found = [skills.read(folder) for folder in skills.folders(root)]
     if not found:
-        raise RequestError(f"there is no `{skills.PAGE}` in `{path}`", hint="name a skill, or a folder of skills")
+        raise RequestError(f"there is no `{skills.PAGE}` in `{path}`", hint="give a skill, or a folder of skills")
     rows: list[SkillRow] = []
     problems: list[Problem] = []
     for skill in found:
@@ -102,7 +102,7 @@ def _page_problems(
 ) -> Iterator[Problem]:
     for item in found:
         if isinstance(item, Unreadable):
-            message: str | None = f"no shell reads this: {item.text!r}"
+            message: str | None = f"not valid shell: {item.text!r}"
         elif isinstance(item, Mention):
             message = wrong_command(item.words, item.complete)
         elif isinstance(item, OptionMention):
@@ -124,10 +124,10 @@ def _wrong_field(item: FieldMention) -> str | None:
     name = item.words[0]
     schema = schemas.load_schema(name)
     if schema is None:
-        return f"`winml {name}` has no published JSON, so `{item.path}` is no field of it"
+        return f"`winml {name}` has no published JSON, so `{item.path}` is not a field of it"
     missing = schemas.missing_field(schema, item.path, action=_action(schema, item.words[1:]))
     if missing is None:
         return None
     near = nearest(missing.part, missing.known)
-    suggestion = f"; nearest is `{near}`" if near else f"; known: {', '.join(missing.known) or 'none'}"
+    suggestion = f"; did you mean `{near}`?" if near else f"; known: {', '.join(missing.known) or 'none'}"
     return f"the JSON of `winml {name}` has no field `{item.path}`: `{missing.part}` is unknown{suggestion}"

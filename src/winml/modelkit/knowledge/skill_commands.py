@@ -1,8 +1,8 @@
-"""The commands a page shows, and the JSON fields it says they have.
+"""The commands that a page shows, and the JSON fields it mentions.
 
-Commands stand in blocks of `sh` or `text`, where they have to be complete, or in the text between backticks, where a
-command may be named without its arguments, and an option without its command. Fields stand behind `| jq`, or in a
-paragraph that begins with "JSON of `winml COMMAND`": every other word in backticks there is a field.
+Commands are in blocks of `sh` or `text`, where they must be complete, or between backticks in the text, where a command
+may be given without its arguments, and an option without its command. Fields follow `| jq`, or are in a paragraph that
+begins with "JSON of `winml COMMAND`": every other word in backticks there is a field.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mention:
 
 @dataclass(frozen=True)
 class OptionMention:
-    """An option in the text, of whichever command."""
+    """An option in the text, of any command."""
 
     line: int
     name: str
@@ -61,7 +61,7 @@ PageItem = Mention | OptionMention | FieldMention | Unreadable
 
 
 def find_mentions(text: str) -> list[PageItem]:
-    """Everything of a page that can be checked, in its order."""
+    """Everything on a page that can be checked, in order."""
     found: list[PageItem] = []
     for start, language, lines in _parts(text):
         if language is None:
@@ -99,7 +99,7 @@ def _in_shell(start: int, lines: list[str]) -> Iterator[PageItem]:
 
 
 def _in_line(number: int, command: str) -> Iterator[PageItem]:
-    """The commands of one line of a shell; `jq` behind one names a field of it."""
+    """The commands of one shell line; a `jq` after one mentions a field of it."""
     reader = shlex.shlex(command, posix=True, punctuation_chars="|&;<>")
     reader.whitespace_split = True
     reader.commenters = "#"

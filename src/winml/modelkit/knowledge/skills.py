@@ -24,7 +24,7 @@ _NEEDS_QUOTES = re.compile(r"[\[\]{}>|*&!%@`#,?-]|.*(: |:$| #)")
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a file that does not fit."""
+    """A problem in a file."""
 
     file: Path
     line: int
@@ -57,7 +57,7 @@ def folders(path: Path) -> list[Path]:
 
 
 def read(folder: Path) -> Skill:
-    """The skill in a folder, held to the rules of the format."""
+    """The skill in a folder, checked against the format."""
     page = folder / PAGE
     try:
         lines = page.read_text(encoding="utf-8").splitlines()
@@ -107,7 +107,7 @@ class _FrontMatter:
             line, before = self.values[name]
             self.values[name] = (line, f"{before} {text}".strip())
         else:
-            self._problem(number, "an indented line that belongs to nothing")
+            self._problem(number, "an indented line without a field above it")
 
     def _scalar(self, number: int, text: str) -> str:
         text = text.strip()
@@ -116,7 +116,7 @@ class _FrontMatter:
         if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
             return text[1:-1]
         if text and _NEEDS_QUOTES.match(text):
-            self._problem(number, f"YAML does not read this as text, put it in quotes: {text!r}")
+            self._problem(number, f"this is not plain text in YAML; put it in quotes: {text!r}")
         return text
 
     def _problem(self, line: int, message: str) -> None:
@@ -131,7 +131,7 @@ def _field_problems(folder: Path, matter: _FrontMatter) -> Iterator[Problem]:
     for name, (line, text) in matter.values.items():
         if name not in _FIELDS:
             near = nearest(name, _FIELDS)
-            yield Problem(page, line, f"unknown field `{name}`" + (f"; nearest is `{near}`" if near else ""))
+            yield Problem(page, line, f"unknown field `{name}`" + (f"; did you mean `{near}`?" if near else ""))
         limit = _LIMITS.get(name)
         if limit is not None and len(text) > limit:
             yield Problem(page, line, f"`{name}` has {len(text)} characters, at most {limit} are allowed")
@@ -153,7 +153,7 @@ def _body_problems(page: Path, body: list[str], first: int) -> Iterator[Problem]
 
 
 def _link_problems(folder: Path) -> Iterator[Problem]:
-    """Links to files that are not there, or not in the skill, which is installed by itself."""
+    """Links to files that do not exist or are outside the skill, which is installed on its own."""
     for page in Skill(folder, {}, ()).pages:
         for number, line in enumerate(page.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             for target in _LINK.findall(line):
@@ -161,6 +161,6 @@ def _link_problems(folder: Path) -> Iterator[Problem]:
                     continue
                 file = (page.parent / target.partition("#")[0]).resolve()
                 if not file.is_relative_to(folder.resolve()):
-                    yield Problem(page, number, f"`{target}` leads out of the skill")
+                    yield Problem(page, number, f"`{target}` is outside the skill")
                 elif not file.exists():
-                    yield Problem(page, number, f"`{target}` is not there")
+                    yield Problem(page, number, f"`{target}` does not exist")

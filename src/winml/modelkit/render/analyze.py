@@ -11,8 +11,8 @@ from winml.modelkit.render.table import table
 if TYPE_CHECKING:
     from winml.modelkit.building.analysis.result import AnalyzeResult, Fusion, Fusions, TargetAnswer
 
-_STAND_INS = {"ORIGINAL.onnx": "what this model was made from", "CALIBRATION.npz": "samples of its inputs"}
-"""How a hazard's fix names files that cannot be known."""
+_STAND_INS = {"ORIGINAL.onnx": "the model that this one was made from", "CALIBRATION.npz": "samples of its inputs"}
+"""Placeholders in a hazard's fix for files that cannot be known."""
 MAX_FUSIONS = 15
 _WORDS = {
     "supported": "fully supported",
@@ -20,7 +20,7 @@ _WORDS = {
     "unsupported": "not supported",
     "unknown": "unknown",
     "refused": "refused by the EP",
-    "failed": "could not be asked",
+    "failed": "could not be queried",
 }
 
 
@@ -43,12 +43,12 @@ def _source(answer: TargetAnswer) -> str:
     source = answer.source
     if source.kind == "asked":
         if source.runtime is None or source.ep is None:
-            return "asked"
+            return "queried"
         version = "" if source.ep.name == "cpu" else f", {source.ep.name} {source.ep.version or 'of unknown version'}"
-        return f"asked onnxruntime {source.runtime.version}{version}"
+        return f"queried onnxruntime {source.runtime.version}{version}"
     if source.table is None:
-        return "not here, and nothing is known of its operators"
-    return f"not here; by what {source.table.ep or source.table.runtime} said elsewhere"
+        return "not available on this machine, and its operators are not known"
+    return f"not available on this machine; from the table of {source.table.ep or source.table.runtime}"
 
 
 def _placement(answer: TargetAnswer) -> list[str]:
@@ -70,7 +70,7 @@ def _placement(answer: TargetAnswer) -> list[str]:
 def _dims_lines(answer: TargetAnswer) -> list[str]:
     sizes = answer.source.fixed_dims if answer.source.kind == "asked" else {}
     fixed = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return [f"  asked with dynamic dimensions fixed: {fixed}"] if fixed else []
+    return [f"  queried with dynamic dimensions fixed: {fixed}"] if fixed else []
 
 
 def _ops(answer: TargetAnswer) -> list[str]:
@@ -133,12 +133,12 @@ def _fusions(fusions: Fusions | None) -> list[str]:
 
 
 def analyze_text(result: AnalyzeResult) -> str:
-    """One block per target, then what the optimizer could do."""
+    """One block per target, then the fusion candidates."""
     return "\n\n".join([_headline(result), *map(_target, result.targets), *_fusions(result.fusions)])
 
 
 def next_command(result: AnalyzeResult) -> str:
-    """The first fix there is, or a look at what failed, or measuring."""
+    """The first fix, or a look at what failed, or a measurement."""
     fixes = [hazard.fix for answer in result.targets for hazard in answer.hazards if hazard.fix]
     if fixes:
         return fixes[0]

@@ -71,7 +71,7 @@ def champion_text(best: Champion, objective: str) -> str:
     """The champion in a sentence or two."""
     what, trial = _BETTER[objective], best.trial
     if best.status == "BASELINE_IS_BEST":
-        return f"the baseline is best: nothing that was tried is {what} and accurate enough"
+        return f"the baseline is best: no trial is {what} and accurate enough"
     limits = best.speedup_interval
     between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
     took = ""
@@ -86,7 +86,7 @@ def champion_text(best: Champion, objective: str) -> str:
 
 
 def autoconfig_text(result: SearchResult) -> str:
-    """The champion, then every trial, then what was left out."""
+    """The champion, then every trial, then what was skipped."""
     assert result.champion is not None
     rows = [("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "accuracy", "size", "why")]
     for trial in sorted(result.trials, key=lambda trial: -_rank(trial)):
@@ -108,12 +108,12 @@ def autoconfig_text(result: SearchResult) -> str:
         f"{result.model} on {targets(result)} · searched for {result.objective} in {result.seconds:.0f} s",
         champion_text(result.champion, result.objective),
         table(rows, indent="  "),
-        f"* not beaten in {_FRONT[result.objective]} at once",
+        f"* Pareto optimal in {_FRONT[result.objective]}",
         f"{trial_count(result)}; {result.ended}",
     ]
     skipped = [note for note in result.insight if note.kind in ("skip", "blocked")]
     if skipped:
-        lines.append(f"left out: {len(skipped)} levels, by {_sources(skipped)}; reasons are in the report")
+        lines.append(f"skipped {len(skipped)} levels: {_sources(skipped)}; the report has the reasons")
     return "\n".join(lines)
 
 

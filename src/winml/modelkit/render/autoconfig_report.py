@@ -1,4 +1,4 @@
-"""The report of a search as Markdown and as one HTML page that needs nothing else."""
+"""The report of a search as Markdown and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _flat(value: Any) -> str:
 
 
 def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Titles, heads and rows of the tables of a report; one without rows is left out."""
+    """Titles, heads and rows of the tables of a report; tables without rows are skipped."""
     trials: list[tuple[str, ...]] = []
     for trial in result.trials:
         verdict = trial.deciding_verdict
@@ -77,9 +77,9 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
     ]
     found = [
         ("Trials", _HEAD, trials),
-        ("What failed, and why", ("trial", "config", "verdict", "why"), failed),
-        ("What was left out, and why", ("level", "kind", "by", "why"), skipped),
-        ("What came early or late, and why", ("level", "kind", "by", "why"), ordered),
+        ("Failed trials", ("trial", "config", "verdict", "why"), failed),
+        ("Skipped levels", ("level", "kind", "by", "why"), skipped),
+        ("Reordered levels", ("level", "kind", "by", "why"), ordered),
         ("Environment", ("", ""), environment),
     ]
     return [one for one in found if one[2]]
@@ -98,7 +98,7 @@ def _facts(result: SearchResult) -> list[str]:
 
 
 def _plot(result: SearchResult) -> str:
-    """What each config that works gains, and its accuracy."""
+    """Gain and accuracy of every config that works."""
     points = []
     for trial in result.trials:
         verdict, known = trial.deciding_verdict, trial.accuracy
@@ -117,7 +117,7 @@ def _champion_id(result: SearchResult) -> str | None:
 
 def _summary(result: SearchResult) -> str:
     if result.champion is None:
-        return "no champion: the search did not end"
+        return "no champion: the search is not finished"
     return champion_text(result.champion, result.objective)
 
 
@@ -151,6 +151,6 @@ def html(result: SearchResult) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Search for the best config</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>Search for the best config</h1>\n"
-        f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>What is gained and what it costs</h2>\n"
+        f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>Gain and accuracy</h2>\n"
         f"{_plot(result)}\n{tables}\n</body></html>\n"
     )

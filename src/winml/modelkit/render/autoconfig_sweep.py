@@ -1,4 +1,4 @@
-"""What searches of several models come to, as text and as Markdown."""
+"""The summary of searches of several models, as text and as Markdown."""
 
 from __future__ import annotations
 

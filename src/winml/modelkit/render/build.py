@@ -27,7 +27,7 @@ def _change(change: Change) -> str:
     if isinstance(before, list) and isinstance(now, list):
         more = [f"+{name}" for name in now if name not in before]
         less = [f"-{name}" for name in before if name not in now]
-        return f"{change.part} {' '.join([*more, *less]) or 'has another order'}"
+        return f"{change.part} {' '.join([*more, *less]) or 'is in a different order'}"
     return f"{change.part} was {_value(before)}, is {_value(now)}"
 
 
@@ -61,13 +61,13 @@ def build_text(result: BuildResult, *, explain: bool = False) -> str:
 
 
 def proof_text(proof: Proof) -> str:
-    """What is known of the artifact on its target."""
+    """Whether the artifact was proven on its target, and how."""
     if proof.status == "not proven":
         return f"{proof.status}: {proof.reason}"
     text: str = proof.status
     if proof.agreement is not None and proof.agreement.cosine is not None:
         found = proof.agreement
-        text += f": `{found.output}` has a cosine of {found.cosine:.4f} with the source's (least {proof.limit:g})"
+        text += f": `{found.output}` has a cosine of {found.cosine:.4f} with the source's (at least {proof.limit:g})"
     if proof.placement is not None:
         nodes = proof.placement.nodes
         text += f", {nodes.get(proof.placement.requested, 0)} of {sum(nodes.values())} nodes on {proof.on}"
@@ -105,7 +105,7 @@ def _compile_words(section: CompileSection) -> str:
 
 
 def config_text(result: ConfigResult) -> str:
-    """The sections in short."""
+    """A summary of the sections."""
     config = result.config
     optimize, quantize = config.optimize, config.quantize
     dims = "" if optimize is None else "".join(f", {name}={size}" for name, size in optimize.fixed_dims.items())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def list_text(result: CacheList) -> str:
     if not result.entries:
-        return f"{result.folder} holds no stage results"
+        return f"{result.folder} has no stage results"
     rows = [("stage", "artifact", "size", "files")]
     rows += [(e.stage, e.artifact[:19], size(e.bytes), ", ".join(sorted(e.files))) for e in result.entries]
     return table(rows, right=frozenset({2}))
@@ -30,8 +30,8 @@ def verification_text(result: CacheVerification) -> str:
 def collection_text(result: CacheCollection) -> str:
     removed = result.removed
     verb = "would remove" if result.dry_run else "removed"
-    in_use = f"; {removed.in_use} objects are open in other programs and stay" if removed.in_use else ""
+    in_use = f"; {removed.in_use} objects in use by other programs were kept" if removed.in_use else ""
     return (
         f"{verb} {removed.objects} objects ({size(removed.bytes)}), {removed.entries} stage results, "
-        f"{removed.builds} builds and {removed.temporaries} left-over files; {size(removed.kept_bytes)} kept{in_use}"
+        f"{removed.builds} builds and {removed.temporaries} temporary files; {size(removed.kept_bytes)} kept{in_use}"
     )

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from winml.modelkit.knowledge.catalog import FamilyProof
     from winml.modelkit.knowledge.catalog_command import CatalogFamily, CatalogLevel, CatalogResult
 
-HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "says")
+HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "result")
 WIDTH = 120
-"""Columns of a terminal that lists are broken for."""
+"""Width in characters that lists are wrapped to."""
 
 
 def catalog_text(result: CatalogResult) -> str:
@@ -28,7 +28,7 @@ def catalog_text(result: CatalogResult) -> str:
 
 
 def catalog_markdown(families: Sequence[CatalogFamily]) -> str:
-    """What was tried of recipes, and the proofs, as tables of the docs."""
+    """The proofs of recipes and of families, as tables for the docs."""
     tried = sorted(
         (recipe.name, p.family, p.model, _target(p), _level(p), p.review or "", p.shows)
         for family in families
@@ -52,7 +52,7 @@ def _proofs(families: Iterable[CatalogFamily]) -> list[tuple[str, ...]]:
 
 
 def _level(level: Proof | CatalogLevel) -> str:
-    return level.goal or "" if level.outcome == "proven" else f"failed after {level.goal or 'nothing'}"
+    return level.goal or "" if level.outcome == "proven" else (f"failed after {level.goal}" if level.goal else "failed")
 
 
 def _by_target(levels: Iterable[CatalogLevel], targets: Sequence[str]) -> tuple[str, ...]:

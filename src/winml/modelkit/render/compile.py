@@ -95,10 +95,10 @@ def compile_text(result: CompileResult) -> str:
 
 
 def compilers_text(result: CompilerList) -> str:
-    """One line per compiler: whether it can be used, and why not."""
+    """One line per compiler: whether it is available, and why not."""
     rows = [("compiler", "status", "uses", "")]
     for row in result.compilers:
-        status = ("ready, default" if row.default else "ready") if row.available else "not here"
+        status = ("ready, default" if row.default else "ready") if row.available else "not available"
         why = "; ".join(w for w in (row.reason, row.hint) if w)
         rows.append((row.compiler, status, row.summary, why))
     return table(rows)

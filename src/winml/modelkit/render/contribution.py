@@ -75,7 +75,7 @@ def contribution_markdown(made: Contribution) -> str:
 
 
 def batch_markdown(result: BatchResult) -> str:
-    """What became of several models, as a table."""
+    """The results of several models, as a table."""
     rows = [
         (m.model.replace(chr(92), "/").rpartition("/")[2], m.status, m.reached or "", m.reason or "")
         for m in result.models

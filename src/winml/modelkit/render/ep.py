@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from winml.modelkit.ep.ep_command import EnvironmentsResult
     from winml.modelkit.ep.options_command import EPOptions, EPOptionsResult, OptionInfo
 
-_SET_BY = {"document": "anyone", "command_line": "command line only", "nobody": "nobody"}
+_SET_BY = {"document": "config or command line", "command_line": "command line only", "nobody": "not settable"}
 
 
 def _values(option: OptionInfo) -> str:
@@ -40,7 +40,7 @@ def environments_text(result: EnvironmentsResult) -> str:
     if ready is not None:
         return f"{ready.ep} {ready.version or 'of an unknown version'} from Windows ML ({ready.certification})"
     if not result.environments:
-        return "no execution provider has an environment of its own"
+        return "no execution provider has a private environment"
     rows = [("ep", "package", "version", "size", "folder")]
     rows += [(e.ep, e.distribution, e.version, size(e.bytes), e.folder) for e in result.environments]
     return table(rows, right=frozenset({3}))

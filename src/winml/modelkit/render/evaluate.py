@@ -31,13 +31,13 @@ def _headline(result: EvalResult) -> str:
 
 
 def _number(kind: str, value: float, *, signed: bool = False) -> str:
-    """A share in percent, a correlation as it is."""
+    """A fraction in percent, a correlation as it is."""
     sign = "+" if signed else ""
     return f"{value:{sign}.4f}" if kind in _CORRELATIONS else f"{100 * value:{sign}.2f}"
 
 
 def _cell(found: Estimate | None, kind: str, *, signed: bool = False) -> str:
-    """`99.40 % (98.25 … 99.80)`; a drop says its level, which is not that of the other columns."""
+    """`99.40 % (98.25 … 99.80)`; a drop states its level, which differs from that of the other columns."""
     if found is None:
         return ""
     if found.value is None:
@@ -75,7 +75,7 @@ def _most(found: MostSpread | None, form: str) -> tuple[str, str]:
 def _distance(result: EvalResult) -> list[str]:
     if result.distance is None or result.reference is None:
         return []
-    rows = [("output", "cosine: least", "median", "max abs: most", "median", "SQNR dB: least", "median", "equal")]
+    rows = [("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")]
     for found in result.distance:
         unknown = f", {found.incomparable} not comparable" if found.incomparable else ""
         rows.append(
@@ -87,16 +87,16 @@ def _distance(result: EvalResult) -> list[str]:
                 f"{found.equal} of {found.runs}{unknown}",
             )
         )
-    return [f"against {_where(result.reference)}", table(rows, indent="  ")]
+    return [f"compared with {_where(result.reference)}", table(rows, indent="  ")]
 
 
 def _agreement(result: EvalResult) -> list[str]:
     found = result.agreement
-    return [] if found is None else [f"  both say the same about {_cell(found, 'share')} of samples"]
+    return [] if found is None else [f"  both agree on {_cell(found, 'share')} of samples"]
 
 
 def _change_lines(result: EvalResult) -> list[str]:
-    """How many answers a drop of a share is made of."""
+    """How many answers changed, for drops of a fraction."""
     return [
         f"  {name}: {found.worse + found.better} of {found.n} answers changed, "
         f"{found.worse} to wrong and {found.better} to right"
@@ -116,6 +116,6 @@ def _checks(result: EvalResult) -> list[str]:
 
 
 def evaluate_text(result: EvalResult) -> str:
-    """Metrics with their intervals, then what the reference adds, then the answers of checks."""
+    """Metrics with their intervals, then the comparison with the reference, then the checks."""
     parts = (_metrics, _change_lines, _agreement, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

@@ -25,7 +25,7 @@ def _part(part: ExportedPart) -> tuple[str, ...]:
 
 
 def export_text(result: ExportResult) -> str:
-    """What was exported, how it compares, and what it takes."""
+    """What was exported, how it compares with PyTorch, and its inputs."""
     first = result.parts[0].metadata
     lines = [f"{first.architecture} for {result.task}, exporter {first.exporter}"]
     lines.append(table([_part(part) for part in result.parts], indent="  ", right=frozenset({1, 2})))
@@ -35,7 +35,7 @@ def export_text(result: ExportResult) -> str:
         lines.append(f"  {name}{_parity(part.metadata.parity)}")
         shown = [f"{one.name} [{', '.join(map(str, one.shape))}]" for one in inputs if not one.name.startswith("past_")]
         past = len(inputs) - len(shown)
-        more = [f"{past} of the cache"] if past else []
+        more = [f"{past} cache inputs"] if past else []
         lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
     lines.append(result.folder)
     return "\n".join(lines)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def push_text(result: PushResult) -> str:
-    how = "published" if result.outcome == "published" else "was there already"
+    how = "published" if result.outcome == "published" else "already exists"
     if (result.revision or 1) > 1:
-        how += f"; it is revision {result.revision}, for this run stamp has other content too"
+        how += f", as revision {result.revision}: this run stamp also has other content"
     sent = "" if result.sent_bytes is None else f", {size(result.sent_bytes)} sent"
     return (
         f"{result.package} {result.version} {how}\n"
@@ -25,12 +25,12 @@ def push_text(result: PushResult) -> str:
 
 
 def packages_text(result: PackageList) -> str:
-    return "\n".join(result.packages) or f"{result.feed} holds no packages"
+    return "\n".join(result.packages) or f"{result.feed} has no packages"
 
 
 def versions_text(result: VersionList) -> str:
     if not result.versions:
-        return f"{result.package} has no such versions in {result.feed}"
+        return f"no matching versions of {result.package} in {result.feed}"
     rows = [("version", "run", "target", "state")]
     rows += [(v.version, v.run_stamp or "-", v.target or "-", v.state) for v in result.versions]
     return table(rows)
@@ -39,10 +39,10 @@ def versions_text(result: VersionList) -> str:
 def pull_text(result: PullResult) -> str:
     return "\n".join(
         f"{v.folder}  {len(v.files)} files of {v.version}, {size(v.received_bytes)} received, "
-        f"{size(v.kept_bytes)} were here"
+        f"{size(v.kept_bytes)} already present"
         for v in result.versions
     )
 
 
 def verify_text(result: VerifyResult) -> str:
-    return "\n".join(f"{v.version}  {v.files} files, {size(v.bytes)}, sound" for v in result.versions)
+    return "\n".join(f"{v.version}  {v.files} files, {size(v.bytes)}, intact" for v in result.versions)

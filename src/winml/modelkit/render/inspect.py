@@ -86,18 +86,18 @@ def _folder_inputs(inputs: Sequence[InputSection]) -> str:
     shown = [one for one in inputs if not one.name.startswith("past_")]
     past = len(inputs) - len(shown)
     words = [f"{one.name} {one.dtype} [{', '.join(map(str, one.shape))}]" for one in shown]
-    return ", ".join([*words, *([f"{past} of the cache"] if past else [])])
+    return ", ".join([*words, *([f"{past} cache inputs"] if past else [])])
 
 
 def folder_text(result: FolderInspection) -> str:
-    """What a Hugging Face model says of itself."""
+    """What the files of a Hugging Face model tell."""
     types = ", ".join(f"{kind} {amount(count)}" for kind, count in result.weight_types.items())
     parameters = "unknown until loaded" if result.parameters is None else f"{amount(result.parameters)} ({types})"
     weights = "not on this machine"
     if result.weight_bytes is not None:
         weights = f"{size(result.weight_bytes)} in {', '.join(result.files)}"
     rows = [
-        ("class", result.architecture or "not named"),
+        ("class", result.architecture or "not given"),
         ("family", f"{result.model_type}{'' if result.proven else ' (no test exports one)'}"),
         ("parameters", parameters),
         ("weights", weights),

@@ -26,7 +26,7 @@ def list_text(result: KbList) -> str:
     for f in result.findings:
         status = f.status + (" · prunes" if f.prunes else "")
         rows.append((f.id, f.target or "any", status, f.confidence or "", f.claim, f.title))
-    text = table(rows) if len(rows) > 1 else "no finding fits"
+    text = table(rows) if len(rows) > 1 else "no findings match"
     gaps = [("gap", "status", "title"), *((g.id, g.status, g.title) for g in result.gaps)]
     return "\n\n".join([text, table(gaps)] if result.gaps else [text])
 
@@ -120,8 +120,8 @@ def promotion_text(result: KbPromotion) -> str:
 
 def drafts_text(result: KbDrafts) -> str:
     lines = [f"{d.id}  {d.title}" for d in result.drafts] or ["no new draft"]
-    lines += [f"{name}  is drafted already" for name in result.known]
-    lines += [f"passed over {p.hypothesis}: {p.reason}" for p in result.passed_over]
+    lines += [f"{name}  already drafted" for name in result.known]
+    lines += [f"skipped {p.hypothesis}: {p.reason}" for p in result.passed_over]
     return "\n".join([*lines, f"in {result.folder}"])
 
 

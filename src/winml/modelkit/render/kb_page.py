@@ -1,4 +1,4 @@
-"""The knowledge base as one HTML page that needs nothing else: findings by target, single-model ones folded."""
+"""The knowledge base as one self-contained HTML page: findings by target, those on a single model collapsed."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _gaps(gaps: Iterable[Gap]) -> str:
 def page(result: KbReport) -> str:
     """The whole page."""
     by_target: dict[str, list[ReportEntry]] = {}
-    # What binds no EP stands last.
+    # Findings that apply to any EP come last.
     for entry in sorted(result.entries, key=lambda e: (e.target is None, e.target or "")):
         by_target.setdefault(entry.target or "any EP", []).append(entry)
     links = "".join(f'<a href="#{html(name)}">{html(name)} ({len(found)})</a>' for name, found in by_target.items())
@@ -99,7 +99,7 @@ def page(result: KbReport) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>What is known about execution providers'
         f"</title><style>{_STYLE}</style></head><body>\n<h1>What is known about execution providers</h1>\n"
-        "<p>Only confirmed findings keep a search from trying something; all others change the order. "
-        "A finding binds the target it stands under and no other.</p>\n"
+        "<p>Only confirmed findings exclude configs from a search; all others change the order. "
+        "A finding applies only to the target it is listed under.</p>\n"
         f'<nav>{links}<a href="#gaps">gaps</a></nav>\n{body}\n{_gaps(result.gaps)}\n</body></html>\n'
     )

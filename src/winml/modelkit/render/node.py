@@ -16,7 +16,7 @@ def run_text(result: NodeRun) -> str:
 
 
 def scheduler_text(result: SchedulerRun) -> str:
-    return f"the scheduler at {result.cluster} has ended"
+    return f"the scheduler at {result.cluster} has stopped"
 
 
 def list_text(result: NodeList) -> str:

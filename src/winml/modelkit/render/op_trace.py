@@ -1,4 +1,4 @@
-"""An operator trace as a table: largest share first, with the shares added up."""
+"""An operator trace as a table: largest share first, with cumulative shares."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _count(number: int, word: str) -> str:
 
 
 def _short(text: str) -> str:
-    """The end of a long name, which tells more than its begin."""
+    """The end of a long name, which is more specific than its start."""
     return text if len(text) <= _WIDTH else "…" + text[-_WIDTH + 1 :]
 
 
 def _node(operator: OperatorEntry) -> str:
-    """The model's node where there is one; what the EP inserted is named with its neighbour."""
+    """The model's node where there is one; an inserted operator is named with its neighbour."""
     if operator.origin == "inserted":
         at = f" (before {operator.neighbour})" if operator.neighbour else ""
         return _short(f"+ {operator.op_path}{at}")
@@ -42,7 +42,7 @@ def _type(operator: OperatorEntry) -> str:
     """The type of the node that does the work, and those of the nodes it absorbed."""
     kind = operator.onnx_op_type or operator.op_type or operator.name
     if not operator.onnx_op_type:
-        return kind  # the operator as a whole has a name, as a Gelu does
+        return kind  # the whole operator has a name, such as Gelu
     others = dict.fromkeys(a.op_type for a in operator.absorbed if a.op_type not in _EDGES)
     shown = [kind, *list(others)[:3]]
     return "+".join(shown) + (f"+{len(others) - 3} more" if len(others) > 3 else "")
@@ -98,7 +98,7 @@ def _whole(summary: Mapping[str, Any]) -> list[str]:
         known = summary["end_to_end_us"] - summary["unexplained_us"]
         lines.append(
             f"  explained  {_number(known)} of {_number(summary['end_to_end_us'])} µs per run; "
-            f"{_number(abs(summary['unexplained_us']))} µs ({summary['unexplained_pct']:.1f} %) are not in an operator"
+            f"{_number(abs(summary['unexplained_us']))} µs ({summary['unexplained_pct']:.1f} %) are outside operators"
         )
     if summary.get("accelerator_cycles"):
         lines.append(
@@ -114,7 +114,7 @@ def _whole(summary: Mapping[str, Any]) -> list[str]:
 
 
 def op_trace_text(trace: OpTraceResult, top_k: int) -> str:
-    """The operators that matter, per unit, and what they leave unexplained."""
+    """The largest operators per unit, and the time outside operators."""
     metadata = trace.metadata
     runs = f"{_count(metadata.num_samples, 'run')} after {_count(metadata.warmup_samples, 'warm-up')}"
     simulated = ", simulated" if metadata.simulated else ""

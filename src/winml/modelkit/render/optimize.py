@@ -47,7 +47,7 @@ def _verification(found: Verification) -> str:
 
 
 def optimize_text(result: OptimizeResult) -> str:
-    """What was done to the model."""
+    """The changes to the model."""
     report = result.report
     target = f" for {result.target}" if result.target else ""
     total = sum(file.bytes for file in report.files)
@@ -75,10 +75,12 @@ def _what(row: PassRow) -> str:
 
 
 def passes_text(result: PassTable) -> str:
-    """The table of passes: what each turns into what, at which level it starts, and who does it."""
+    """The table of passes: what each does, the level that enables it, and who implements it."""
     rows = [(row.name, _state(row), _KINDS[row.kind], _what(row)) for row in result.table]
     refusals = [(row.name, ", ".join(row.refused)) for row in result.table if row.refused]
-    blocks = [table([("pass", "level", "by", "what becomes what"), *rows])]
+    blocks = [table([("pass", "level", "by", "what it does"), *rows])]
     if refusals:
-        blocks.append(f"makes what {result.target} is not known to take\n{table(refusals, indent='  ')}")
+        blocks.append(
+            f"produces operators that {result.target} is not known to support\n{table(refusals, indent='  ')}"
+        )
     return "\n\n".join(blocks)

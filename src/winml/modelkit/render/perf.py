@@ -32,7 +32,7 @@ def _headline(result: PerfResult) -> str:
 def _cpu_time(found: CPUTime) -> str:
     if found.per == "run":
         return ms(found.p50)
-    return f"{ms(found.p50)} (mean; the clock is too coarse for one run)" if found.p50 else "less than the clock sees"
+    return f"{ms(found.p50)} (mean; the clock is too coarse for one run)" if found.p50 else "below the clock resolution"
 
 
 def _latency(result: PerfResult) -> list[str]:
@@ -98,7 +98,7 @@ _SOURCES = {
 
 
 def utilization_words(latest: Mapping[str, float]) -> str:
-    """Sampled values in short: `CPU 92 %, load 1.2`."""
+    """A summary of sampled values: `CPU 92 %, load 1.2`."""
     return ", ".join(f"{w} {f.format(latest[name])}" for name, (w, f) in _SOURCES.items() if name in latest)
 
 
@@ -107,11 +107,11 @@ def _utilization(result: PerfResult) -> list[str]:
     if found is None:
         return []
     means = utilization_words({name: usage.mean for name, usage in found.sources.items()})
-    return [f"  while it ran  {means or 'nothing was sampled'} ({found.samples} samples)"]
+    return [f"  during the runs  {means or 'nothing was sampled'} ({found.samples} samples)"]
 
 
 def parts_text(result: PerfParts) -> str:
-    """The parts of a composite model, a row each."""
+    """The parts of a composite model, one row each."""
     simulated = " (simulated)" if result.target.simulated else ""
     word = "simulator time" if result.target.simulated else "p50"
     rows = [("part", word, "p90", "runs", "inputs")]

@@ -1,7 +1,7 @@
 """An operator trace in the Chrome trace format, which Perfetto and chrome://tracing open.
 
-One track per EP and stream, with the first measured run. Cycles have no place on a clock: they are laid one after
-another on a track of their own that says so.
+One track per EP and stream, with the first measured run. Cycles have no time stamps: they are laid out one after
+another on a track of their own, labelled as such.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ MAX_LEFT = 12
 
 
 def _how(section: QuantizeSection) -> str:
-    """The section in a few words: `static, uint8 activations, int8 weights per channel`."""
+    """A summary of the section: `static, uint8 activations, int8 weights per channel`."""
     if section.mode == "fp16":
         return "float16" + ("" if section.keep_io_types else ", inputs and outputs too")
     if section.mode == "weight_only":
@@ -49,7 +49,7 @@ def _fidelity(found: Fidelity) -> str:
     if not found.outputs:
         return f"outputs not compared: {found.reason}"
     where = "random inputs" if found.source == "random" else "samples"
-    head = f"outputs against the original's on {found.samples} {where} (cpu)"
+    head = f"outputs compared with the original's on {found.samples} {where} (cpu)"
     return f"{head}\n{table([_output(output) for output in found.outputs], indent='  ')}"
 
 
@@ -58,14 +58,14 @@ def _nodes(nodes: NodeSummary) -> str:
     rows = [(left.op, str(left.nodes), left.reason) for left in nodes.left[:MAX_LEFT]]
     lines = [f"quantized  {done}"]
     if rows:
-        lines += ["left", table(rows, indent="  ", right=frozenset({1}))]
+        lines += ["not quantized", table(rows, indent="  ", right=frozenset({1}))]
     if len(nodes.left) > MAX_LEFT:
         lines.append(f"  … {len(nodes.left) - MAX_LEFT} more rows, all in --json")
     return "\n".join(lines)
 
 
 def quantize_text(result: QuantizeResult) -> str:
-    """What became of the model."""
+    """What changed in the model."""
     outcome = result.outcome
     before, after = outcome.size.before_bytes, outcome.size.after_bytes
     change = f"{size(before)} -> {size(after)}" if outcome.changed else "no change"

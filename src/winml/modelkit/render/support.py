@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def knowledge_list_text(result: KnowledgeList) -> str:
     rows = [("id", "status", "effort", "title")]
     rows += [(f.id, f.status, f.effort or "", f.title) for f in result.findings]
-    return table(rows) if result.findings else "nothing fits"
+    return table(rows) if result.findings else "no findings match"
 
 
 def finding_text(result: KnowledgeEntry) -> str:
@@ -34,17 +34,17 @@ def finding_text(result: KnowledgeEntry) -> str:
     lines = [f"{finding.id}  {finding.title}", f"  {finding.status} · {finding.source}", ""]
     lines += [f"  {finding.observation}", ""]
     facts = [
-        ("seen on", ", ".join(scope.validated_on)),
-        ("wrong on", ", ".join(scope.falsified_on)),
-        ("not tried on", ", ".join(scope.not_yet_tested_on)),
+        ("observed on", ", ".join(scope.validated_on)),
+        ("refuted on", ", ".join(scope.falsified_on)),
+        ("not tested on", ", ".join(scope.not_yet_tested_on)),
         ("effort", finding.effort),
         ("goal reached", finding.goal_reached),
         ("recipe", finding.recipe),
-        ("beware", "; ".join(finding.gotchas)),
+        ("caveats", "; ".join(finding.gotchas)),
         ("gaps", ", ".join(finding.gaps)),
         ("why", finding.mechanism.why),
         ("evidence", finding.evidence),
-        ("answered by", finding.answered_by),
+        ("handled by", finding.answered_by),
     ]
     return "\n".join(lines) + table([(name, value) for name, value in facts if value], indent="  ")
 
@@ -81,18 +81,18 @@ def probe_text(result: ProbeResult) -> str:
 
 
 def _skeleton_lines(found: InputSkeleton | None, model: str) -> list[str]:
-    """Input specs that a user can fill in, and the command that takes them."""
+    """Input specs for the user to fill in, and the command that reads them."""
     if found is None:
         return []
     proposed, reason = found.proposed, found.reason
-    source = f"as {proposed.class_name} takes them" if reason is None else f"nobody could be asked: {reason}"
+    source = f"as {proposed.class_name} takes them" if reason is None else f"could not be determined: {reason}"
     specs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(spec)}" for name, spec in proposed.inputs.items())
-    lines = [f"inputs to write down in a file ({source}):", f"{{\n{specs}\n}}"]
-    lines.append(f"which `winml build -m {shell_word(model)} --input-specs FILE [--task TASK]` takes")
+    lines = [f"inputs to put in a file ({source}):", f"{{\n{specs}\n}}"]
+    lines.append(f"for `winml build -m {shell_word(model)} --input-specs FILE [--task TASK]`")
     if proposed.to_fill:
         lines.append(f"type, shape and values to fill in: {', '.join(proposed.to_fill)}")
     if proposed.others:
-        lines.append(f"it can do without: {', '.join(proposed.others)}")
+        lines.append(f"optional inputs: {', '.join(proposed.others)}")
     return lines
 
 
@@ -115,18 +115,18 @@ def batch_text(result: BatchResult) -> str:
 
 
 def rejection_text(result: NoContribution) -> str:
-    """What is said of a folder that holds no contribution."""
+    """The text for a folder that holds no contribution."""
     return f"{result.verdict}  {result.folder} · 0 commands were run again\n{_items(result)}"
 
 
 def review_text(result: ReviewResult) -> str:
-    """The verdict with everything that speaks against the contribution."""
+    """The verdict with every objection to the contribution."""
     where = ""
     if result.sandbox is not None:
         kind = result.sandbox.kind
         where = " WITHOUT a sandbox (`--unsandboxed`)" if kind == "none" else f" in a sandbox ({kind})"
     scope = result.scope
-    changed = f"changed files of a repository: not asked: {scope.reason}"
+    changed = f"changed files: not checked: {scope.reason}"
     if scope.files is not None:
         changed = f"changed files since {scope.base}: {', '.join(scope.files) or 'none'}"
     head = f"{result.verdict}  {result.folder} · {len(result.rerun)} commands were run again{where}"

@@ -8,7 +8,7 @@ from winml.modelkit.core.plain_text import markdown
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; what its cells hold is no markup."""
+    """A table in Markdown; markup in its cells is escaped."""
     lines = [head, ["---"] * len(head), *([markdown(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 

@@ -1,4 +1,4 @@
-"""Times and speeds of arms in words."""
+"""Times and speedups as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def milliseconds(spread: Spread | None) -> str:
 
 
 def _short(ms: float) -> str:
-    """Three digits that count."""
+    """Three significant digits."""
     return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}".rstrip(".")
 
 
@@ -28,5 +28,5 @@ def speedup_text(speedup: float | None) -> str:
         return ""
     factor = max(speedup, 1 / speedup)
     if f"{factor:.2f}" == "1.00":
-        return "as fast"
+        return "same speed"
     return f"{factor:.2f}x {'faster' if speedup > 1 else 'slower'}"

@@ -32,7 +32,7 @@ def _value(operators: Sequence[TracedOperator]) -> str:
 
 
 def _weight(change: Change) -> tuple[bool, float]:
-    """Moves first, then by how much time it is about."""
+    """Moves first, then by the time concerned."""
     if change.delta is not None:
         return change.moved is None, -abs(change.delta)
     return change.moved is None, -sum(o.value or 0.0 for o in change.before or change.after)
@@ -47,20 +47,20 @@ def _row(change: Change) -> tuple[str, ...]:
 
 
 def _rest_lines(groups: Sequence[ChangeGroup]) -> list[str]:
-    """What no sentence is about, so that all operators are accounted for."""
+    """Operators without a reason line, so that all are accounted for."""
     kinds: Counter[str] = Counter()
     for group in groups:
         if group.reason is None:
             kinds.update(group.after_types)
     counts = ", ".join(f"{n} {kind}" for kind, n in kinds.most_common())
-    return [f"  as before: {counts}"] if kinds else []
+    return [f"  unchanged: {counts}"] if kinds else []
 
 
 def diff_text(result: TraceDiff, top_k: int) -> str:
-    """The reasons in words, then the largest changes."""
+    """The reasons, then the largest changes."""
     changed = [c for c in result.changes if c.kind != "same" or c.moved or c.delta]
     lines = ["what changed"]
-    lines += [f"  {reason}" for reason in result.reasons[:top_k]] or ["  nothing worth a sentence"]
+    lines += [f"  {reason}" for reason in result.reasons[:top_k]] or ["  no significant change"]
     if len(result.reasons) > top_k:
         lines.append(f"  and {len(result.reasons) - top_k} more")
     lines += _rest_lines(result.groups)

@@ -45,11 +45,11 @@ from winml.modelkit.worker.scratch import ScratchFolder
 
 EVERYTHING = 10**9
 BUILD_TIMEOUT_S = 600.0
-"""A stage that takes longer hangs, as far as a search is concerned."""
+"""A stage that takes longer counts as hanging."""
 
 
 def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> SearchResult:
-    """Search for the best config; a search that ends early is raised with what there is of its result."""
+    """Search for the best config; an error that ends it early carries the result so far."""
     started = time.monotonic()
     check_request(request)
     folder = SearchFolder(Path(request.output).absolute(), resume=request.resume, overwrite=request.overwrite)
@@ -84,7 +84,7 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> SearchResult:
 
 
 def _must_restart(start: Preparation, folder: SearchFolder) -> bool:
-    """Whether nothing of what lies in the folder is gone on from: a search without a trial of this one is none."""
+    """Whether to ignore what is in the folder: it has no trial of this search."""
     if start.request.overwrite:
         return True
     if folder.holds_trial:
@@ -95,13 +95,13 @@ def _must_restart(start: Preparation, folder: SearchFolder) -> bool:
         return True
     try:
         study = read_records(lines[:1], str(path))[0]
-    except RequestError:  # of another version
+    except RequestError:  # written by another version
         return True
     return not isinstance(study, StudyRecord) or bool(start.identity.differences(study.identity))
 
 
 def _open_records(journal: Journal, start: Preparation) -> list[Record]:
-    """The records to go on from; a new journal is told what it belongs to, an old one must belong to this search."""
+    """The records to resume from; a new journal records its search, an old one must belong to this search."""
     lines = journal.replay.records
     if not lines:
         records: list[Record] = [StudyRecord(winml=__version__, identity=start.identity)]
@@ -114,15 +114,15 @@ def _open_records(journal: Journal, start: Preparation) -> list[Record]:
         raise RequestError(f"`{journal.path}` is not the journal of a search")
     if lines[0].get("winml") != __version__:
         raise RequestError(
-            f"the journal is of winml {lines[0].get('winml')}, this is {__version__}", hint="use a new folder"
+            f"the journal was written by winml {lines[0].get('winml')}, this is {__version__}", hint="use a new folder"
         )
     records = read_records(lines, str(journal.path))
     assert isinstance(records[0], StudyRecord)
     differing = sorted(start.identity.differences(records[0].identity))
     if differing:
         raise RequestError(
-            f"the journal in `{journal.path.parent}` is of another search: {', '.join(differing)} differ",
-            hint="give the same options as before, or use a new folder",
+            f"the journal in `{journal.path.parent}` belongs to another search: {', '.join(differing)} differ",
+            hint="use the same options as before, or a new folder",
         )
     return records
 
@@ -162,7 +162,7 @@ def _make_plan(start: Preparation) -> SearchPlan:
 
 
 def _run(study: Study, start: Preparation, folder: SearchFolder, on_event: OnEvent) -> SearchResult:
-    """The result of a finished search; of one that ends early what there is of it goes along with the error."""
+    """The result of a finished search; an error that ends it early carries the result so far."""
 
     def result_so_far() -> SearchResult:
         result = make_result(start, study, folder, None)
@@ -180,7 +180,7 @@ def _run(study: Study, start: Preparation, folder: SearchFolder, on_event: OnEve
         result = add_delivery_time(result, time.monotonic() - started)
         folder.report(result)
     except KeyboardInterrupt as error:
-        raise Interrupted("interrupted; go on with `--resume`", result=result_so_far()) from error
+        raise Interrupted("interrupted; resume with `--resume`", result=result_so_far()) from error
     except ModelkitError as error:
         error.result = result_so_far()
         raise
@@ -189,12 +189,12 @@ def _run(study: Study, start: Preparation, folder: SearchFolder, on_event: OnEve
 
 
 def _too_small_budget(study: Study, start: Preparation) -> RunFailedError:
-    """The error of a budget that was too small for a single verdict."""
+    """The error for a budget that is too small for a single verdict."""
     needed = study.state.seconds + reserve_s(study.state)
     again = start.request.again or "the same command with --resume"
     return RunFailedError(
-        f"a budget of {study.plan.limits.budget_s:.0f} s is too small for one verdict: about {needed:.0f} s are needed",
-        hint=f"go on with `{again} --budget {math.ceil(needed * 2 / 60)}m`",
+        f"a budget of {study.plan.limits.budget_s:.0f} s is too small for one verdict: about {needed:.0f} s needed",
+        hint=f"resume with `{again} --budget {math.ceil(needed * 2 / 60)}m`",
     )
 
 
@@ -220,7 +220,7 @@ def _deliver(
     request = BuildRequest(config=config, output=str(folder.champion), overwrite=True, proof=proof)
 
     def forward(event: Event) -> None:
-        if not isinstance(event, TargetChosen):  # the search has told it already
+        if not isinstance(event, TargetChosen):  # the search has reported it already
             on_event(event)
 
     built = build(request, forward)
@@ -228,9 +228,9 @@ def _deliver(
     assert result.champion is not None
     if built.artifact.digest != best.facts.artifact.digest:
         raise RunFailedError(
-            f"the champion was rebuilt with another digest: {built.artifact.digest}, "
-            f"measured was {best.facts.artifact.digest}",
-            hint="a stage is not deterministic on this machine; what was measured is in the journal",
+            f"the rebuilt champion has another digest than the measured one: {built.artifact.digest}, "
+            f"measured {best.facts.artifact.digest}",
+            hint="a stage is not deterministic on this machine; the measurements are in the journal",
         )
     delivered = replace(result.champion, folder=str(folder.champion), digest=built.artifact.digest)
     return replace(result, champion=delivered, drafts=folder.draft_findings(result))

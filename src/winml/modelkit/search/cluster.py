@@ -1,7 +1,7 @@
 """Searches of several models on the nodes of a cluster.
 
-A search runs as a whole on one node that runs nothing else: both arms of every verdict are measured on one machine. A
-search whose node went away begins again, for measurements of two machines must not meet in one journal.
+A search runs entirely on one node that runs nothing else: both arms of every verdict are measured on one machine. A
+search whose node is lost starts again, because measurements of two machines must not be mixed in one journal.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from winml.modelkit.store import atomic
 from winml.modelkit.worker import exit_reason
 
 _SPARE_S = 1800.0
-"""What a search may take beyond twice its budget before it counts as hanging."""
+"""Time beyond twice its budget after which a search counts as hanging."""
 _POLL_S = 5.0
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """A cluster to search on, the feed files travel through, and the options of `winml autoconfig` for one model."""
+    """A cluster to search on, the feed that transfers files, and the options of `winml autoconfig` for one model."""
 
     cluster: Cluster
     staging: str
@@ -54,7 +54,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True)
 class Search:
-    """A model, and the folder in which its search is to be in the end."""
+    """A model, and the destination folder of its search."""
 
     model: Path
     folder: Path
@@ -71,7 +71,7 @@ def search_on_cluster(
     notes: list[str],
     on_event: OnEvent,
 ) -> Iterator[SweepRow]:
-    """The rows of searches in the order in which they end; those that have ended before are read."""
+    """The rows of searches in the order in which they end; searches that are already finished are read."""
     needs = _needs(each.targets)
     waiting: dict[str, Search] = {}
     for search in searches:
@@ -90,18 +90,18 @@ def search_on_cluster(
             jobs = _Jobs(executor, staging, options.words, needs, each.limits.budget_s)
             executor.check(jobs.describe(next(iter(waiting.values()))))
             yield from _rows(jobs, waiting, on_event)
-            notes += [f"node {name} went away; what it was at began again" for name in executor.gone]
+            notes += [f"node {name} was lost; its search was started again" for name in executor.gone]
         notes += staging.clear()
 
 
 def _needs(targets: Iterable[str | None]) -> dict[str, int]:
-    """What a search takes: a node for itself, and the targets it measures on."""
+    """What a search needs: a node of its own, and the targets it measures on."""
     found = {MEASURING: 1}
     for word in targets:
         asked = None if word is None else parse_target(word)
         if asked is None or asked.ep is None:
             raise RequestError(
-                "on a cluster the target must be named, for nodes differ in what they have",
+                "on a cluster the target must be given, because nodes have different ones",
                 hint="for example `--target qnn/npu`",
             )
         found[str(Target(asked.ep.name, asked.device or asked.ep.devices[0]))] = 1
@@ -109,7 +109,7 @@ def _needs(targets: Iterable[str | None]) -> dict[str, int]:
 
 
 def _read_row(search: Search) -> SweepRow | None:
-    """The row of a search that is here; None when there is none yet."""
+    """The row of a search that is already here; None when there is none."""
     if not search.folder.exists():
         return None
     try:
@@ -119,18 +119,18 @@ def _read_row(search: Search) -> SweepRow | None:
     if result is None or not result.finished:
         where = "a search that is not finished" if (search.folder / JOURNAL).is_file() else "other files"
         raise RequestError(
-            f"`{search.folder}` holds {where}", hint="go on without `--cluster`, or name a new folder with `-o`"
+            f"`{search.folder}` holds {where}", hint="resume without `--cluster`, or name a new folder with `-o`"
         )
     return make_row(search, result, result.node)
 
 
 def _read_result(value: object) -> SearchResult:
-    """A result as `autoconfig.json` has it; a node may know more than this program does."""
+    """A result from `autoconfig.json`; that of a newer node may have more fields."""
     return read(SearchResult, value, strict=False)
 
 
 class _Jobs:
-    """The jobs of a sweep: all take the same, and no more are given away than nodes can take at once."""
+    """The jobs of a sweep: all have the same needs, and no more are submitted than nodes can run at once."""
 
     def __init__(
         self, executor: DaskCluster, staging: Staging, words: tuple[str, ...], needs: dict[str, int], budget_s: float
@@ -143,11 +143,11 @@ class _Jobs:
         self._inputs = Inputs(staging)
 
     def describe(self, search: Search) -> Job:
-        """What the job of a search takes; nothing is made ready for it."""
+        """The job of a search without its files, which are not staged yet."""
         return Job(search.id, (), self._needs, timeout_s=self._timeout_s, retries=1)
 
     def has_room(self, running: int, search: Search) -> bool:
-        """Whether a node is free; when they are all away one search is given away, so that it notices."""
+        """Whether a node is free; when all are lost one search is submitted, so that the executor notices."""
         job = self.describe(search)
         return running < max(1, sum(node.can_run(job) for node in self.executor.nodes))
 
@@ -157,7 +157,7 @@ class _Jobs:
 
 
 def _rows(jobs: _Jobs, searches: Mapping[str, Search], on_event: OnEvent) -> Iterator[SweepRow]:
-    """The rows of searches as they end on nodes; a model whose files cannot travel fails alone."""
+    """The rows of searches as they end on nodes; a model whose files cannot be transferred fails alone."""
     waiting = deque(searches.values())
     running: set[str] = set()
     while waiting or running:
@@ -178,19 +178,19 @@ def _rows(jobs: _Jobs, searches: Mapping[str, Search], on_event: OnEvent) -> Ite
 
 
 def _make_row_of(search: Search, job: Result, staging: Staging) -> SweepRow:
-    """The row of a search that has ended on a node; its folder is brought here when it came to a result."""
+    """The row of a search that ended on a node; its folder is fetched when it has a result."""
     answer = answer_of(job)
     try:
         value = parse_json(answer.get("output", ""))
-    except ValueError:  # it was ended before it came to an answer
+    except ValueError:  # it was stopped before it answered
         value = None
     value = value if isinstance(value, dict) else {}
     try:
         if not value.get("ok"):
-            said = value.get("error")
-            if said is None:
+            found = value.get("error")
+            if found is None:
                 raise RunFailedError(_describe_end(job))
-            return make_failed_row(search, read(ErrorObject, said, strict=False), job.node)
+            return make_failed_row(search, read(ErrorObject, found, strict=False), job.node)
         result = _read_result(value)
         _fetch_folder(answer["digest"], search, staging, job)
     except (RunFailedError, RequestError) as error:
@@ -199,7 +199,7 @@ def _make_row_of(search: Search, job: Result, staging: Staging) -> SweepRow:
 
 
 def _fetch_folder(digest: str, search: Search, staging: Staging, job: Result) -> None:
-    """Put the folder of a search in its place, as a whole; its result says on which node it was made."""
+    """Fetch the folder of a search atomically; its result names the node that ran it."""
     temporary = atomic.temporary_name(search.folder.parent)
     try:
         staging.get(digest, temporary)
@@ -212,7 +212,7 @@ def _fetch_folder(digest: str, search: Search, staging: Staging, job: Result) ->
 
 
 def move_paths(result: SearchResult, search: Search) -> SearchResult:
-    """A result whose paths are those of this machine, whatever system its node has."""
+    """A result with the paths of this machine, whatever the system of its node."""
 
     def move(text: str) -> str:
         return re.sub(re.escape(result.folder) + r"[\\/]", lambda _: f"{search.folder}{os.sep}", text)
@@ -225,14 +225,14 @@ def move_paths(result: SearchResult, search: Search) -> SearchResult:
 
 def _describe_end(job: Result) -> str:
     if job.status == "timeout":
-        return "the search took far longer than its budget and was ended"
+        return "the search took far longer than its budget and was stopped"
     lines = [line for line in job.log.splitlines() if line.strip()][-3:]
-    how = "was ended" if job.returncode is None else exit_reason.describe(job.returncode)
+    how = "was stopped" if job.returncode is None else exit_reason.describe(job.returncode)
     return "; ".join([f"the search {how}", *lines])
 
 
 def make_row(search: Search, result: SearchResult, node: str | None) -> SweepRow:
-    """A model in the summary; the champion lies where the folder of its search is now."""
+    """A model in the summary; the champion's path is in the folder where the search is now."""
     best = result.champion
     if best is not None and best.folder is not None:
         best = replace(best, folder=str(search.folder / Path(best.folder.replace("\\", "/")).name))
@@ -247,5 +247,5 @@ def make_row(search: Search, result: SearchResult, node: str | None) -> SweepRow
 
 
 def make_failed_row(search: Search, error: ErrorObject, node: str | None) -> SweepRow:
-    """A model whose search came to nothing."""
+    """A model whose search failed."""
     return SweepRow(model=str(search.model), folder=str(search.folder), error=error, champion=None, trials=0, node=node)

@@ -1,4 +1,4 @@
-"""What a search tells of while it works, besides the events of building and measuring."""
+"""The events of a search, besides those of building and measuring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from winml.modelkit.search.trial import Trial
 
 @dataclass(frozen=True)
 class ModelStarted(Event):
-    """A model of a list is searched."""
+    """The search of a model in a list starts."""
 
     model: str
     number: int
@@ -22,7 +22,7 @@ class ModelStarted(Event):
 
 @dataclass(frozen=True)
 class PassesProbed(Event):
-    """Every pass is tried alone, to find out which of them change the model."""
+    """Every pass is tried alone, to see which of them change the model."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,6 @@ class ConfirmationEnded(Event):
 
 @dataclass(frozen=True)
 class DeliveryStarted(Event):
-    """The champion is built as a folder."""
+    """The build folder of the champion is being written."""
 
     id: str

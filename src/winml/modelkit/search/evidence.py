@@ -1,4 +1,4 @@
-"""Own evidence for findings that would leave something out: the target is asked once before it is believed."""
+"""Local evidence for findings that would skip levels: the target is checked once before they are applied."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from winml.modelkit.search.tools import EDGES, count_pieces
 from winml.modelkit.search.trial import Note
 
 NOT_SEEN_WEIGHT = -10.0
-"""What a finding that was not seen here still does: its levels come last."""
+"""Weight of a finding that was not reproduced here: its levels come last."""
 
 Placer = Callable[[ConfigJSON], Placement]
-"""Builds a config and says where its nodes go."""
+"""Builds a config and returns where its nodes go."""
 
 
 def ask_target(
     whole: Space, insight: Insight, findings: Iterable[Finding], place: Placer, known: Iterable[EvidenceRecord]
 ) -> list[EvidenceRecord]:
-    """Where the nodes go here, for every confirmed placement finding that leaves a level out and is not `known`."""
+    """Where nodes go on this machine, for every confirmed placement finding that skips a level and is not `known`."""
     by_placement = {finding.id for finding in findings if finding.claim == "placement"} - {one.finding for one in known}
     first: dict[str, Choice] = {}
     for note in insight.notes:
@@ -38,21 +38,21 @@ def ask_target(
 
 
 def _compare_placement(choice: Choice, whole: Space, place: Placer) -> tuple[bool, str]:
-    """Whether a choice is placed in more pieces than the baseline, in words."""
+    """Whether a choice is placed in more pieces than the baseline, and the explanation."""
     before = place(whole.base)
     try:
         after = place(whole.config(choice))
     except (RunFailedError, RequestError) as error:
-        return True, f"here it does not run at all: {error.message}"
+        return True, f"it does not run on this machine: {error.message}"
     if count_pieces(after) <= count_pieces(before):
-        return False, f"not seen here: {count_pieces(after)} pieces as against {count_pieces(before)}"
+        return False, f"not seen here: {count_pieces(after)} pieces instead of {count_pieces(before)}"
     more = {op: n - before.cpu_ops.get(op, 0) for op, n in after.cpu_ops.items() if op not in EDGES}
     ops = ", ".join(f"{op} x{n}" for op, n in more.items() if n > 0) or "more partitions"
     return True, f"seen here: {ops} on the CPU, {count_pieces(after)} pieces instead of {count_pieces(before)}"
 
 
 def weigh_notes(whole: Space, insight: Insight, evidence: Iterable[EvidenceRecord]) -> Insight:
-    """The insight with what was seen: a finding that does not hold here orders, it does not prune."""
+    """The insight with local evidence: a finding that does not hold here changes the order, but skips nothing."""
     known = {one.finding: one for one in evidence}
 
     def weigh(note: Note) -> Note:

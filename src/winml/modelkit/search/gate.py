@@ -1,4 +1,4 @@
-"""The accuracy gate of a search: labelled data where they are given, otherwise agreement with the given model."""
+"""The accuracy gate of a search: labelled data if given, otherwise agreement with the given model."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ PRELOAD = ("winml.modelkit.evaluation.run",)
 MIN_AGREEMENT = 0.99
 MAX_DROP = 0.01
 HANG_S, HANG_FACTOR = 10.0, 5.0
-"""A config that takes this many times as long as the given model over all samples hangs."""
+"""A config that takes this many times as long as the given model over all samples counts as hanging."""
 FIRST_TIMEOUT_S = 1800.0
 
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What a config is held against."""
+    """The limits that a config must meet."""
 
     data: DataSection
     task: str | None = None
-    """None with labelled data asks the model's config.json; `outputs` needs no labels."""
+    """With labelled data, None means the task in the model's config.json; `outputs` needs no labels."""
     min_metric: float | None = None
     max_drop: float | None = None
     min_agreement: float | None = None
-    """None means 0.99 without labels, and nothing with them."""
+    """None means 0.99 without labels, and no limit with them."""
     judge: Literal["interval", "value"] = "interval"
     digest: str | None = None
-    """Content of the inputs, so that a search does not go on with others."""
+    """Digest of the inputs, so that a search is not resumed with others."""
 
     @property
     def labelled(self) -> bool:
@@ -80,23 +80,23 @@ class GateRequest:
     def describe(self) -> str:
         """The gate in a sentence."""
         if not self.labelled:
-            made_up = " (made-up inputs)" if self.data.source == "random" else ""
+            synthetic = " (synthetic inputs)" if self.data.source == "random" else ""
             return (
-                f"no labelled data: outputs must agree with those of the given model on `{self.data.source}`{made_up}, "
+                f"no labelled data: outputs must agree with the given model's on `{self.data.source}`{synthetic}, "
                 f"median cosine at least {self.least_agreement:g}"
             )
         judging, limits = self.judging, []
         if judging.min_metric is not None:
             limits.append(f"the metric must be at least {judging.min_metric:g}")
         if judging.max_drop is not None:
-            limits.append(f"the metric may drop by {judging.max_drop:g}")
+            limits.append(f"the metric may drop by at most {judging.max_drop:g}")
         if self.least_agreement is not None:
             limits.append(f"outputs must agree by a median cosine of at least {self.least_agreement:g}")
         return f"{' and '.join(limits)} on `{self.data.source}`"
 
 
 class Gate:
-    """Runs configs over the data on their target; the given model is run once and kept as the reference."""
+    """Runs configs on the data on their target; the given model runs once and is kept as the reference."""
 
     def __init__(self, request: GateRequest, model_folder: Path, folder: Path) -> None:
         self._request = request
@@ -111,7 +111,7 @@ class Gate:
         return self._reference is not None
 
     def reference(self, spec: ArmSpec) -> GateAnswer:
-        """Run the given model and keep it; one that breaks an absolute limit ends the search."""
+        """Run the given model as the reference; one that breaks an absolute limit ends the search."""
         started = time.monotonic()
         self._reference = side = self._run(spec, FIRST_TIMEOUT_S)
         self._reference_s = time.monotonic() - started
@@ -121,7 +121,7 @@ class Gate:
             value = result.metrics[broken[0].metric].value
             raise CheckFailed(
                 f"{broken[0].metric} of the given model is {value:.4f}, below {broken[0].limit:g}",
-                hint="no config of this model can be expected to reach it; lower the limit",
+                hint="no config of this model is expected to reach it; lower the limit",
             )
         open_checks = [c for c in result.checks if c.check == "max-drop" and c.answer == "inconclusive"]
         if open_checks:
@@ -133,8 +133,8 @@ class Gate:
             )
         if not self._request.labelled and _agreement(measure_distance(side, side)) is None:
             raise DataError(
-                f"an output of the given model holds no finite number for some sample of `{self._request.data.source}`",
-                hint="name inputs that fit the model with `--calibration`, or labelled ones with `--data`",
+                f"an output of the given model has no finite number for some sample of `{self._request.data.source}`",
+                hint="give inputs that fit the model with `--calibration`, or labelled data with `--data`",
             )
         return GateAnswer(True, "", self._accuracy(result, agreement=1.0))
 
@@ -150,7 +150,7 @@ class Gate:
         least = self._request.least_agreement
         if least is not None and (agreement is None or agreement < least):
             shown = "unknown" if agreement is None else f"{agreement:.4f}"
-            failed.append(f"agreement with the given model is {shown}, the least is {least:g}")
+            failed.append(f"agreement with the given model is {shown}, the minimum is {least:g}")
         return GateAnswer(not failed, "; ".join(failed), self._accuracy(result, agreement=agreement))
 
     def _run(self, spec: ArmSpec, timeout_s: float) -> Side:
@@ -174,7 +174,7 @@ class Gate:
         return Side(spec.label, spec.arm.target, report, saved)
 
     def _accuracy(self, result: EvalResult, *, agreement: float | None) -> Accuracy:
-        """What a trial keeps of an evaluation."""
+        """The part of an evaluation that a trial keeps."""
         name = result.metric
         metric = None if name is None else result.metrics[name]
         drop = None if name is None else (result.drop or {}).get(name)

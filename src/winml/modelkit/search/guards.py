@@ -1,4 +1,4 @@
-"""What a config has to pass before it is timed, cheapest first: build, identity, a probe, accuracy."""
+"""The checks before a config is timed, cheapest first: build, identity, a probe, accuracy."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeAnswer:
-    """What a few runs showed."""
+    """The result of a few runs."""
 
     slowdown: float
-    """Best run of this config over the worst of the baseline: above 1 it is slower beyond doubt."""
+    """Best run of this config over the worst of the baseline: above 1 it is certainly slower."""
     verdict_s: float
-    """What a verdict is expected to take."""
+    """Expected time of a verdict."""
     placement: Placement | None = None
     ms: Mapping[str, float] | None = None
     environment: Environment | None = None
@@ -56,7 +56,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True)
 class GateAnswer:
-    """Whether a config is accurate enough, and the numbers behind that."""
+    """Whether a config is accurate enough, with the numbers."""
 
     passed: bool
     reason: str
@@ -68,7 +68,7 @@ Calibration = Mapping[str, tuple[float, ...]]
 
 
 class SearchTools(Protocol):
-    """The outside world of a search. Each may raise RunFailedError: the config does not work."""
+    """What a search calls in the outside world. Each may raise RunFailedError: the config does not work."""
 
     def build(self, config: ConfigJSON) -> Built: ...
     def probe(self, built: Built) -> ProbeAnswer: ...
@@ -92,7 +92,7 @@ class Attempt:
 
 
 class Guards:
-    """SearchTools behind guards: every config goes through them before it is measured."""
+    """Runs every config through the guards before it is measured."""
 
     def __init__(self, tools: SearchTools) -> None:
         self._tools = tools
@@ -133,7 +133,7 @@ class Guards:
             return Attempt(outcome="measured", series=series, facts=facts)
         except (RunFailedError, RequestError) as error:
             if isinstance(error, RequestError) and not trials:
-                raise  # the model or the data do not fit, whatever the config
+                raise  # the model or the data do not fit, for any config
             # A config that a stage or an EP refuses is a result like any other.
             failure = Failure(code=error.code, message=error.message, hint=error.hint)
             return Attempt(outcome="failed", reason=error.message, facts=replace(facts, failure=failure))
@@ -150,12 +150,12 @@ class Guards:
         try:
             return self._tools.measure(self._rebuild(trial), rounds=1, first=len(trial.series.deciding))
         except RunFailedError as error:
-            # A config that worked and then fails is out of the race, and the search goes on.
+            # A config that worked and then fails is out of the race; the search continues.
             values: dict[str, tuple[float, ...]] = dict.fromkeys(trial.series.values, ())
             return Series(trial.series.metric, values, f"it failed in a later round: {error.message}")
 
     def confirm(self, trial: Trial, within_s: float) -> tuple[Verdict, FreshRounds]:
-        """The verdict of fresh rounds against the baseline, taken for so long at most, and what was measured."""
+        """The verdict of fresh rounds against the baseline, measured for at most `within_s`, and the measurement."""
         try:
             return self._tools.confirm(self._rebuild(trial), within_s)
         except RunFailedError as error:
@@ -163,7 +163,7 @@ class Guards:
 
 
 def _repeat(twin: Trial, facts: Facts) -> Attempt:
-    """The same thing need not be run twice; it works, is too slow or fails as it did before."""
+    """A build that is the same as an earlier one is not run again: it works, is too slow or fails in the same way."""
     reason = f"the same graph and session as {twin.id}"
     if twin.works:
         return Attempt(outcome="same", reason=reason, same_as=twin.id, facts=facts)

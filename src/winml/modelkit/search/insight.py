@@ -1,4 +1,4 @@
-"""What is known before anything is tried: which levels are left out, which come first, and who says so."""
+"""What is known before the first trial: which levels are skipped, which come first, and the source of each decision."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 COLLAPSE = "accuracy-collapse"
 
 _WEIGHTS = {"start": 100.0, "first": 10.0, "last": -10.0, "finish": -100.0}
-"""What an advice adds to the priority of the levels it is about; `finish` comes when nothing else is left."""
+"""What advice adds to the priority of its levels; `finish` comes when nothing else is left."""
 
 
 Concerns = Callable[[Advice, ConfigJSON], bool]
-"""Whether an advice is about a config."""
+"""Whether advice applies to a config."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +31,24 @@ class Insight:
 
     notes: tuple[Note, ...]
     waiting: tuple[Advice, ...]
-    """Advice that counts once a config it is about was not accurate."""
+    """Advice that takes effect once a config it applies to was inaccurate."""
     space: Space
-    """Without the levels that are left out."""
+    """Without the skipped levels."""
     concerns: Concerns
 
     def priority(self, option: Option) -> float:
         return self.space.knob(option[0]).prior + sum(note.weight for note in self.notes if note.option == option)
 
     def because(self, choice: Choice) -> tuple[Note, ...]:
-        """What spoke for or against the levels of a choice."""
+        """Notes for or against the levels of a choice."""
         return tuple(note for note in self.notes if note.option in choice)
 
     def is_allowed(self, choice: Choice, state: State) -> bool:
-        """Whether nothing that happened forbids a choice."""
+        """Whether no advice forbids a choice, given the trials so far."""
         return self.forbidding_advice(choice, state.trials) is None
 
     def forbidding_advice(self, choice: Choice, trials: Iterable[Trial]) -> Advice | None:
-        """The advice against a choice that a collapse of accuracy brought into force."""
+        """The advice against a choice that took effect after a collapse of accuracy."""
         collapsed = [trial for trial in trials if trial.outcome == "inaccurate"]
         for advice in self.waiting if collapsed else ():
             about = self.concerns(advice, self.space.config(choice))
@@ -58,7 +58,7 @@ class Insight:
 
 
 def needs_notes(space: Space, missing: Mapping[str, str]) -> list[Note]:
-    """Levels that need what is not at hand; `missing` says why by what is needed."""
+    """Levels that need something missing; `missing` maps each need to the reason."""
     return [
         Note(kind="skip", knob=knob.name, level=level.name, source=need, reason=missing[need])
         for knob in space.knobs
@@ -69,12 +69,12 @@ def needs_notes(space: Space, missing: Mapping[str, str]) -> list[Note]:
 
 
 def operator_notes(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
-    """Levels for operators that the graph does not have; without knowing its operators they are blocked."""
+    """Levels for operators that the graph does not have; they are blocked when its operators are unknown."""
     found = []
     for knob in space.knobs:
         for level in (level for level in knob.levels if level.ops):
             if ops is None:
-                reason = f"whether the model has {' and '.join(level.ops)} is not known"
+                reason = f"it is not known whether the model has {' and '.join(level.ops)}"
                 found.append(Note(kind="blocked", knob=knob.name, level=level.name, source="graph", reason=reason))
             elif absent := [op for op in level.ops if not ops.get(op)]:
                 reason = f"the model has no {' and no '.join(absent)}"
@@ -83,7 +83,7 @@ def operator_notes(space: Space, ops: Mapping[str, int] | None) -> list[Note]:
 
 
 def objective_notes(space: Space, prefixes: tuple[str, ...], reason: str) -> list[Note]:
-    """Levels of knobs that do not change what is searched for."""
+    """Levels of knobs that cannot change the objective."""
     return [
         Note(kind="skip", knob=knob, level=level, source="objective", reason=reason)
         for knob, level in space.options()
@@ -94,7 +94,7 @@ def objective_notes(space: Space, prefixes: tuple[str, ...], reason: str) -> lis
 def pass_effect_notes(
     space: Space, effects: Mapping[str, Candidate], pass_of: Callable[[str], str | None]
 ) -> list[Note]:
-    """Notes on passes from what each did to the model alone: none for one that was not run, which is then tried."""
+    """Notes on passes from the effect of each alone on the model; a pass that was not run has no note and is tried."""
     found = []
     for knob, level in space.options():
         effect = effects.get(pass_of(knob) or "")
@@ -114,7 +114,7 @@ def pass_effect_notes(
 
 
 def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> list[Note]:
-    """Notes from findings: about levels that an advice means and the baseline is free of."""
+    """Notes from findings, on levels that advice applies to and that the baseline does not have."""
     found = []
     for one in advice:
         if one.after == COLLAPSE or one.place == "measure" or concerns(one, space.base):
@@ -130,7 +130,7 @@ def advice_notes(space: Space, advice: Iterable[Advice], concerns: Concerns) -> 
 
 
 def make_insight(space: Space, notes: Iterable[Note], advice: Iterable[Advice], concerns: Concerns) -> Insight:
-    """Everything known before the search, and the space that is left of it."""
+    """Everything known before the search, and the remaining space."""
     kept = tuple(notes)
     out = {note.option for note in kept if note.excludes}
     waiting = tuple(one for one in advice if one.after == COLLAPSE)

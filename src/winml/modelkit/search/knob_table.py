@@ -1,4 +1,4 @@
-"""The space of a search for a model on its targets, and what is known of it before anything is tried."""
+"""The space of a search for a model on its targets, and what is known about it before the first trial."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ POINTLESS = {
     "size": (("session.", "ep."), "it changes no file"),
     "placement": (("session.", "ep.", "compile"), "it changes neither the placement nor what is placed"),
 }
-"""Knobs that cannot change what is counted, by objective."""
-NO_DATA = "no calibration data; name them with `--calibration`"
+"""Knobs that cannot change the objective, by objective."""
+NO_DATA = "no calibration data; give some with `--calibration`"
 
 
 def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
-    """Every knob of every owner for the first target; other targets are levels of a knob of their own."""
+    """Every knob for the first target; other targets are levels of a separate knob."""
     first = targets[0]
     found = [
         *quantize_knobs.knobs(first),
@@ -64,7 +64,7 @@ def knobs(targets: tuple[Target, ...]) -> tuple[Knob, ...]:
 
 
 def make_space(base: ConfigJSON, targets: tuple[Target, ...], file: str | None) -> Space:
-    """The space of all knobs, or of those that a file names."""
+    """The space of all knobs, or of those in a space file."""
     space = Space(knobs(targets), base)
     if file is None:
         return space
@@ -93,7 +93,7 @@ def make_preset_space(base: ConfigJSON, preset: Preset, only: tuple[str, ...]) -
 
 
 def _preset_notes(space: Space, preset: Preset, facts: GraphFacts) -> list[Note]:
-    """Hypotheses that can do nothing for a graph, and those of which that cannot be told."""
+    """Hypotheses that cannot affect a graph, and those for which that is unknown."""
     found = []
     for knob, level in space.options():
         failing, unknown = rules.find_unmet(preset.hypothesis(level).needs, facts)
@@ -107,7 +107,7 @@ def _preset_notes(space: Space, preset: Preset, facts: GraphFacts) -> list[Note]
 
 
 def _pass_notes(space: Space, target: Target) -> list[Note]:
-    """Levels with a pass that cannot act here, or whose operators the target does not take."""
+    """Levels with a pass that is unavailable, or that produces operators the target does not support."""
     found = []
     for knob, level in space.options():
         for name in space.knob(knob).level(level).adds.get("optimize.passes", ()):
@@ -117,7 +117,9 @@ def _pass_notes(space: Space, target: Target) -> list[Note]:
                 reason = f"pass `{name}`: {row.unavailable}"
                 found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))
             elif never and len(never) == len(row.produces):
-                reason = f"pass `{name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} does not take"
+                reason = (
+                    f"pass `{name}` produces {', '.join(f'`{op}`' for op in never)}, which {target} does not support"
+                )
                 found.append(Note(kind="skip", knob=knob, level=level, source="target", reason=reason))
     return found
 
@@ -134,7 +136,7 @@ def collect_insight(
     objective: str,
     others: bool = False,
 ) -> Insight:
-    """Every note on the levels of a space, and what is left of it; `others`: further targets are searched with it."""
+    """Every note on the levels of a space, and the remaining space; `others`: further targets are searched too."""
     advice = tuple(advice)
 
     def concerns(one: Advice, config: ConfigJSON) -> bool:
@@ -150,7 +152,7 @@ def collect_insight(
     ]
     bound = [*advice_notes(space, advice, concerns), *_pass_notes(space, target)]
     notes += [_weaken(note, target) for note in bound] if others else bound
-    # A level that is left out is left out for the first reason; everything said of the others stays.
+    # A skipped level keeps only its first reason; the others keep all notes.
     out: dict[Option, Note] = {}
     for note in notes:
         if note.excludes:
@@ -160,7 +162,7 @@ def collect_insight(
 
 
 def _weaken(note: Note, target: Target) -> Note:
-    """A note on one target of several: what is known of one EP never leaves out a level on another."""
+    """A note on one of several targets: knowledge about one EP never skips a level on another."""
     if not note.excludes:
         return note
-    return replace(note, kind="order", weight=-10.0, reason=f"{note.reason}; it binds {target} alone")
+    return replace(note, kind="order", weight=-10.0, reason=f"{note.reason}; it applies only to {target}")

@@ -1,4 +1,4 @@
-"""What choices are expected to be worth, from the trials so far.
+"""A model of the speedup of choices, from the trials so far.
 
 The log of a speed-up is a sum over the levels of a choice plus a smaller sum over pairs of them, all unknown and
 normal: two choices have in common what their common levels and pairs are worth. That is a Gaussian process with a
@@ -43,7 +43,7 @@ def _forward(lower: list[list[float]], right: Sequence[float]) -> list[float]:
 
 
 class SpeedupModel:
-    """The expectation after some trials; the baseline is zero by definition."""
+    """Predicts log speedups from some trials; the baseline is zero by definition."""
 
     def __init__(self, scores: Sequence[tuple[Choice, float]]) -> None:
         self._choices = [choice for choice, _ in scores if choice]

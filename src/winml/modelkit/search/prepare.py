@@ -1,4 +1,4 @@
-"""What a search starts from: targets, objective, data, baseline, and what is known before anything is tried."""
+"""The start of a search: targets, objective, data, baseline, and what is known before the first trial."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CANDIDATES_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True)
 class AutoconfigRequest:
-    """Everything the user decided."""
+    """Everything the user chose."""
 
     model: str
     output: str
@@ -74,7 +74,7 @@ class AutoconfigRequest:
     resume: bool = False
     overwrite: bool = False
     again: str | None = None
-    """The command that goes on with the search, without its budget; None when a program asked."""
+    """The command that resumes the search, without its budget; None for a call from Python."""
     space: str | None = None
     preset: str | None = None
     only: tuple[str, ...] = ()
@@ -83,14 +83,14 @@ class AutoconfigRequest:
     raise_priority: bool = True
     calibrate: bool = True
     exhaustive: bool = False
-    """Try every choice however many there are, for benchmarks."""
+    """Try every choice, for benchmarks."""
     seed: int = 0
     trust: Trust = NOTHING
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a search starts from."""
+    """The start of a search."""
 
     request: AutoconfigRequest
     resolved: tuple[Resolved, ...]
@@ -121,23 +121,23 @@ class Preparation:
 
 
 def check_request(request: AutoconfigRequest) -> None:
-    """Refuse what contradicts itself."""
+    """Raise for contradictory options."""
     if (request.min_metric is not None or request.max_drop is not None) and request.data is None:
-        raise RequestError("a limit for the metric needs labelled data", hint="name them with `--data`")
+        raise RequestError("a limit for the metric needs labelled data", hint="give them with `--data`")
     if request.only and request.preset is None:
-        raise RequestError("`--only` picks hypotheses of a preset", hint="name it with `--preset`")
+        raise RequestError("`--only` selects hypotheses of a preset", hint="choose one with `--preset`")
     if request.preset is not None and request.space is not None:
-        raise RequestError("`--preset` and `--space` exclude each other")
+        raise RequestError("`--preset` cannot be combined with `--space`")
     if request.task is not None and request.data is None:
-        raise RequestError("a task is measured on labelled data", hint="name them with `--data`")
+        raise RequestError("a task needs labelled data", hint="give them with `--data`")
     if request.resume and request.overwrite:
-        raise RequestError("`--resume` goes on with a search and `--overwrite` starts anew; give one of them")
+        raise RequestError("`--resume` cannot be combined with `--overwrite`")
     if request.knowledge is not None and not Path(request.knowledge).is_dir():
         raise RequestError(f"folder not found: `{request.knowledge}`")
 
 
 def _check_task(request: AutoconfigRequest, model: Path) -> None:
-    """Refuse labelled data of a task that nobody named and the model's config.json does not tell."""
+    """Raise for labelled data whose task is neither given nor in the model's config.json."""
     if request.data is not None:
         from winml.modelkit.evaluation.all_tasks import chosen_task
 
@@ -149,19 +149,22 @@ def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[O
     objective: Objective = request.objective or ("placement" if target.simulated else "latency")
     if objective == "latency" and target.simulated:
         raise UnavailableError(
-            f"`{target}` is simulated here: its times say nothing about a device, so there is no latency verdict",
-            hint="search for `--objective placement` or `size` here, and for latency where the device is",
+            f"`{target}` is simulated on this machine: its times are not a device's, so there is no latency verdict",
+            hint="use `--objective placement` or `size` here, and search for latency on a machine with the device",
         )
     if objective == "placement" and target.ep == "cpu":
-        raise RequestError("every node is placed on the CPU there", hint="search for `--objective latency` or `size`")
+        raise RequestError("every node is placed on the CPU there", hint="use `--objective latency` or `size`")
     if not target.simulated or request.objective is not None:
         return objective, ()
-    note = f"`{target}` is simulated here: searched for placement, then size; times there say nothing about a device"
+    note = (
+        f"`{target}` is simulated on this machine: the objective is placement, then size, "
+        "because its times are not a device's"
+    )
     return objective, (note,)
 
 
 def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
-    """Everything that can be known without building or measuring."""
+    """Everything that is known without building or measuring."""
     named = request.targets != (None,) or request.ep is not None or request.device is not None
     given = (
         None if named else model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
@@ -171,7 +174,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         targets.choose(built_for, target, request.ep, request.device).resolved for target in request.targets
     )
     if len({one.target for one in resolved}) != len(resolved):
-        raise RequestError("`--target` names a target twice")
+        raise RequestError("`--target` has a target twice")
     for one in resolved:
         on_event(TargetChosen(one.target))
     objective, notes = _choose_objective(request, resolved[0])
@@ -231,14 +234,14 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
 
 
 def _preset_notes(preset: Preset | None, target: Target) -> tuple[str, ...]:
-    """That a list of hypotheses is tried elsewhere than it was made for."""
+    """A note when a preset is tried on another target than its own."""
     if preset is None or preset.target == str(target):
         return ()
-    return (f"preset `{preset.id}` was made for {preset.target}, and is tried on {target}",)
+    return (f"preset `{preset.id}` was made for {preset.target} and is used on {target}",)
 
 
 def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objective: Objective) -> tuple[str, ...]:
-    """What is known about taking times on this target, where times are taken; what holds everywhere goes unsaid."""
+    """Findings about measuring on this target, for a search for latency; general ones are skipped."""
     if objective != "latency":
         return ()
     special = {finding.id for finding in findings if finding.scope.ep is not None}
@@ -246,7 +249,7 @@ def measuring_notes(advice: Iterable[Advice], findings: Iterable[Finding], objec
 
 
 def _dim_notes(base: ConfigJSON, found: Mapping[str, Size]) -> tuple[str, ...]:
-    """Open dimensions that every config of the search has a size for."""
+    """Dynamic dimensions that have a fixed size in every config of the search."""
     fixed = (base["optimize"] or {}).get("fixed_dims", {})
     chosen = {name: size for name, size in found.items() if size.source not in ("given", "batch") or name in fixed}
     if not chosen:
@@ -258,14 +261,14 @@ def _dim_notes(base: ConfigJSON, found: Mapping[str, Size]) -> tuple[str, ...]:
 def _choose_calibration(
     request: AutoconfigRequest, model: Path, worker: Worker
 ) -> tuple[DataSection | None, tuple[str, ...]]:
-    """The data of static quantization: those named, or some of the labelled ones, which is told."""
+    """The data of static quantization: those given, or some of the labelled ones, with a note."""
     notes: tuple[str, ...] = ()
     data = request.calibration
     if data is None and request.data is not None:
         data = replace(request.data, limit=CALIBRATION_SAMPLES)
         notes = (
-            f"calibrated on {CALIBRATION_SAMPLES} of the samples that the gate judges by; "
-            "name others with `--calibration` for an unbiased accuracy",
+            f"calibrated on {CALIBRATION_SAMPLES} of the samples that the accuracy gate uses; "
+            "give others with `--calibration` for an unbiased accuracy",
         )
     if data is None:
         return None, ()
@@ -278,7 +281,7 @@ def _choose_calibration(
 def _make_gate(
     request: AutoconfigRequest, calibration: DataSection | None, model: Path, worker: Worker
 ) -> tuple[GateRequest, tuple[str, ...]]:
-    """Labelled data when they are given; otherwise agreement with the given model, on the best inputs there are."""
+    """Labelled data if given; otherwise agreement with the given model, on the best available inputs."""
     labelled = request.data is not None
     data = request.data or replace(calibration or DataSection(RANDOM), limit=AGREEMENT_SAMPLES, digest=None)
     data = sizes.random_data(data, model, given=request.inputs.dims, worker=worker)
@@ -305,7 +308,7 @@ def _make_baseline(
 ) -> ConfigJSON:
     """The config of the baseline: the model as it is, or the first hypothesis of a preset.
 
-    A build folder brings its session section along.
+    A build folder also provides its session section.
     """
     made = configs.make(
         ConfigRequest(
@@ -325,12 +328,12 @@ def _make_baseline(
     session = replace(model.section, threads=session.threads, ep_options=session.ep_options)
     value: dict[str, Any] = to_json(replace(made.config, session=session))
     if value["quantize"] is not None:
-        value["quantize"]["calibration"] = None  # given to every static config when it is built
+        value["quantize"]["calibration"] = None  # added to every static config when it is built
     return value
 
 
 def _try_passes(space: Space, model: Path, worker: Worker, on_event: OnEvent) -> dict[str, Candidate]:
-    """What every pass of the space alone does to the model."""
+    """The effect of every pass of the space, alone, on the model."""
     names = [name for knob in space.knobs if (name := single_pass(knob.name)) is not None]
     if not names:
         return {}
@@ -350,5 +353,5 @@ def _package_versions(resolved: Resolved) -> dict[str, str]:
         try:
             found[name] = version(distribution)
         except PackageNotFoundError:
-            continue  # in an environment of its own; what is not known is not compared
+            continue  # in a private environment; unknown versions are not compared
     return found

@@ -1,4 +1,4 @@
-"""Who leads, who can still win, who needs another round, and who is beaten in nothing."""
+"""The race of trials: the leader, its rivals, the next round, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from winml.modelkit.core.statistics import t_quantile
 from winml.modelkit.search.trial import Metric, Trial, Yardstick
 
 RIVALS_P = 0.02
-"""Chance, over all rivals together, that one is dropped wrongly."""
+"""Probability, over all rivals together, that one is dropped wrongly."""
 TOLERANCE = math.log(1.007)
-"""A rival that can be better by no more than this need not be told apart from the leader."""
+"""A rival that can be better by no more than this need not be distinguished from the leader."""
 
 NEGLIGIBLE = math.log(1.003)
 """A lead this small is not worth another change."""
@@ -48,7 +48,7 @@ def advantage(rival: Trial, leader: Trial, yardstick: Yardstick, rivals: int) ->
     """Lower and upper bound of how much better the rival is than the leader; None while that is unknown."""
     assert rival.series is not None
     assert leader.series is not None
-    # Trials that were decided on different clocks are held against each other by wall time.
+    # Trials decided on different clocks are compared by wall time.
     metric: Metric = rival.series.metric if rival.series.metric == leader.series.metric else "wall"
     ours, theirs = yardstick.estimate(rival.series, metric), yardstick.estimate(leader.series, metric)
     if ours is None or theirs is None:
@@ -60,10 +60,10 @@ def advantage(rival: Trial, leader: Trial, yardstick: Yardstick, rivals: int) ->
 
 
 def choose_runner(trials: Sequence[Trial], yardstick: Yardstick, *, field_size: int, max_rounds: int) -> Trial | None:
-    """Whose round would tell most: of the leader and the rival that could be best, the one with fewer rounds.
+    """The trial whose next round is most informative: the leader or its closest rival, whichever has fewer rounds.
 
     None when no rival can be better by more than the tolerance, the leader has its verdict against the baseline, or
-    all that matter have had their rounds.
+    all relevant trials have had their rounds.
     """
     ranked = rank_runners(trials)[:field_size]
     if not ranked:

@@ -1,4 +1,4 @@
-"""The journal of a search: its records, the state they add up to, and those that another search may count."""
+"""The journal of a search: its records, the state they add up to, and those that another search may reuse."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Objective = Literal["latency", "size", "placement"]
 
 @dataclass(frozen=True, kw_only=True)
 class GateLimits:
-    """What a config is held against, with all defaults filled in."""
+    """The limits that a config must meet, with all defaults filled in."""
 
     kind: Literal["task", "agreement"]
     data: DataSection | None
@@ -37,12 +37,12 @@ class GateLimits:
     min_agreement: float | None
     judge: Literal["interval", "value"]
     digest: str | None
-    """Content of the inputs."""
+    """Digest of the inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What a journal belongs to; a search with another one cannot go on in its folder."""
+    """The search that a journal belongs to; another one cannot be resumed in its folder."""
 
     model: str
     targets: tuple[Target, ...]
@@ -55,14 +55,14 @@ class Identity:
     versions: Mapping[str, Mapping[str, str]]
 
     def differences(self, other: Identity) -> list[str]:
-        """Names of what two searches do not have in common."""
+        """Names of the fields in which two searches differ."""
         names = (one.name for one in fields(self))
         return [name for name in names if to_json(getattr(self, name)) != to_json(getattr(other, name))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyRecord:
-    """What the search is; the first record."""
+    """The identity of the search; the first record."""
 
     kind: Literal["study"] = "study"
     winml: str
@@ -71,7 +71,7 @@ class StudyRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparationRecord:
-    """A run of the search begins."""
+    """The start of a run of the search."""
 
     kind: Literal["preparation"] = "preparation"
     seconds: float
@@ -79,7 +79,7 @@ class PreparationRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceRecord:
-    """What this machine says of a finding."""
+    """Whether a finding holds on this machine."""
 
     kind: Literal["evidence"] = "evidence"
     finding: str
@@ -148,23 +148,23 @@ KINDS: Mapping[str, type[Record]] = {
 
 
 def read_records(lines: Iterable[Mapping[str, Any]], source: str) -> list[Record]:
-    """The records of a journal; those of kinds that only later versions know are skipped."""
+    """The records of a journal; those of unknown kinds, written by later versions, are skipped."""
     return journal.read_values(lines, "kind", KINDS, source=source)
 
 
 def _check_order(record: Record, known: frozenset[str]) -> None:
-    """Raise when a record speaks of a trial that was never made, or is the first and no baseline."""
+    """Raise when a record refers to an unknown trial, or the first trial is not the baseline."""
     if isinstance(record, RoundsRecord | ConfirmationRecord) and record.trial not in known:
-        raise DataError(f"the journal speaks of trial `{record.trial}` before there is one")
+        raise DataError(f"the journal refers to trial `{record.trial}` before it exists")
     if not isinstance(record, TrialRecord):
         return
     trial = record.trial
     if trial.id in known:
         raise DataError(f"the journal has trial `{trial.id}` twice")
     if (trial.outcome == "baseline") == bool(known):
-        raise DataError("the first trial of a journal is its baseline, and no other")
+        raise DataError("the first trial of a journal, and only that, must be its baseline")
     if trial.outcome == "measured" and trial.series is None:
-        raise DataError(f"the journal says that trial `{trial.id}` was measured, but has no rounds of it")
+        raise DataError(f"the journal has no rounds for trial `{trial.id}`, which was measured")
     if trial.same_as is not None and trial.same_as not in known:
         raise DataError(f"trial `{trial.id}` is the same as `{trial.same_as}`, which the journal does not have")
 
@@ -195,7 +195,7 @@ def _add_rounds(trial: Trial, more: RoundsRecord) -> Trial:
 
 
 def replay(records: Iterable[Record]) -> State:
-    """The state that a journal tells of."""
+    """The state after all records of a journal."""
     state = State()
     for record in records:
         _check_order(record, frozenset(trial.id for trial in state.trials))
@@ -204,13 +204,13 @@ def replay(records: Iterable[Record]) -> State:
 
 
 def reuse_trials(folder: str, identity: Identity, options: Iterable[Option]) -> list[Record]:
-    """Records of an earlier search whose choices have these options only, numbered anew; knobs may differ."""
+    """Records of an earlier search whose choices have only these options, renumbered; knobs may differ."""
     path = Path(folder) / JOURNAL
     lines = journal.read(path).records
     if not lines or lines[0].get("kind") != "study":
-        raise RequestError(f"`{folder}` holds no search", hint="name the folder of an earlier `winml autoconfig`")
+        raise RequestError(f"`{folder}` holds no search", hint="give the folder of an earlier `winml autoconfig`")
     if lines[0].get("winml") != __version__:
-        raise RequestError(f"the search in `{folder}` is of winml {lines[0].get('winml')}, this is {__version__}")
+        raise RequestError(f"the search in `{folder}` was run by winml {lines[0].get('winml')}, this is {__version__}")
     study, *records = read_records(lines, str(path))
     assert isinstance(study, StudyRecord)
     differing = [name for name in identity.differences(study.identity) if name != "knobs"]

@@ -1,4 +1,4 @@
-"""What a search came to: trials with verdicts, the champion, the front, what was left out and why."""
+"""The result of a search: trials with verdicts, the champion, the Pareto front, what was skipped and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmationResult:
-    """What fresh rounds said of a trial."""
+    """The verdict of fresh rounds on a trial."""
 
     word: Literal["KEEP_CONFIRMED", "MARGINAL_UNCONFIRMED"]
     verdict: Verdict
@@ -82,25 +82,25 @@ class TrialResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Champion:
-    """The best config that was confirmed, with what it gains on fresh rounds and how sure that is."""
+    """The best confirmed config, with its gain on fresh rounds and the interval."""
 
     trial: TrialResult = key(inline=True)
     status: Literal["KEEP_CONFIRMED", "BASELINE_IS_BEST"]
     gain_pct: float
     gain_interval_pct: Bounds | None
     speedup: float | None
-    """null where times were not what was searched for."""
+    """null when the objective is not latency."""
     speedup_interval: Bounds | None
     factor: float
-    """How many times as fast, as small or in as few pieces."""
+    """How many times faster, smaller or fewer pieces."""
     folder: str | None = key(omit=True)
-    """Its build folder, once it was delivered."""
+    """Its build folder, once delivered."""
     digest: Annotated[str, Pattern("sha256:.+", "a digest")] | None = key(omit=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateResult:
-    """What configs were held against."""
+    """The limits that configs had to meet."""
 
     limits: GateLimits = key(inline=True)
     words: str
@@ -108,14 +108,14 @@ class GateResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTime:
-    """How long a search took, and was to take."""
+    """How long a search took, and its budget."""
 
     budget_s: float | None
     """null: no limit"""
     preparation_s: float
     """Of the last run, part of `seconds`."""
     delivery_s: float | None
-    """Of the champion, besides `seconds`; null before it was delivered."""
+    """Time to deliver the champion, not part of `seconds`; null before that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +144,13 @@ class SearchResult:
     """null: thousands"""
     trials: tuple[TrialResult, ...]
     champion: Champion | None
-    """null: the search did not end."""
+    """null: the search is not finished."""
     pareto: tuple[str, ...]
     """Trials that no other one beats in speed, accuracy and size at once."""
     insight: tuple[Note, ...]
     environment: Environment | NoEnvironment
     drafts: tuple[str, ...]
-    """Findings that were drafted."""
+    """Ids of drafted findings."""
     notes: tuple[str, ...]
     next: str
     node: str | None = key(omit=True)
@@ -205,14 +205,14 @@ class TableRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSession:
-    """`session.json`: the state of the search in the words of the earlier project."""
+    """`session.json`: the state of the search with the field names of the earlier project."""
 
     schema: Literal["winml/autoconfig-session/1"] = "winml/autoconfig-session/1"
     objective: Objective
     baseline_p50: float | None
-    """The median of the probe in ms; null where times are not what is searched for."""
+    """The median of the probe in ms; null when the objective is not latency."""
     best_p50: float | None
-    """What the leader's ratio makes of it."""
+    """The same for the leader, from its ratio."""
     best_label: str
     best_gain_pct: float
     consecutive_discards: int
@@ -221,7 +221,7 @@ class SearchSession:
 
 
 def _verdict(trial: Trial, study: Study) -> Verdict | None:
-    """What the rounds of a trial say; a verdict without rounds where none were needed."""
+    """The verdict on a trial; without rounds where none were needed."""
     if trial.outcome == "baseline":
         return None
     if trial.outcome == "same":
@@ -236,7 +236,7 @@ def _verdict(trial: Trial, study: Study) -> Verdict | None:
 
 
 def _changes(config: ConfigJSON, base: ConfigJSON) -> dict[str, Any]:
-    """Sections of a config that differ from the baseline's, with the keys that do."""
+    """Sections of a config that differ from the baseline's, with the differing keys."""
     found: dict[str, Any] = {}
     for section in _SECTIONS:
         mine, theirs = config.get(section), base.get(section)
@@ -263,7 +263,7 @@ def _confirmation(trial: Trial, study: Study) -> ConfirmationResult | None:
 
 
 def _times(trial: Trial, study: Study) -> ArmTimes | None:
-    """Milliseconds of the baseline and of a trial in the rounds that decided."""
+    """Milliseconds of the baseline and of a trial in the deciding rounds."""
     series = [trial.series] if trial.series is not None else []
     if trial.outcome == "baseline":
         series = [t.series for t in study.state.trials if t.series is not None]
@@ -335,7 +335,7 @@ def _front(study: Study) -> tuple[str, ...]:
 
 
 def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: str | None) -> SearchResult:
-    """What there is of a search; `ended` says why there is no more, None while there is more to do."""
+    """The result so far; `ended` is why the search is finished, None while it is not."""
     state, limits = study.state, study.plan.limits
     is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
     environment = state.trials[0].facts.environment if state.trials else None
@@ -347,7 +347,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         gate=GateResult(limits=start.gate.limits, words=start.gate.describe()),
         folder=str(folder.path),
         finished=ended is not None,
-        ended=ended or "it did not end; `--resume` goes on",
+        ended=ended or "not finished; resume with `--resume`",
         seconds=state.seconds,
         time=SearchTime(
             budget_s=None if math.isinf(limits.budget_s) else limits.budget_s,
@@ -374,12 +374,12 @@ def _next_command(start: Preparation, study: Study, folder: SearchFolder) -> str
 
 
 def add_delivery_time(result: SearchResult, delivery_s: float) -> SearchResult:
-    """The result with how long the delivery took; a note says when all of it was longer than the budget."""
+    """The result with the time of the delivery, and a note when the whole took longer than the budget."""
     notes, budget_s, whole = result.notes, result.time.budget_s, result.seconds + delivery_s
     if budget_s is not None and whole > budget_s:
         notes += (
             f"it took {whole:.0f} s, {whole - budget_s:.0f} s more than the budget: "
-            "a trial or a confirmation that has begun is not cut off",
+            "a trial or a confirmation that has started is not interrupted",
         )
     return replace(result, time=replace(result.time, delivery_s=delivery_s), notes=notes)
 
@@ -431,7 +431,7 @@ def make_session(study: Study, objective: Objective) -> SearchSession:
 
 
 def raise_if_all_failed(result: SearchResult) -> None:
-    """Raise when nothing but the baseline worked, although something was tried."""
+    """Raise when every trial but the baseline failed."""
     tried = result.trials[1:]
     if tried and not any(trial.outcome in ("measured", "same", "slower", "inaccurate") for trial in tried):
         words = "; ".join(f"{trial.id} ({trial.label}): {trial.reason}" for trial in tried[:5])

@@ -26,12 +26,12 @@ REPORTS = ("report.md", "report.html")
 
 
 def holds_trial(folder: Path) -> bool:
-    """Whether the journal in a folder tells of a trial."""
+    """Whether the journal in a folder has a trial."""
     return any(record.get("kind") == "trial" for record in journal.read(folder / JOURNAL).records)
 
 
 class SearchFolder:
-    """Where a search writes; only the journal decides, everything else is made from it."""
+    """Where a search writes; the journal is authoritative, everything else is derived from it."""
 
     def __init__(self, path: Path, *, resume: bool, overwrite: bool = False) -> None:
         if path.is_file():
@@ -42,11 +42,11 @@ class SearchFolder:
         if not begun and path.is_dir() and any(path.iterdir()):
             raise RequestError(f"output folder `{path}` holds other files", hint="name a new folder")
         if resume and not begun:
-            raise RequestError(f"`{path}` holds no search to go on with", hint="leave `--resume` out to start one")
+            raise RequestError(f"`{path}` holds no search to resume", hint="omit `--resume` to start one")
         if begun and not resume and not overwrite and holds_trial(path):
             raise RequestError(
                 f"`{path}` holds a search",
-                hint="go on with `--resume`, start anew with `--overwrite`, or name a new folder with `-o`",
+                hint="continue it with `--resume`, replace it with `--overwrite`, or name a new folder with `-o`",
             )
         self.path = path
         self.champion = path / "champion"
@@ -54,11 +54,11 @@ class SearchFolder:
 
     @property
     def holds_trial(self) -> bool:
-        """Whether there is anything to go on from: a search that ended before its first trial left nothing."""
+        """Whether there is anything to resume: a search that ended before its first trial left nothing."""
         return self._begun and holds_trial(self.path)
 
     def clear(self) -> None:
-        """Remove what a search before made of its journal; files that no search makes stay."""
+        """Remove the files that an earlier search derived from its journal; other files stay."""
         for name in (RESULTS, SESSION, RESULT, *REPORTS, kb_draft.TRIALS):
             atomic.remove(self.path / name)
         for name in ("measurements", "findings", self.champion.name):
@@ -84,7 +84,7 @@ class SearchFolder:
         atomic.write_bytes(self.path / "report.html", html(result).encode())
 
     def draft_findings(self, result: SearchResult) -> tuple[str, ...]:
-        """Write every large kept gain as a draft of a finding; their ids."""
+        """Write every large kept gain as a draft finding; returns their ids."""
         timed = [] if result.objective != "latency" else result.trials
         lines = [_draft_line(result, trial, self.path) for trial in timed]
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines if line is not None)

@@ -17,7 +17,7 @@ from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import Unique, read
 
 COUNTED = 2000
-"""Choices are counted one by one up to here."""
+"""Choices are counted one by one up to this number."""
 HYPOTHESIS = "hypothesis"
 """The knob whose levels are the hypotheses of a preset."""
 
@@ -61,7 +61,7 @@ def _acts(knob: Knob, config: Mapping[str, Any]) -> bool:
 
 
 def label(choice: Choice) -> str:
-    """A choice in words; the baseline has none to change."""
+    """A choice as text."""
     return ", ".join(f"{knob}={level}" for knob, level in choice) or "baseline"
 
 
@@ -111,7 +111,7 @@ class Space:
                 yield knob.name, level.name
 
     def smallest_choice_with(self, option: Option) -> Choice:
-        """The smallest choice in which a level has an effect; empty when there is none."""
+        """The smallest choice in which a level has an effect; empty if there is none."""
         for other in ((), *((o,) for o in self.options() if o[0] != option[0])):
             choice = self.with_level(other, *option)
             if option in choice:
@@ -156,9 +156,9 @@ class Space:
         return replace(self, knobs=tuple(knob for knob in knobs if knob.levels))
 
     def best(self, worth: Callable[[str, str], float]) -> Iterator[Choice]:
-        """Choices by falling sum of what their levels are worth (0 for a default), each once.
+        """Choices by descending sum of the worth of their levels (0 for a default), each once.
 
-        The space is never listed: a heap holds the border of what was given out.
+        The space is never enumerated: a heap holds the frontier.
         """
         ranked = [
             sorted(((0.0 if n == DEFAULT else worth(knob.name, n), n) for n in knob.names), key=lambda pair: -pair[0])
@@ -188,11 +188,11 @@ class SpaceFile:
 
     schema: Literal["winml/space/1"] = "winml/space/1"
     knobs: Mapping[str, Annotated[tuple[str, ...], Unique()]]
-    """Levels by knob; a knob that is not named stays as it is, and leaving one alone is always possible."""
+    """Levels by knob; a knob that is not listed keeps its default, which is always a choice."""
 
 
 def restrict(space: Space, value: Any, where: str) -> Space:
-    """The space with only the knobs and levels a space file names; leaving a knob alone always stays possible."""
+    """The space with only the knobs and levels of a space file; the default of a knob is always a choice."""
     known = [knob.name for knob in space.knobs]
     try:
         wanted = read(SpaceFile, value).knobs

@@ -1,7 +1,7 @@
-"""What to do next, as a pure function of what is known: a search that was killed goes on where it was.
+"""The next action, as a pure function of the state: a search that was killed resumes where it was.
 
 Few choices are all tried and raced. Of many, every level is tried once in the best context so far, a log-additive model
-predicts what was not tried, and the best predictions are tried and raced.
+predicts the others, and the best predictions are tried and raced.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PREDICTED_TRIES = 10
 FIELD = 8
 """How many of many trials are raced."""
 MIN_WORTH = math.log(1.001)
-"""A choice that could not beat the leader by this is not worth a build."""
+"""A choice that cannot beat the leader by this is not worth a build."""
 SUSPECT_COST = 0.05
-"""What a pair of levels costs in a prediction when it was only seen in trials that failed."""
+"""Penalty in a prediction for a pair of levels that occurred only in failed trials."""
 HOPE = 1.0
-"""How many standard deviations above its expectation a choice is judged by: what is unknown may be good."""
+"""How many standard deviations are added to a prediction: what is unknown may be good."""
 LOOKED_AT = 400
-"""How many of the best predictions are looked through for one that was not tried."""
+"""How many of the best predictions are searched for an untried one."""
 CONFIRMED_AT_MOST = 3
 
 
@@ -67,11 +67,11 @@ class State:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When to stop before everything was tried."""
+    """When to stop before everything is tried."""
 
     budget_s: float = math.inf
     stop_at_pct: float | None = None
-    """Stop when the leader surely saves this much."""
+    """Stop when the leader certainly saves this much."""
     max_discards: int | None = None
     """Stop after this many trials in a row without a new leader."""
 
@@ -83,9 +83,9 @@ class SearchPlan:
     space: Space
     yardstick: Yardstick
     priority: Callable[[Option], float] = lambda option: 0.0
-    """What is tried first."""
+    """Priority of a level; higher is tried first."""
     is_allowed: Callable[[Choice, State], bool] = lambda choice, state: True
-    """What may be tried at all, given what happened."""
+    """Whether a choice may be tried, given the state."""
     limits: SearchLimits = SearchLimits()
     rounds: int = 3
     """Rounds of a first look."""
@@ -93,7 +93,7 @@ class SearchPlan:
     race_all: int = RACE_ALL
     """Up to this many choices besides the baseline are all tried."""
     leave_failing: bool = True
-    """A level that failed in two contexts is not tried in more of them."""
+    """Whether to skip a level that failed in two contexts."""
 
     @cached_property
     def all_raced(self) -> bool:
@@ -120,7 +120,7 @@ class More:
 
 @dataclass(frozen=True)
 class Confirm:
-    """Measure a leader on fresh rounds, for so long at most."""
+    """Measure a leader on fresh rounds, for at most `within_s`."""
 
     trial: str
     within_s: float = math.inf
@@ -157,7 +157,7 @@ def decide(state: State, plan: SearchPlan) -> Action:
 
 
 def _reason_to_stop(state: State, plan: SearchPlan) -> str | None:
-    """Why nothing new is tried any more, None while there is no reason."""
+    """Why the search stops trying, None while it continues."""
     limits, left = plan.limits, plan.limits.budget_s - state.seconds
     if left < reserve_s(state):
         return "the budget is used up"
@@ -168,25 +168,25 @@ def _reason_to_stop(state: State, plan: SearchPlan) -> str | None:
     if limits.stop_at_pct is not None and ranked:
         verdict = plan.yardstick_for(state).verdict_of(ranked[0].trial)
         if verdict.kept and verdict.interval_pct is not None and verdict.interval_pct[0] >= limits.stop_at_pct:
-            return f"{ranked[0].trial.id} surely saves {limits.stop_at_pct:g} %"
+            return f"{ranked[0].trial.id} certainly saves {limits.stop_at_pct:g} %"
     return None
 
 
 def reserve_s(state: State) -> float:
-    """Time to keep for one more trial, for confirming the leader and for delivering it."""
-    # Delivering starts the same processes and reads the same model as preparing did.
+    """Time reserved for one more trial, confirming the leader and delivering it."""
+    # Delivery starts the same processes and reads the same model as the preparation.
     return 2 * _trial_s(state) + state.preparation_s
 
 
 def _trial_s(state: State) -> float:
-    """What a trial took lately; before the first one what the baseline expects of it."""
+    """The longest of the recent trials; before the first one, the baseline's estimate."""
     baseline = state.trials[0]
     expected = baseline.seconds if baseline.facts.verdict_s is None else baseline.facts.verdict_s
     return max([trial.seconds for trial in state.trials[1:] if trial.outcome == "measured"][-5:], default=expected)
 
 
 def consecutive_discards(state: State) -> int:
-    """How many trials were made since one took the lead; the baseline leads first."""
+    """How many trials were run since the last new leader; the baseline leads first."""
     best, since = 0.0, 0
     for trial in state.trials[1:]:
         found = race.rank_runners([trial])
@@ -198,7 +198,7 @@ def consecutive_discards(state: State) -> int:
 
 
 def _next_of_all(state: State, plan: SearchPlan) -> Try | None:
-    """The most promising choice that was not tried; a level that failed in two contexts is left."""
+    """The most promising untried choice; a level that failed in two contexts is skipped."""
     tried, dead = state.choices, _dead(state) if plan.leave_failing else set()
     left = [
         choice
@@ -211,7 +211,7 @@ def _next_of_all(state: State, plan: SearchPlan) -> Try | None:
 
 
 def _contexts(state: State) -> list[Choice]:
-    """Choices that work, best first, the baseline among them; of those close to the best the simplest first."""
+    """Working choices, best first, including the baseline; among those close to the best, the simplest first."""
     scores = dict(_scores(state))
     close = max(scores.values()) - race.NEGLIGIBLE
 
@@ -223,7 +223,7 @@ def _contexts(state: State) -> list[Choice]:
 
 
 def _scores(state: State) -> Iterator[tuple[Choice, float]]:
-    """Every choice that works with its score; one that is the same as another has the other's."""
+    """Every working choice with its score; a duplicate has the score of its twin."""
     known = {runner.trial.id: runner.score for runner in race.rank_runners(state.trials)}
     for trial in state.trials:
         if trial.outcome == "baseline":
@@ -235,7 +235,7 @@ def _scores(state: State) -> Iterator[tuple[Choice, float]]:
 
 
 def _next_screened(state: State, plan: SearchPlan) -> Try | None:
-    """The first level that no trial had yet, in the best context in which it has an effect."""
+    """The first untried level, in the best context in which it has an effect."""
     seen = {option for trial in state.trials for option in trial.choice}
     seen |= {trial.option for trial in state.trials if trial.option is not None}
     options = sorted(plan.space.options(), key=lambda option: -plan.priority(option))
@@ -269,7 +269,7 @@ def _next_retried(state: State, plan: SearchPlan) -> Try | None:
 
 
 def _failures(state: State) -> dict[Option, list[Trial]]:
-    """Trials that did not work by the level they were tried for."""
+    """Failed trials by the level they were tried for."""
     found: dict[Option, list[Trial]] = {}
     for trial in state.trials:
         option = trial.option or (trial.choice[0] if len(trial.choice) == 1 else None)
@@ -279,7 +279,7 @@ def _failures(state: State) -> dict[Option, list[Trial]]:
 
 
 def _dead(state: State) -> set[Option]:
-    """Levels that worked in no trial, and failed where all others are known to work, with nothing else in common."""
+    """Levels that never worked, and failed in trials whose other levels work and have nothing else in common."""
     works = {option for trial in state.trials if trial.works for option in trial.choice}
     failed = [set(trial.choice) for trial in state.trials if not trial.works]
     dead = set()
@@ -298,14 +298,14 @@ def _pairs(choice: Choice) -> set[Pair]:
 
 
 def _suspects(state: State) -> tuple[set[Pair], set[Pair]]:
-    """Pairs of levels that were together only in trials that did not work; and those that alone explain one."""
+    """Pairs of levels that occurred only in failed trials, and those that alone explain a failure."""
     innocent = {pair for trial in state.trials if trial.works for pair in _pairs(trial.choice)}
     left = [_pairs(trial.choice) - innocent for trial in state.trials if not trial.works]
     return set().union(*left), {pair for pairs in left if len(pairs) == 1 for pair in pairs}
 
 
 def _next_predicted(state: State, plan: SearchPlan) -> Try | None:
-    """The choice that could be best by the model, of those that were not tried, while it is worth a build."""
+    """The untried choice that the model ranks best, while it is worth a build."""
     asked_for = sum(trial.option is None for trial in state.trials[1:])
     ranked = race.rank_runners(state.trials)
     if asked_for >= plan.predicted_tries or not ranked:
@@ -315,7 +315,7 @@ def _next_predicted(state: State, plan: SearchPlan) -> Try | None:
 
 
 def _predictions(state: State, plan: SearchPlan) -> Iterator[tuple[float, Choice]]:
-    """Choices that were not tried and are not known to fail, with what they may well be worth."""
+    """Untried choices that are not known to fail, with their optimistic prediction."""
     expectation = model.SpeedupModel(list(_scores(state)))
     works = {option for trial in state.trials if trial.works for option in trial.choice}
     worth = {option: expectation.predict((option,))[0] for option in works}
@@ -350,7 +350,7 @@ def _next_round(state: State, plan: SearchPlan) -> More | None:
 
 
 def _to_confirm(state: State, plan: SearchPlan) -> Trial | None:
-    """The best trial that may beat the baseline, unless it was measured again already; none after three refusals."""
+    """The best trial that may beat the baseline and is not confirmed yet; None after three failed confirmations."""
     answers = {done.trial: done.confirmed for done in state.confirmations}
     refused = sum(not confirmed for confirmed in answers.values())
     yardstick = plan.yardstick_for(state)

@@ -1,4 +1,4 @@
-"""The loop: asks what to do, lets it be done, writes down what came of it. It does not know what it optimises."""
+"""The loop: gets the next action, runs it, records the result. It does not know what it optimises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from winml.modelkit.search.trial import Note, Trial
 
 
 class Study:
-    """One search. `append` must have the record on the disk when it returns."""
+    """One search. `append` must have written the record to disk when it returns."""
 
     def __init__(
         self,
@@ -55,17 +55,17 @@ class Study:
         self._after: Callable[[], None] = lambda: None
 
     def watch(self, after: Callable[[], None]) -> None:
-        """Call `after` whenever a record was written."""
+        """Call `after` now and after every record."""
         self._after = after
         after()
 
     def note_preparation(self, seconds: float) -> None:
-        """Count the time before the first action; a study with nothing left to do stays as it is."""
+        """Record the time before the first action, unless nothing is left to do."""
         if not isinstance(strategy.decide(self.state, self.plan), Finish):
             self._write(PreparationRecord(seconds=seconds))
 
     def run(self) -> str:
-        """Go on until there is nothing left to do; why it ended."""
+        """Run until nothing is left to do; returns the reason."""
         while True:
             match strategy.decide(self.state, self.plan):
                 case Try() as action:

@@ -1,4 +1,4 @@
-"""`winml autoconfig --models`: a search per model, and what they come to together."""
+"""`winml autoconfig --models`: one search per model, and their summary."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class SweepRequest:
 
     models: str
     each: AutoconfigRequest
-    """Its model is that of the list, its output the folder of the sweep."""
+    """Its model is replaced by each of the list; its output is the folder of the sweep."""
     cluster: ClusterOptions | None = None
     """None searches on this machine."""
 
 
 def read_list(path: str) -> list[Path]:
-    """The models of a list: one path per line, relative to the list; empty lines and `#` comments are left out."""
+    """The models of a list: one path per line, relative to the list; empty lines and `#` comments are skipped."""
     file = Path(path)
     if not file.is_file():
         raise RequestError(f"list of models not found: `{path}`")
@@ -57,15 +57,15 @@ def read_list(path: str) -> list[Path]:
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     found = [(file.parent / line).resolve() for line in lines if line]
     if not found:
-        raise RequestError(f"`{path}` names no model")
+        raise RequestError(f"`{path}` lists no model")
     missing = [model for model in found if not model.exists()]
     if missing:
-        raise RequestError(f"`{path}` names a model that is not there: `{missing[0]}`")
+        raise RequestError(f"`{path}` lists a model that does not exist: `{missing[0]}`")
     return found
 
 
 def folders_of(models: list[Path]) -> list[str]:
-    """A folder name per model, numbered where two have the same name; case makes no difference on some disks."""
+    """A folder name per model, numbered where two have the same name; some file systems ignore case."""
     names: list[str] = []
     for model in models:
         name = fit_name(re.sub(r"[^A-Za-z0-9._-]+", "-", model.stem))
@@ -75,7 +75,7 @@ def folders_of(models: list[Path]) -> list[str]:
 
 
 def sweep(request: SweepRequest, on_event: OnEvent) -> SweepResult:
-    """Search every model; models that failed are raised with the summary."""
+    """Search every model; if some fail, the error carries the summary."""
     models, each = read_list(request.models), request.each
     root = Path(each.output).absolute()
     if not root.parent.is_dir():
@@ -83,7 +83,7 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> SweepResult:
     if root.is_dir() and any(root.iterdir()) and not each.resume and not (each.overwrite and (root / LOCK).is_file()):
         raise RequestError(
             f"output folder `{root}` is not empty",
-            hint="go on with `--resume`, start its sweep anew with `--overwrite`, or name a new folder",
+            hint="continue with `--resume`, replace its sweep with `--overwrite`, or name a new folder",
         )
     searches = [Search(model, root / name) for model, name in zip(models, folders_of(models), strict=True)]
     order = {str(search.folder): number for number, search in enumerate(searches)}
@@ -127,7 +127,7 @@ def _lock(root: Path) -> Iterator[None]:
 def _search_all(
     request: SweepRequest, searches: Sequence[Search], notes: list[str], on_event: OnEvent
 ) -> Iterator[SweepRow]:
-    """The rows of all searches as they end; what a user should know of the machines is noted."""
+    """The rows of all searches as they end; remarks about the machines are added to `notes`."""
     if request.cluster is not None:
         yield from search_on_cluster(request.cluster, searches, request.each, notes, on_event)
         return
@@ -137,7 +137,7 @@ def _search_all(
 
 
 def _search_one(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> SweepRow:
-    """One model; a search of an earlier run goes on, and one with nothing left to do only tells its result again."""
+    """One model; an earlier search is resumed, and a finished one returns its result again."""
     begun = (search.folder / JOURNAL).is_file() and not each.overwrite
     one = replace(each, model=str(search.model), output=str(search.folder), resume=begun)
     try:
@@ -145,7 +145,7 @@ def _search_one(each: AutoconfigRequest, search: Search, on_event: OnEvent) -> S
     except (Interrupted, KeyboardInterrupt):
         raise
     except ModelkitError as error:
-        # One model that does not work must not take the others with it.
+        # One failing model must not stop the others.
         return make_failed_row(search, ErrorObject.of(error), None)
 
 

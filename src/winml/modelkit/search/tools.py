@@ -1,4 +1,4 @@
-"""What a search does to the outside world: builds through the cache, probes, the gate, rounds against the baseline."""
+"""What a search runs: builds through the cache, probes, the gate, rounds against the baseline."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ FIRST_PROBE_TIMEOUT_S = 300.0
 ROUND_TIMEOUT_S = 60.0
 CONFIRM_S = 60.0
 CONFIRM_SEED = 500_000
-"""Seeds of confirming rounds, which no other round has."""
+"""First seed of confirming rounds, beyond those of other rounds."""
 
 Keep = Callable[[str, Measurement], None]
 
 
 @dataclass(frozen=True)
 class SearchSubject:
-    """What is searched for, and how it is measured."""
+    """The model and targets of a search, and how it measures."""
 
     source: Source
     targets: Mapping[str, Resolved]
-    """By the word a config has for them."""
+    """By their name in configs."""
     baseline: ConfigJSON
     calibration: DataSection | None
-    """The data section that static quantization gets."""
+    """The data section for static quantization."""
     inputs: InputSettings
     objective: Objective
     protocol: CompareProtocol
@@ -73,7 +73,7 @@ class SearchSubject:
     seed: int = 0
     build_timeout_s: float | None = None
     measured_on: Machine | None = None
-    """The machine that earlier rounds are of; rounds of two machines say nothing together."""
+    """The machine of earlier rounds; rounds of two machines cannot be combined."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class _Base:
 
 
 def complete_config(config: ConfigJSON, calibration: DataSection | None) -> BuildConfig:
-    """A config of the space with what its knobs leave open: the data of static quantization, the order of passes.
+    """A config of the space, completed with the data of static quantization and the order of passes.
 
-    It is made of the baseline, which was checked when it was read, and of knobs of this program: journals and space
-    files name knobs and levels, and hold no options of their own.
+    It consists of the baseline, which was checked when it was read, and of this program's knobs: journals and space
+    files refer to knobs and levels, and have no options of their own.
     """
     value = {**config}
     if value.get("optimize") is not None:
@@ -103,7 +103,7 @@ def complete_config(config: ConfigJSON, calibration: DataSection | None) -> Buil
 
 
 def check_machine(before: Machine | None, here: Machine) -> None:
-    """Refuse to time on another machine than before."""
+    """Raise when earlier trials were timed on another machine."""
 
     def kind(machine: Machine) -> tuple[object, ...]:
         return machine.architecture, machine.cpu, machine.cores
@@ -113,7 +113,7 @@ def check_machine(before: Machine | None, here: Machine) -> None:
     was, now = (f"{machine.cpu}, {machine.cores} cores" for machine in (before, here))
     raise UnavailableError(
         f"the trials so far were timed on another machine ({was}); this is {now}",
-        hint="go on where they were timed, or search anew in another folder",
+        hint="resume on the machine where they were timed, or start a search in another folder",
     )
 
 
@@ -139,7 +139,7 @@ class Workbench:
         self._probers.close()
 
     def _ensure_reader(self) -> Worker:
-        """The process that answers small questions; a new one after a model took it down."""
+        """The worker that reads models; a new one after a model crashed it."""
         if not self._reader.alive:
             self._reader = Worker(preload=("winml.modelkit.graph.describe",))
         return self._reader
@@ -147,7 +147,7 @@ class Workbench:
     # --- building
 
     def _with_range(self, config: BuildConfig) -> BuildConfig:
-        """The config with the range of its weights decided, as `winml build` of it would."""
+        """The config with its weight range resolved, as `winml build` does."""
         if config.quantize is None:
             return config
         target = self._subject.targets[config.target].target
@@ -190,7 +190,7 @@ class Workbench:
         )
 
     def _place(self, pipeline: Pipeline) -> Path:
-        """Where the files of an artifact lie; linked from the store once."""
+        """The path of an artifact's files, linked from the store once."""
         name = pipeline.artifact.digest.removeprefix(digest.PREFIX)[:24]
         folder = self._folder / "artifacts" / name
         if (folder / pipeline.artifact.main).is_file():
@@ -220,7 +220,7 @@ class Workbench:
     # --- guards
 
     def _baseline(self) -> _Base:
-        """The baseline, built and probed once; a search that goes on does that anew."""
+        """The baseline, built and probed once per run."""
         if self._base is None:
             built = self.build(self._subject.baseline)
             spec = self._specs[built.identity]
@@ -255,7 +255,7 @@ class Workbench:
         )
 
     def _verdict_s(self, probe: Probe) -> float:
-        """About how long the rounds of a first look take: runs of both arms, and a process per round."""
+        """Estimated time of the rounds of a first look: runs of both arms, and a process per round."""
         if self._subject.objective != "latency":
             return 0.0
         protocol = self._subject.protocol
@@ -272,7 +272,7 @@ class Workbench:
     def check(self, built: Built) -> GateAnswer:
         given = self.build({**self._subject.baseline, "precision": "fp32", "quantize": None, "compile": None})
         if built.identity == given.identity or not self._gate.ready:
-            # The baseline of a preset can be quantized, and is then held against the given model like any other config.
+            # The baseline of a preset can be quantized; it is then compared with the given model like any other config.
             reference = self._gate.reference(self._specs[given.identity])
             if built.identity == given.identity:
                 return reference
@@ -312,17 +312,17 @@ class Workbench:
         return _series(taken, plan, progress)
 
     def _count(self, built: Built) -> float:
-        """Log of how much less there is than in the baseline: bytes, or pieces that are handed over."""
+        """Log of the ratio to the baseline: of bytes, or of pieces."""
         base = self._baseline().built
         bytes_ratio = math.log(base.artifact.bytes / built.artifact.bytes)
         if self._subject.objective == "size":
             return bytes_ratio
         pieces = [count_pieces(self._probes[b.identity].placement) for b in (base, built)]
-        # Among builds in equally many pieces the smaller one is better; size alone hardly outweighs a piece.
+        # Among builds with equally many pieces the smaller one is better; size alone hardly outweighs a piece.
         return math.log(pieces[0] / pieces[1]) + 0.1 * bytes_ratio
 
     def calibrate(self, built: Built) -> Calibration | None:
-        """A/A rounds of the baseline, from the cache where they are."""
+        """A/A rounds of the baseline, from the cache if present."""
         if self._subject.objective != "latency" or not self._subject.calibrate:
             return None
         (base, _), plan = self._pair(built, 0)
@@ -339,7 +339,7 @@ class Workbench:
 
     def confirm(self, built: Built, within_s: float) -> tuple[Verdict, FreshRounds]:
         if self._subject.objective != "latency":
-            # Counted anew in another process.
+            # Counted again in another process.
             self._probers.close()
             self._probes.pop(built.identity, None)
             self.probe(built)
@@ -368,7 +368,7 @@ def _short(built: Built) -> str:
 
 
 EDGES = ("QuantizeLinear", "DequantizeLinear")
-"""Operators that an EP leaves to the CPU where a quantized model takes and gives floats."""
+"""Operators that an EP leaves to the CPU at the float inputs and outputs of a quantized model."""
 
 
 def count_pieces(placement: Placement) -> int:

@@ -1,4 +1,4 @@
-"""What became of a choice: how far it got, and the rounds it was measured in against the baseline."""
+"""A trial: how far a choice got, and its rounds against the baseline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Literal["build", "probe", "accuracy", "measuring"]
 Metric = Literal["cpu", "wall", "exact"]
 
 EXACT: Metric = "exact"
-"""The metric of what is counted and not timed: one value, no spread."""
+"""The metric of values that are counted, not timed: one value, no spread."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,22 @@ class Series:
     metric: Metric
     values: Mapping[str, tuple[float, ...]]
     disturbed: str | None = None
-    """Why these rounds decide nothing."""
+    """Why these rounds are not used."""
     medians_ms: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     """Per clock and round: the median of the baseline and of the trial, where times were measured."""
 
     def __post_init__(self) -> None:
         if self.metric not in self.values:
-            raise DataError(f"a series has no values on the clock that decides (`{self.metric}`)")
+            raise DataError(f"a series has no values on the deciding clock (`{self.metric}`)")
 
     @property
     def deciding(self) -> tuple[float, ...]:
         return self.values[self.metric]
 
     def extend(self, more: Series) -> Series:
-        """With more rounds of the same trial."""
+        """The series with more rounds of the same trial."""
         if set(more.values) != set(self.values):
-            raise DataError("rounds of one trial were taken by different clocks")
+            raise DataError("rounds of one trial were measured with different clocks")
         values = {clock: (*taken, *more.values[clock]) for clock, taken in self.values.items()}
         clocks = {*self.medians_ms, *more.medians_ms}
         medians = {c: (*self.medians_ms.get(c, ()), *more.medians_ms.get(c, ())) for c in clocks}
@@ -61,13 +61,13 @@ def exact_series(value: float) -> Series:
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """Why a level is left out, or tried early or late."""
+    """Why a level is skipped, or tried early or late."""
 
     kind: Literal["skip", "blocked", "boost", "order"]
     knob: str
     level: str
     source: str
-    """A finding's id, or where the fact is from: `graph`, `data`, `target`."""
+    """A finding's id, or the source of the fact: `graph`, `data`, `target`."""
     reason: str
     weight: float = key(internal=True, default=0.0)
     """What it adds to the priority of the level."""
@@ -83,7 +83,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialArtifact:
-    """The files that a config was built to."""
+    """The files built from a config."""
 
     digest: str
     fingerprint: str | None
@@ -103,7 +103,7 @@ class StageRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a trial keeps of its evaluation."""
+    """The accuracy of a trial, from its evaluation."""
 
     kind: Literal["task", "agreement"]
     metric: str | None
@@ -127,11 +127,11 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known of a trial; what it did not get to is absent."""
+    """What is known about a trial; steps it did not reach are absent."""
 
     config: ConfigJSON
     step: Step | None = key(omit=True)
-    """The last one it began."""
+    """The last step it started."""
     target: str | None = key(omit=True)
     artifact: TrialArtifact | None = key(omit=True)
     stages: tuple[StageRun, ...] | None = key(omit=True)
@@ -140,7 +140,7 @@ class Facts:
     ms: Mapping[str, float] | None = key(omit=True)
     """Median of the probe by clock."""
     verdict_s: float | None = key(omit=True)
-    """What a verdict is expected to take."""
+    """Expected time of a verdict."""
     environment: Environment | None = key(omit=True)
     """The baseline's, for all."""
     accuracy: Accuracy | None = key(omit=True)
@@ -150,7 +150,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class FreshRounds:
-    """What confirming a trial measured; nothing where a value is counted."""
+    """The measurement of a confirmation; empty for counted values."""
 
     measurement: str | None = key(omit=True)
     """The name of its samples in the folder of the search."""
@@ -165,14 +165,14 @@ class Trial:
     choice: Choice
     outcome: TrialOutcome
     reason: str
-    """Why it got no further, or empty."""
+    """Why it ended early, or empty."""
     option: Option | None
-    """The knob and level it was tried for, when it was tried for one."""
+    """The knob and level it was tried for, if for one."""
     same_as: str | None
     series: Series | None
     facts: Facts
     because: tuple[Note, ...]
-    """What spoke for trying it."""
+    """Notes on its levels."""
     seconds: float
 
     @property
@@ -186,13 +186,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Yardstick:
-    """How series become numbers with a spread: the protocol, and A/A rounds that lend their variance."""
+    """How to judge series: the protocol, and A/A rounds whose variance is pooled."""
 
     protocol: CompareProtocol
     calibration: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def estimate(self, series: Series, metric: Metric | None = None) -> Estimate | None:
-        """Mean and standard error on a clock; None when there is too little to know a spread."""
+        """Mean and standard error on a clock; None with too few values."""
         metric = metric or series.metric
         values = series.values[metric]
         if metric == EXACT:
@@ -200,7 +200,7 @@ class Yardstick:
         return estimate(values, self.calibration.get(metric, ()), self.protocol.lent_df)
 
     def verdict(self, series: Series) -> Verdict:
-        """What the rounds so far say of the trial against the baseline."""
+        """The verdict of the rounds so far against the baseline."""
         if series.metric == EXACT:
             return self._count_verdict(series.deciding[0])
         metric: Clock = "cpu" if series.metric == "cpu" else "wall"

@@ -1,1 +1,1 @@
-"""One module per command: options, one call to `app`, one call to `render`."""
+"""One module per command: options, one call, one text."""

@@ -24,8 +24,8 @@ from winml.modelkit.core.errors import ModelkitError
 
 @click.command(
     "analyze",
-    help="Show which nodes a target takes and why not the others, what stands in the way, and what the optimizer "
-    "could fuse. A target that is here is asked; of the others only what is known is said.",
+    help="Show which nodes a target supports and why not the others, known hazards, and what the optimizer could fuse. "
+    "Targets on this machine are queried; for others, the recorded tables are used.",
     epilog=examples(
         "winml analyze -m model.onnx --target qnn/npu",
         "winml analyze -m model.onnx --all --no-fusions",
@@ -35,13 +35,18 @@ from winml.modelkit.core.errors import ModelkitError
 )
 @model_options
 @target_options
-@click.option("--all", "all_targets", is_flag=True, help="Every execution provider on each of its devices.")
+@click.option("--all", "all_targets", is_flag=True, help="Analyze every execution provider on each of its devices.")
 @size_options
-@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
 @trust_option
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per step (by model size)."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Time limit per step in seconds (default: by model size).",
 )
 @output_options
 @json_option

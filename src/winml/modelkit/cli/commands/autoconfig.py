@@ -22,27 +22,29 @@ from winml.modelkit.cli.options import (
 _SHARE = click.FloatRange(0, 1)
 
 data_options = stack(
-    click.option("--data", metavar="DATA", help="Labelled data that the accuracy gate judges by."),
-    click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says)."),
-    click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric of a champion."),
-    click.option("--max-drop", type=_SHARE, metavar="X", help="Most it may drop (default 0.01 with --data)."),
+    click.option("--data", metavar="DATA", help="Labelled data for the accuracy gate."),
+    click.option("--task", metavar="TASK", help="Task of the model (default: from its config.json)."),
+    click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest accepted metric."),
+    click.option(
+        "--max-drop", type=_SHARE, metavar="X", help="Largest accepted drop of the metric (default 0.01 with --data)."
+    ),
     click.option(
         "--min-agreement",
         type=click.FloatRange(-1, 1),
         metavar="X",
-        help="Least median cosine with the outputs of the given model (default 0.99 without --data).",
+        help="Lowest accepted median cosine to the given model's outputs (default 0.99 without --data).",
     ),
     click.option(
         "--judge",
         type=click.Choice(["interval", "value"]),
         default="interval",
         show_default=True,
-        help="Hold the whole interval against the limit, or the value alone.",
+        help="Compare the whole interval with the limit, or only the value.",
     ),
     click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
     click.option(
-        "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text where the model leaves it open."
+        "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text, for a model with dynamic length."
     ),
     click.option("--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table."),
     click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
@@ -52,18 +54,23 @@ search_options = stack(
     click.option(
         "--objective",
         type=click.Choice(["latency", "size", "placement"]),
-        help="What is searched for (default latency; placement on a simulated target).",
+        help="What to optimize (default latency; placement on a simulated target).",
     ),
-    click.option("--budget", default="10m", show_default=True, metavar="TIME", help="As 90s, 10m, 2h."),
-    click.option("--stop-at", metavar="GAIN", help="Stop when this is surely reached: 30% of the time, or 1.5x."),
     click.option(
-        "--max-discards", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that lead nowhere."
+        "--budget", default="10m", show_default=True, metavar="TIME", help="Time budget, such as 90s, 10m or 2h."
+    ),
+    click.option("--stop-at", metavar="GAIN", help="Stop once this gain is certain: 30% of the time, or 1.5x."),
+    click.option(
+        "--max-discards",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N trials in a row without a new leader.",
     ),
     click.option("--space", metavar="FILE", help="Search only the knobs and levels in this file."),
     click.option("--preset", metavar="NAME", help="Try a fixed list of hypotheses: npu, gpu, cpu or dml."),
     click.option("--only", metavar="H,H,...", help="Only these hypotheses of the preset."),
-    click.option("--reuse", metavar="DIR", help="Count the trials of an earlier search."),
-    click.option("--knowledge", metavar="DIR", help="Findings besides the shipped ones."),
+    click.option("--reuse", metavar="DIR", help="Reuse the trials of an earlier search."),
+    click.option("--knowledge", metavar="DIR", help="Folder of findings in addition to the shipped ones."),
 )
 
 
@@ -71,7 +78,7 @@ search_options = stack(
     "autoconfig",
     help="Search for the config of a model that is fastest on a target and still accurate: opset, graph passes, "
     "quantization, session and provider options. Every config is built, probed and checked before it is timed against "
-    "the baseline in interleaved rounds; the winner is measured again. What was cut off goes on with --resume.",
+    "the baseline in interleaved rounds; the winner is measured again. An interrupted search continues with --resume.",
     epilog=examples(
         "winml autoconfig --sample -o digits_search",
         "winml autoconfig -m model.onnx --data test.npz --task image-classification --max-drop 0.01 -o search",
@@ -85,20 +92,24 @@ search_options = stack(
     context_settings=HELP,
 )
 @model_options
-@click.option("--models", metavar="FILE", help="Search every model of a list, one path per line.")
-@click.option("--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Where; several make the EP a knob.")
-@click.option("--ep", metavar="EP", help="Execution provider alone; its best device here is used.")
+@click.option("--models", metavar="FILE", help="Search every model in a list, one path per line.")
+@click.option(
+    "--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Target; with several, the EP is searched too."
+)
+@click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used.")
 @click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto.")
 @data_options
 @search_options
 @click.option("--threads", type=click.IntRange(min=1), help="Threads of the baseline (default: the runtime's choice).")
-@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
 @trust_option
 @input_options
-@click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
+@click.option("--no-priority", is_flag=True, help="Do not raise the process priority while measuring.")
 @output_option("DIR", "Folder of the search.", required=True)
-@click.option("--resume", is_flag=True, help="Go on with the search in the folder.")
-@click.option("--overwrite", is_flag=True, help="Start anew in a folder that holds a search; its files go.")
+@click.option("--resume", is_flag=True, help="Continue the search in the folder.")
+@click.option("--overwrite", is_flag=True, help="Replace the search in the folder; its files are deleted.")
 @cluster_options
 @json_option
 def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:

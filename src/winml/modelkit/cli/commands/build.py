@@ -36,30 +36,34 @@ if TYPE_CHECKING:
     context_settings=HELP,
 )
 @model_options
-@click.option("-c", "--config", "config_file", metavar="FILE", help="A config, instead of the options that make one.")
+@click.option(
+    "-c", "--config", "config_file", metavar="FILE", help="Config file, instead of the options that make one."
+)
 @build_options
 @export_options
 @output_option("DIR", "The build folder.")
 @click.option("--use-cache", is_flag=True, help="Keep the build folder in the cache, instead of -o.")
 @click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
-@click.option("--rebuild", is_flag=True, help="Run every stage again, whatever the cache has.")
-@click.option("--no-analyze", is_flag=True, help="Do not ask the target which operators it takes.")
-@click.option("--no-prove", is_flag=True, help="Do not run the artifact on its target; the result says so.")
+@click.option("--rebuild", is_flag=True, help="Run every stage again and ignore the cache.")
+@click.option("--no-analyze", is_flag=True, help="Do not query the target for operator support.")
+@click.option("--no-prove", is_flag=True, help="Do not run the artifact on its target; it is then not proven.")
 @click.option(
     "--prove-timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=300.0,
     show_default=True,
     metavar="S",
-    help="Seconds that running the artifact on its target may take; after that it is not proven.",
+    help="Time limit for running the artifact on its target in seconds; beyond it the artifact is not proven.",
 )
 @click.option(
     "--fallback-precision",
     is_flag=True,
-    help="Go on with the next precision when the artifact is refused or computes something else on its target.",
+    help="Fall back to the next precision when the target refuses the artifact or its outputs differ.",
 )
-@click.option("--explain-cache", is_flag=True, help="Say for every stage why it ran or did not.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a stage may take.")
+@click.option("--explain-cache", is_flag=True, help="Show for every stage why it ran or not.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per stage in seconds."
+)
 @json_option
 @click.pass_context
 def command(
@@ -119,9 +123,9 @@ def _request(context: click.Context, model: str | None, sample: bool, given: dic
 
 
 def _refuse_options_beside_a_config(context: click.Context, sample: bool) -> None:
-    """A config leaves nothing open, so an option beside it would contradict it or do nothing."""
+    """A config is complete, so an option besides it would contradict it or have no effect."""
     for parameter in context.command.params:
         name = parameter.name or ""
         asked = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
         if asked and (name in NAMES or (name == "sample" and sample)):
-            raise click.UsageError(f"`{parameter.opts[-1]}` and `--config` exclude each other")
+            raise click.UsageError(f"`{parameter.opts[-1]}` cannot be combined with `--config`")

@@ -10,7 +10,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.group(
     "cache",
-    help="The cache of stage results: `$WINML_CACHE`, or the platform's folder for caches.",
+    help="The cache of stage results, in `$WINML_CACHE` or the platform's cache folder.",
     epilog=examples("winml cache size", "winml cache verify", "winml cache gc --max-size 10G --dry-run"),
     context_settings=HELP,
 )
@@ -37,7 +37,7 @@ def size(as_json: bool) -> None:
 
 
 @command.command(
-    "verify", help="Hash every object again; exit 5 when one was damaged and set aside.", context_settings=HELP
+    "verify", help="Hash every object again; exit 5 when one was damaged and moved aside.", context_settings=HELP
 )
 @json_option
 def verify(as_json: bool) -> None:
@@ -47,11 +47,15 @@ def verify(as_json: bool) -> None:
     console.show_result(verification_text, verify_cache(), as_json=as_json)
 
 
-@command.command("gc", help="Remove what nothing names, and by limit what was not used lately.", context_settings=HELP)
+@command.command(
+    "gc", help="Remove unreferenced objects and, by limit, those not used recently.", context_settings=HELP
+)
 @click.option("--max-size", metavar="SIZE", help="Keep at most this much, for example 500M or 10G.")
-@click.option("--older-than", metavar="AGE", help="Drop stage results not used for this long, for example 12h or 30d.")
-@click.option("--grace", metavar="AGE", help="Keep what was used this recently, whatever else (default 1h).")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--older-than", metavar="AGE", help="Remove stage results not used for this long, for example 12h or 30d."
+)
+@click.option("--grace", metavar="AGE", help="Always keep what was used this recently (default 1h).")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @json_option
 def gc(max_size: str | None, older_than: str | None, grace: str | None, dry_run: bool, as_json: bool) -> None:
     from winml.modelkit.cli.option_values import age_s, size_bytes

@@ -10,8 +10,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.command(
     "catalog",
-    help="Show which families of Hugging Face models are known, for which tasks, and what was proven of them where. A "
-    "family without a proof is known to the exporter only.",
+    help="Show the known families of Hugging Face models, their tasks, and what was proven on which target. A family "
+    "without a proof is known only to the exporter.",
     epilog=examples("winml catalog", "winml catalog --family bert", "winml catalog --task object-detection --json"),
     context_settings=HELP,
 )

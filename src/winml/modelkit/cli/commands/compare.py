@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "compare",
-    help="Tell whether each CANDIDATE is faster than BASE and by how much, at a known error rate: both are measured "
+    help="Test whether each CANDIDATE is faster than BASE and by how much, at a known error rate: both are measured "
     "interleaved in fresh processes until the answer is clear. An arm is a model file, a build folder or a config.",
     epilog=examples(
         "winml compare fp32.onnx int8.onnx",
@@ -41,23 +41,35 @@ if TYPE_CHECKING:
 @click.argument("candidates", nargs=-1)
 @click.option("--targets", metavar="T,T,...", help="Compare one model over several targets; the first is the base.")
 @target_options
-@click.option("--fail-if-slower", type=click.FloatRange(min=0), metavar="PCT", help="Exit 5 when slower by more.")
-@click.option("--allow-different", is_flag=True, help="Measure although outputs differ from the base's.")
-@click.option("--min-cosine", type=click.FloatRange(-1, 1), default=0.95, show_default=True, help="Equal enough.")
+@click.option(
+    "--fail-if-slower", type=click.FloatRange(min=0), metavar="PCT", help="Exit 5 when slower by more than PCT percent."
+)
+@click.option("--allow-different", is_flag=True, help="Measure even if outputs differ from the base's.")
+@click.option(
+    "--min-cosine",
+    type=click.FloatRange(-1, 1),
+    default=0.95,
+    show_default=True,
+    help="Least cosine for equal outputs.",
+)
 @click.option("--by-position", is_flag=True, help="Match inputs and outputs by position instead of by name.")
-@click.option("--force", is_flag=True, help="Measure also what is identical (the A/A self-test) or far slower.")
-@click.option("--max-seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Per candidate.")
+@click.option("--force", is_flag=True, help="Also measure candidates that are identical (A/A self-test) or far slower.")
+@click.option(
+    "--max-seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds per candidate."
+)
 @click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds per round.")
 @click.option(
     "--threads", type=click.IntRange(min=1), help="Threads inside an operator (default: the runtime's choice)."
 )
-@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
 @trust_option
 @input_options
 @click.option("--no-calibration", is_flag=True, help="Do not use A/A rounds; needs more rounds per candidate.")
-@click.option("--recalibrate", is_flag=True, help="Measure the A/A rounds anew.")
+@click.option("--recalibrate", is_flag=True, help="Measure the A/A rounds again.")
 @click.option("--no-confirm", is_flag=True, help="Do not measure the winner among several again on fresh rounds.")
-@click.option("--no-priority", is_flag=True, help="Do not raise the priority while measuring.")
+@click.option("--no-priority", is_flag=True, help="Do not raise the process priority while measuring.")
 @click.option("--from", "from_file", metavar="FILE", help="Judge a stored comparison again, without measuring.")
 @output_options
 @json_option
@@ -70,7 +82,7 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
     result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
     if given["from_file"] is not None:
         if base is not None:
-            raise click.UsageError("`--from` takes no models")
+            raise click.UsageError("`--from` cannot be combined with models")
         with result_file.keeping("compare", _show):
             result = rejudge(Path(given["from_file"]), fail_if_slower_pct=given["fail_if_slower"])
     else:
@@ -105,7 +117,7 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
         raise click.UsageError("`--targets` cannot be combined with `--target`")
     words = [t.strip() for t in several.split(",") if t.strip()] if several else [given["target"]]
     if len(set(words)) != len(words):
-        raise click.UsageError("`--targets` names a target twice")
+        raise click.UsageError("`--targets` has a target twice")
     return CompareRequest(
         models=models,
         targets=tuple(words),

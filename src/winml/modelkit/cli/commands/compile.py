@@ -22,7 +22,7 @@ from winml.modelkit.cli.options import (
 @click.command(
     "compile",
     help="Compile models for an execution provider into ONNX files with EP contexts. Several models share one context: "
-    "weights they have in common are stored once. Each result is run against its source.",
+    "weights they have in common are stored once. Each result is compared with its source.",
     epilog=examples(
         "winml compile -m model.onnx --target qnn/npu -o model_ctx.onnx",
         "winml compile -m prefill.onnx -m decode.onnx --target qnn/npu --output-dir compiled",
@@ -32,22 +32,26 @@ from winml.modelkit.cli.options import (
     context_settings=HELP,
 )
 @click.option("-m", "--model", "models", multiple=True, metavar="FILE", help="An ONNX model; may be repeated.")
-@output_option("FILE", "The file a single model becomes.")
-@output_option("DIR", "Folder for NAME_ctx.onnx; needed for several models.", "--output-dir")
+@output_option("FILE", "Output file for a single model.")
+@output_option("DIR", "Folder for NAME_ctx.onnx; required for several models.", "--output-dir")
 @target_options
-@click.option("--config", metavar="FILE", help="A build config; its compile section counts.")
-@click.option("--compiler", metavar="NAME", help="ort (default), ort_jit or qairt; `--list` shows which are here.")
+@click.option("--config", metavar="FILE", help="Build config whose compile section is used.")
+@click.option("--compiler", metavar="NAME", help="ort (default), ort_jit or qairt; `--list` shows which are available.")
 @click.option("--embed", is_flag=True, help="Put the compiled data into the ONNX file (one model).")
 @click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; wins over --config."
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; overrides --config."
 )
 @trust_option
 @click.option("--qnn-sdk-root", metavar="DIR", help="Folder of the QAIRT SDK (default: $QNN_SDK_ROOT).")
-@click.option("--no-validate", is_flag=True, help="Do not run the result against its source.")
-@click.option("--no-cache", is_flag=True, help="Compile again although the cache has the result.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per model (1800).")
+@click.option("--no-validate", is_flag=True, help="Do not compare the result with its source.")
+@click.option("--no-cache", is_flag=True, help="Compile again and ignore the cache.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per model (default 1800)."
+)
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
-@click.option("--list", "listing", is_flag=True, help="Show the compilers for the target and why some are not here.")
+@click.option(
+    "--list", "listing", is_flag=True, help="Show the compilers for the target, and why some are not available."
+)
 @json_option
 def command(listing: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.compile.command import compile_models, list_compilers, raise_for

@@ -14,7 +14,7 @@ from winml.modelkit.core import plain_text
 
 @click.command(
     "config",
-    help="Write down everything a build would do, with `auto` resolved: the same file builds the same bytes.",
+    help="Write a complete build config with `auto` resolved: the same file builds the same bytes.",
     epilog=examples(
         "winml config --sample -p int8 -o config.json",
         "winml config -m model.onnx --target qnn/npu --data samples.npz -o config.json",

@@ -10,8 +10,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.group(
     "ep",
-    help="Execution providers that bring an onnxruntime of their own: each lives in a private environment in the cache "
-    "and is used like any other.",
+    help="Execution providers that need their own onnxruntime: each is installed in a private environment in the cache "
+    "and used like any other.",
     epilog=examples("winml ep install openvino", "winml ep list", "winml ep options qnn", "winml ep remove openvino"),
     context_settings=HELP,
 )
@@ -21,13 +21,13 @@ def command() -> None:
 
 @command.command(
     "install",
-    help="Bring an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
+    help="Install an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
     "private environment.",
     context_settings=HELP,
 )
 @click.argument("ep")
 @click.option("--version", help="Version of the package (default: the newest).")
-@click.option("--reinstall", is_flag=True, help="Replace an environment that is there.")
+@click.option("--reinstall", is_flag=True, help="Replace an existing environment.")
 @json_option
 def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> None:
     from winml.modelkit.ep import ep_command
@@ -53,7 +53,7 @@ def listing(as_json: bool) -> None:
 @command.command(
     "options",
     help="List the options that `--ep-options` takes, of one execution provider or of all. An option that names a "
-    "library or a file, or makes the provider write one, counts on the command line only.",
+    "library or a file, or makes the provider write one, is accepted on the command line only.",
     epilog=examples("winml ep options qnn", "winml ep options --json"),
     context_settings=HELP,
 )

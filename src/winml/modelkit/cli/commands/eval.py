@@ -30,8 +30,8 @@ _AT_LEAST_1 = click.IntRange(min=1)
 
 @click.command(
     "eval",
-    help="Measure how right a model is on the target itself, with the interval of each metric; with a reference also "
-    "by how much it dropped and how far the outputs are apart. Limits are shares: 0.01 is one point.",
+    help="Measure the accuracy of a model on the target itself, with an interval for each metric; with a reference, "
+    "also the drop and the distance between outputs. Limits are fractions: 0.01 is one percentage point.",
     epilog=examples(
         "winml eval --sample",
         "winml eval -m int8.onnx --reference fp32.onnx --data test.npz --task image-classification --max-drop 0.01",
@@ -47,13 +47,13 @@ _AT_LEAST_1 = click.IntRange(min=1)
     metavar="DATA",
     help="File (.npz .csv .tsv .jsonl .txt), folder of images, `hf:ORG/NAME/FILE`, or `random`.",
 )
-@click.option("--task", metavar="TASK", help="What the model is for (default: what its config.json says).")
-@click.option("--reference", metavar="MODEL", help="Model to hold it against.")
+@click.option("--task", metavar="TASK", help="Task of the model (default: from its config.json).")
+@click.option("--reference", metavar="MODEL", help="Model to compare with.")
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
 @target_options
 @click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
 @max_sample_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the choice.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the selection.")
 @click.option(
     "--column",
     "columns",
@@ -62,13 +62,16 @@ _AT_LEAST_1 = click.IntRange(min=1)
     help="Column for text, text_pair, image, label or an input.",
 )
 @click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json.")
-@click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text where the model leaves it open.")
+@click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text, for a model with dynamic length.")
 @size_options
 @click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
 @click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Exit 5 when the metric is below X.")
 @click.option(
-    "--max-drop", type=click.FloatRange(0, 1, max_open=True), metavar="X", help="Exit 5 when it dropped by more than X."
+    "--max-drop",
+    type=click.FloatRange(0, 1, max_open=True),
+    metavar="X",
+    help="Exit 5 when the metric dropped by more than X.",
 )
 @click.option(
     "--min-agreement",
@@ -81,14 +84,16 @@ _AT_LEAST_1 = click.IntRange(min=1)
     type=click.Choice(["interval", "value"]),
     default="interval",
     show_default=True,
-    help="Hold the whole interval against the limit, or the value alone.",
+    help="Compare the whole interval with the limit, or only the value.",
 )
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
-@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
 @trust_option
 @output_option(
     "FILE.npz",
-    "Also keep the outputs of the model and its reference; of large ones values chosen by a seed.",
+    "Also save the outputs of the model and its reference; large ones are sampled.",
     "--save-outputs",
 )
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
@@ -96,7 +101,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Seconds a model may take (default: no end).",
+    help="Time limit per model in seconds (default: none).",
 )
 @output_options
 @json_option

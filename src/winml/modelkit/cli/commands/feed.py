@@ -34,7 +34,7 @@ wanted_options = stack(
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
     click.option("--version", metavar="VERSION", help="One version, in full."),
     click.option(
-        "--run-stamp", metavar="STAMP", help="The run that published it, as 20260609 (push: the date in UTC)."
+        "--run-stamp", metavar="STAMP", help="The run that published it, such as 20260609 (push: the date in UTC)."
     ),
     click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
 )
@@ -89,8 +89,8 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 
 @command.command(
     "pull",
-    help="Bring a model, one of its targets or some of its files into a folder; an interrupted pull goes on when it is "
-    "started again. Several targets lie side by side as EP_DEVICE/.",
+    help="Download a model, one of its targets or some of its files into a folder; an interrupted pull resumes when "
+    "started again. Several targets are placed side by side as EP_DEVICE/.",
     epilog=examples(
         "winml feed pull -m digits -o digits --feed folder:artifacts",
         "winml feed pull -m digits --target qnn/npu -o digits_npu --feed folder:artifacts",
@@ -100,9 +100,9 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 )
 @feed_option
 @wanted_options
-@click.option("--file", "pattern", metavar="PATTERN", help="Only files that fit; `*` stays in a folder, `**` does not.")
-@output_option("DIR", "Where the files go.", required=True)
-@click.option("--overwrite", is_flag=True, help="Replace files that have other content.")
+@click.option("--file", "pattern", metavar="PATTERN", help="Only matching files; `*` stays in a folder, `**` does not.")
+@output_option("DIR", "Folder for the files.", required=True)
+@click.option("--overwrite", is_flag=True, help="Replace files that have different content.")
 @json_option
 def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.progress import FeedProgress
@@ -119,7 +119,7 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
 
 @command.command(
     "verify",
-    help="Read every file where the feed keeps it and hash it; exit 5 when one is missing or damaged.",
+    help="Read and hash every file in the feed; exit 5 when one is missing or damaged.",
     epilog=examples("winml feed verify -m digits --feed folder:artifacts"),
     context_settings=HELP,
 )

@@ -12,8 +12,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
 
 @click.command(
     "inspect",
-    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled; of a "
-    "Hugging Face model its tasks, class, inputs, parameters and parts, without loading it.",
+    help="Show a model's inputs, outputs, opset, size, operators, and whether it is quantized or compiled; for a "
+    "Hugging Face model, its tasks, class, inputs, parameters and parts, without loading it.",
     epilog=examples(
         "winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json", "winml inspect -m ./my-bert"
     ),
@@ -25,7 +25,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Seconds that reading may take (default 20, and 1 for every 10 MB).",
+    help="Time limit for reading in seconds (default 20, plus 1 per 10 MB).",
 )
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:

@@ -13,7 +13,7 @@ knowledge_option = click.option(
     "--knowledge",
     metavar="DIR",
     help="Your own findings and outcomes, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's "
-    "folder for data).",
+    "data folder).",
 )
 
 
@@ -34,7 +34,7 @@ def command() -> None:
 
 
 @command.command("list", help="List findings, gaps included.", context_settings=HELP)
-@click.option("--target", metavar="EP[/DEVICE]", help="Only what binds this target.")
+@click.option("--target", metavar="EP[/DEVICE]", help="Only findings that apply to this target.")
 @click.option("--status", metavar="STATUS", help="Only draft, replicated, confirmed, contested or retracted ones.")
 @knowledge_option
 @json_option
@@ -72,7 +72,7 @@ def check(knowledge: str | None, as_json: bool) -> None:
 
 @command.command(
     "judge",
-    help="Tell what recorded session medians show: every config of FILE against the base, and the findings about them.",
+    help="Judge recorded session medians: every config in FILE against the base, and the findings about them.",
     epilog=examples("winml kb judge sessions.json", "winml kb judge sessions.json --model microsoft/resnet-18 --json"),
     context_settings=HELP,
 )
@@ -96,7 +96,7 @@ def judge(
 
 @command.command(
     "replay",
-    help="Run a finding's experiment here and keep the outcome; exit 5 when it does not hold.",
+    help="Run a finding's experiment on this machine and keep the outcome; exit 5 when it does not hold.",
     context_settings=HELP,
 )
 @click.argument("finding")
@@ -117,7 +117,7 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
 
 @command.command(
     "promote",
-    help="Put a finding on a RUNG (replicated, confirmed, L1 to L5); exit 5 when its evidence is missing.",
+    help="Promote a finding to RUNG (replicated, confirmed, L1 to L5); exit 5 when evidence is missing.",
     epilog=examples("winml kb promote npu-006 confirmed", "winml kb promote cpu-101 L2"),
     context_settings=HELP,
 )
@@ -134,7 +134,7 @@ def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> No
 
 @command.command(
     "draft",
-    help="Make draft findings of the kept gains above 10 % in RUN: a stored comparison, or a folder with trials.jsonl.",
+    help="Draft findings from the kept gains above 10 % in RUN: a stored comparison, or a folder with trials.jsonl.",
     epilog=examples("winml kb draft compare.json", "winml kb draft runs/bert"),
     context_settings=HELP,
 )

@@ -15,8 +15,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
 
 @click.group(
     "matrix",
-    help="Build many models for many targets: stages that cells share run once, finished cells are published, and a "
-    "run that was cut off goes on.",
+    help="Build many models for many targets: stages that cells share run once, finished cells are published, and an "
+    "interrupted run can be resumed.",
     epilog=examples(
         "winml matrix plan --sample",
         "winml matrix run --sample -o out",
@@ -34,22 +34,22 @@ plan_options = stack(
     click.option(
         "--models", "model_list", metavar="FILE", help="A list: MODEL [task=T] [priority=P0] [name=N] [data=FILE]."
     ),
-    click.option("-m", "--model", "models", multiple=True, metavar="M", help="A model; may be given several times."),
+    click.option("-m", "--model", "models", multiple=True, metavar="M", help="A model; may be repeated."),
     click.option("--task", metavar="TASK", help="The task of the models given with -m."),
     click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
     click.option("--priority", metavar="P", help="Only models of this priority."),
     click.option("--targets", metavar="EP/DEVICE,...", help="Targets (default: the eight of the matrix)."),
-    click.option("--ep", metavar="EP", help="One execution provider; device and precision as `winml config` has them."),
+    click.option("--ep", metavar="EP", help="One execution provider; device and precision as `winml config` chooses."),
     click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto."),
-    click.option("--run-stamp", metavar="STAMP", help="Names the run in versions (default: the date in UTC)."),
+    click.option("--run-stamp", metavar="STAMP", help="Name of the run in versions (default: the date in UTC)."),
     click.option("--package-name", metavar="NAME", help="One package for all (default: one per model and task)."),
     click.option("--compile/--no-compile", "compiled", default=False, help="Compile where the provider can."),
     calibration_options,
-    click.option("--no-analyze", is_flag=True, help="Do not ask targets which operators they take."),
+    click.option("--no-analyze", is_flag=True, help="Do not query targets for operator support."),
     trust_option,
     click.option(
         "--timeout", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True, metavar="S",
-        help="Seconds that the build of a cell may take.",
+        help="Time limit per cell in seconds.",
     ),
 )  # fmt: skip
 
@@ -75,8 +75,8 @@ def plan(as_json: bool, **given: Any) -> None:
 @command.command(
     "run",
     help="Build every cell and publish it. Without targets: qnn_npu, qnn_gpu, ov_cpu, ov_npu, ov_gpu, mlas_cpu, "
-    "dml_gpu and vitisai_npu, each in a folder of its model; one target alone goes straight into the model's folder. "
-    "No provider needs to be installed. Local files go when the feed has been seen to have them.",
+    "dml_gpu and vitisai_npu, each in a subfolder of the model's; a single target goes into the model's folder itself. "
+    "No provider needs to be installed. Local files are deleted once the feed is verified to have them.",
     epilog=examples(
         "winml matrix run --sample -o out",
         "winml matrix run -m a.onnx -m b.onnx --targets cpu --jobs 2 -o out",
@@ -90,12 +90,12 @@ def plan(as_json: bool, **given: Any) -> None:
 @plan_options
 @output_option("DIR", "Folder of the run.", required=True)
 @click.option("--feed", metavar="FEED", envvar="WINML_FEED", help="Publish to this feed; a plain path is a folder.")
-@click.option("--continue", "resume", is_flag=True, help="Go on with the run of this stamp, in a new folder too.")
-@click.option("--trust-journal", is_flag=True, help="Go on from the journal alone, without asking the feed.")
+@click.option("--continue", "resume", is_flag=True, help="Resume the run of this stamp, also in a new folder.")
+@click.option("--trust-journal", is_flag=True, help="Resume from the journal alone, without querying the feed.")
 @click.option("--keep-local", is_flag=True, help="Keep the files of cells that were published.")
-@click.option("--upload-skip-existing", is_flag=True, help="A version that is there with other content is no failure.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Builds at once.")
-@click.option("--max-disk", metavar="SIZE", help="Most that the store and the folder may use, for example 50G.")
+@click.option("--upload-skip-existing", is_flag=True, help="Do not fail when a version exists with different content.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Parallel builds.")
+@click.option("--max-disk", metavar="SIZE", help="Maximum disk use of the store and the folder, for example 50G.")
 @cluster_options
 @json_option
 def run(as_json: bool, **given: Any) -> None:

@@ -15,7 +15,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     "node",
     help="Join this machine to a cluster: it runs jobs of `winml matrix run --cluster` and `winml autoconfig --models "
     "--cluster` until Ctrl-C. Every device is used by one job at a time. Measurements run only on nodes that run one "
-    "job at a time, so that nothing runs beside them. Needs `winml-modelkit[dask]`.",
+    "job at a time, so that nothing disturbs them. Needs `winml-modelkit[dask]`.",
     epilog=examples(
         "winml node --scheduler --cluster dask://127.0.0.1:8786",
         "winml node --cluster dask://127.0.0.1:8786",
@@ -24,17 +24,17 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     ),
     context_settings=HELP,
 )
-@click.option("--cluster", required=True, metavar="dask://HOST:PORT", help="Where the scheduler is, or is to be.")
-@click.option("--scheduler", is_flag=True, help="Be the scheduler that nodes meet at, instead of a node.")
-@click.option("--list", "listed", is_flag=True, help="Show the nodes that are there.")
-@click.option("--name", metavar="NAME", help="Name of this node (default: that of the machine).")
+@click.option("--cluster", required=True, metavar="dask://HOST:PORT", help="Address of the scheduler.")
+@click.option("--scheduler", is_flag=True, help="Run the scheduler instead of a node.")
+@click.option("--list", "listed", is_flag=True, help="List the nodes of the cluster.")
+@click.option("--name", metavar="NAME", help="Name of this node (default: the host name).")
 @click.option(
     "--device", "devices", multiple=True, metavar="EP[/DEVICE]",
-    help="Announce only these targets (default: all real ones here; a simulated one must be named).",
+    help="Offer only these targets (default: all real ones on this machine; a simulated one must be named).",
 )  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Jobs at once.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Parallel jobs.")
 @click.option(
-    "--listen", metavar="ADDRESS", help="Address this node listens at (default: the one that leads to the scheduler)."
+    "--listen", metavar="ADDRESS", help="Address this node listens at (default: the one that reaches the scheduler)."
 )
 @tls_options
 @json_option
@@ -57,9 +57,11 @@ def command(as_json: bool, **given: Any) -> None:
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Raise for options that do not belong together."""
+    """Raise for options that cannot be combined."""
     if given["scheduler"] and given["listed"]:
-        raise click.UsageError("`--scheduler` and `--list` are two things")
+        raise click.UsageError("`--scheduler` cannot be combined with `--list`")
     about_a_node = (given["name"], given["devices"], given["listen"], given["jobs"] != 1)
     if (given["scheduler"] or given["listed"]) and any(about_a_node):
-        raise click.UsageError("`--name`, `--device`, `--listen` and `--jobs` are about a node that joins")
+        raise click.UsageError(
+            "`--name`, `--device`, `--listen` and `--jobs` cannot be combined with `--scheduler` or `--list`"
+        )

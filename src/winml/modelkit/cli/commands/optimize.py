@@ -21,8 +21,8 @@ from winml.modelkit.cli.options import (
 
 @click.command(
     "optimize",
-    help="Run passes over a model and compare its outputs before and after. Levels are ONNX Runtime's: none, basic "
-    "(operators of ONNX only, good to quantize afterwards), extended, all.",
+    help="Run graph passes on a model and compare its outputs before and after. Levels are ONNX Runtime's: none, basic "
+    "(ONNX operators only, suitable for quantizing afterwards), extended, all.",
     epilog=examples(
         "winml optimize --list",
         "winml optimize --sample -o optimized.onnx",
@@ -36,15 +36,17 @@ from winml.modelkit.cli.options import (
 @output_option("FILE", "The optimized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
 @target_options
-@click.option("--level", metavar="LEVEL", help="Passes to start from: none, basic (default), extended, all.")
-@click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; repeat for more.")
-@click.option("--disable", multiple=True, metavar="PASS", help="Leave a pass out; repeat for more.")
+@click.option("--level", metavar="LEVEL", help="Optimization level: none, basic (default), extended, all.")
+@click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; may be repeated.")
+@click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass; may be repeated.")
 @click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
 @size_options
-@click.option("--allow-unsupported", is_flag=True, help="Also make operators that the target does not take.")
+@click.option("--allow-unsupported", is_flag=True, help="Allow operators that the target does not support.")
 @click.option("--no-verify", is_flag=True, help="Do not compare outputs.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the compared inputs.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds (default 1800).")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds (default 1800)."
+)
 @click.option("--list", "show_list", is_flag=True, help="Show every pass and what it does.")
 @json_option
 def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **given: Any) -> None:

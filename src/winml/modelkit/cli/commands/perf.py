@@ -30,8 +30,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 
 @click.command(
     "perf",
-    help="Measure how long a model takes on a target, in fresh processes, with the spread of the number and where "
-    "its nodes ran.",
+    help="Measure the latency of a model on a target in fresh processes, with its confidence interval and where its "
+    "nodes ran.",
     epilog=examples(
         "winml perf --sample",
         "winml perf -m model.onnx --target qnn/npu --ep-options soc_model=60",
@@ -51,16 +51,18 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--cool-down", type=click.FloatRange(min=0), default=0.0, metavar="S", help="Seconds between sessions.")
 @input_options
 @click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
-@click.option("--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; checked.")
+@click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
 @trust_option
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
-@click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU beside the timed runs.")
-@click.option("--timeout", type=_SECONDS, metavar="S", help="Seconds a session may take (default 600).")
+@click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU during the timed runs.")
+@click.option("--timeout", type=_SECONDS, metavar="S", help="Time limit per session in seconds (default 600).")
 @click.option(
     "--op-tracing",
     type=click.Choice(["basic", "detail"], case_sensitive=False),
-    help="What every operator takes, in one session; 1 timed run unless --iterations says more.",
+    help="Measure every operator, in one session; 1 timed run unless --iterations is given.",
 )
 @click.option("--top-k", type=_AT_LEAST_1, default=5, show_default=True, metavar="K", help="Operators to show.")
 @click.option(
@@ -83,7 +85,7 @@ def command(
 ) -> None:
     from winml.modelkit.measuring.processes import Processes
 
-    with Processes() as processes:  # on its way while everything else is imported
+    with Processes() as processes:  # starts while everything else is imported
         _perf(processes, model, sample, output, overwrite=overwrite, as_json=as_json, **given)
 
 
@@ -138,7 +140,7 @@ def _perf(
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:
-    """One session and one timed run are enough for a trace, unless the user said otherwise."""
+    """One session and one timed run are enough for a trace, unless the user asked for more."""
     if given["op_tracing"] is None:
         return
     given["op_tracing"] = given["op_tracing"].lower()

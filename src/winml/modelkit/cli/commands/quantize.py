@@ -67,26 +67,31 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
 @click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
 @click.option(
-    "--per-channel/--per-tensor", "per_channel", default=None, help="Scales of the weights (default: the nearer)."
+    "--per-channel/--per-tensor",
+    "per_channel",
+    default=None,
+    help="Scales of the weights (default: the more accurate).",
 )
-@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Zero in the middle, or not.")
-@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Zero in the middle, or not.")
+@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Symmetric or asymmetric ranges.")
+@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges.")
 @click.option(
     "--reduce-range/--full-range",
     default=None,
     help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
 )
 @click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
-@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are found.")
-@click.option("--percentile", type=click.FloatRange(50, 100), metavar="P", help="Share of values kept (99.99).")
-@click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; repeat for more.")
-@click.option("--exclude-op-types", multiple=True, metavar="OP", help="Not this operator; repeat for more.")
-@click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; repeat for more.")
-@click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Not this node; repeat for more.")
+@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
+@click.option(
+    "--percentile", type=click.FloatRange(50, 100), metavar="P", help="Percentage of values kept (default 99.99)."
+)
+@click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; may be repeated.")
+@click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
+@click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; may be repeated.")
+@click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
 @click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
 @click.option("--no-compare", is_flag=True, help="Do not compare outputs.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds it may take.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.quantize.command import quantize

@@ -10,7 +10,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.group(
     "skill",
-    help="Skills for agents: whether they keep to the format and say what the program does.",
+    help="Skills for agents: check their format and the commands they show.",
     epilog=examples("winml skill check", "winml skill check my-skills --json"),
     context_settings=HELP,
 )
@@ -21,7 +21,7 @@ def command() -> None:
 @command.command(
     "check",
     help="Check the skills in PATH: their format, every command they show, every option and JSON field they name; exit "
-    "5 when one is wrong. Without PATH: the folder `skills` here, else the skills that come with winml.",
+    "5 when one is wrong. Without PATH: the folder `skills` here, or the skills that ship with winml.",
     epilog=examples("winml skill check", "winml skill check my-skills/use-winml --json"),
     context_settings=HELP,
 )

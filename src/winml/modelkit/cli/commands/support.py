@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 knowledge_option = click.option(
     "--knowledge",
     metavar="DIR",
-    help="Your own findings, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's folder for "
-    "data).",
+    help="Your own findings, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's data folder).",
 )
 
 
@@ -44,7 +43,7 @@ def command() -> None:
 
 
 def _show_progress(event: Event) -> None:
-    """A line per command that is run on the way."""
+    """Print a line per command that is run."""
     from winml.modelkit.support.commands import CommandStarted
 
     if isinstance(event, CommandStarted):
@@ -58,17 +57,17 @@ _targets_option = click.option(
     metavar="EP[/DEVICE]",
     default=("cpu",),
     show_default=True,
-    help="Where to build for and run; the first decides, the others are tried too.",
+    help="Target to build for and run on; the first decides, the others are tried too.",
 )
 _timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a command may take."
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per command in seconds."
 )
 
 
 @command.command(
     "probe",
-    help="Tell what happens to a model without any help: whether the exporter knows it, the default builds and runs, "
-    "which known obstacles apply, and what it needs.",
+    help="Check what a model needs to be supported: whether the exporter knows it, the default builds and runs, "
+    "and which known obstacles apply.",
     epilog=examples("winml support probe -m model.onnx", "winml support probe -m ./my-bart --target cpu --json"),
     context_settings=HELP,
 )
@@ -78,7 +77,7 @@ _timeout_option = click.option(
     "targets",
     multiple=True,
     metavar="EP[/DEVICE]",
-    help="Where to build for and run (default: every device that is ready here, the CPU first).",
+    help="Target to build for and run on (default: every device ready on this machine, the CPU first).",
 )
 @_timeout_option
 @json_option
@@ -95,8 +94,8 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 
 @command.command(
     "produce",
-    help="March up the ladder to the goal without asking and write a contribution: recipe, evidence of every command, "
-    "report. Several models give a folder each and a table. Nothing is shipped.",
+    help="Climb the ladder to the goal without prompting and write a contribution: recipe, evidence of every command, "
+    "report. Several models give a folder each and a table. Nothing is published.",
     epilog=examples(
         "winml support produce -m ./my-bart -o contribution",
         "winml support produce -m model.onnx -p dynamic --goal L2 -o contribution",
@@ -106,15 +105,17 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 )
 @click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
 @_targets_option
-@click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Ceiling.")
+@click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Last rung.")
 @click.option(
-    "--recipe", metavar="FILE|NAME", help="A recipe, or a shipped one by its name, instead of the one the probe finds."
+    "--recipe",
+    metavar="FILE|NAME",
+    help="Recipe file, or name of a shipped recipe, instead of the one the probe finds.",
 )
-@click.option("-p", "--precision", metavar="P", help="Make a recipe of this precision, as fp16 or dynamic.")
-@click.option("--level", metavar="L", help="Make a recipe of this optimization level.")
+@click.option("-p", "--precision", metavar="P", help="Make a recipe with this precision, such as fp16 or dynamic.")
+@click.option("--level", metavar="L", help="Make a recipe with this optimization level.")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
 @click.option("--task", metavar="TASK", help="Task of the data.")
-@click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Least metric for a PASS of L3.")
+@click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest metric for a PASS of L3.")
 @output_option("DIR", "A new folder.", required=True)
 @knowledge_option
 @_timeout_option
@@ -138,20 +139,20 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 
 @command.command(
     "review",
-    help="Read a contribution against itself and run every command of it again in an empty folder: APPROVE (exit 0), "
+    help="Check a contribution for consistency and run its commands again in an empty folder: APPROVE (exit 0), "
     "REQUEST_CHANGES or REJECT (exit 5), not a contribution (exit 2). Commands are run again in a sandbox: bubblewrap, "
     "or namespaces of the Linux kernel; without one nothing is run again (exit 3).",
     epilog=examples("winml support review contribution", "winml support review contribution -m ./my-bart --json"),
     context_settings=HELP,
 )
 @click.argument("folder")
-@click.option("-m", "--model", metavar="MODEL", help="Where the model lies (default: where the contribution says).")
-@click.option("--repo", metavar="DIR", help="The repository that it changes (default: the one that it lies in).")
-@click.option("--base", metavar="REF", help="What the change branched off (default: `origin/main`, or `main`).")
+@click.option("-m", "--model", metavar="MODEL", help="Where the model is (default: from the contribution).")
+@click.option("--repo", metavar="DIR", help="The repository that it changes (default: the one that contains it).")
+@click.option("--base", metavar="REF", help="Base of the change (default: `origin/main`, or `main`).")
 @click.option(
     "--unsandboxed",
     is_flag=True,
-    help="Run what others sent with your rights where there is no sandbox, or in spite of it.",
+    help="Run the commands of the contribution without a sandbox, with your permissions.",
 )
 @knowledge_option
 @_timeout_option
@@ -163,7 +164,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     from winml.modelkit.support.review.command import review as run_review
 
     if given["unsandboxed"]:
-        console.say("warning", "commands are run again without a sandbox, with your rights (`--unsandboxed`)")
+        console.say("warning", "commands are run again without a sandbox, with your permissions (`--unsandboxed`)")
     try:
         result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _show_progress)
     except ModelkitError as error:
@@ -177,7 +178,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
 
 @command.command(
     "inputs",
-    help="Make inputs of a built model: one set for `winml perf --input-data`, or rows for `winml eval --data`.",
+    help="Make inputs for a model: one set for `winml perf --input-data`, or rows for `winml eval --data`.",
     epilog=examples("winml support inputs -m model.onnx -o inputs.npz"),
     context_settings=HELP,
 )
@@ -210,12 +211,12 @@ def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json
     console.show_result(inputs_text, make_inputs(request), as_json=as_json)
 
 
-@command.group("knowledge", help="What is known about supporting models, one claim each.", context_settings=HELP)
+@command.group("knowledge", help="Findings about supporting models, one claim each.", context_settings=HELP)
 def knowledge() -> None:
     pass
 
 
-@knowledge.command("list", help="List findings about families and about the work.", context_settings=HELP)
+@knowledge.command("list", help="List findings about model families and methodology.", context_settings=HELP)
 @click.option("--family", metavar="FAMILY", help="Only this family, or `methodology`.")
 @click.option("--status", metavar="STATUS", help="Only reported, observed or refuted ones.")
 @knowledge_option
@@ -240,7 +241,7 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 
 @knowledge.command(
     "add",
-    help="Append the one finding in FILE to your own; nothing that is known is changed.",
+    help="Add the finding in FILE to your own; existing findings are never changed.",
     epilog=examples("winml support knowledge add finding.json"),
     context_settings=HELP,
 )
@@ -254,7 +255,9 @@ def add(file: str, knowledge: str | None, as_json: bool) -> None:
     console.show_result(addition_text, add_finding(knowledge, file), as_json=as_json)
 
 
-@knowledge.command("check", help="Read everything strictly; exit 5 when a name leads nowhere.", context_settings=HELP)
+@knowledge.command(
+    "check", help="Read everything strictly; exit 5 when a name refers to nothing.", context_settings=HELP
+)
 @knowledge_option
 @json_option
 def check(knowledge: str | None, as_json: bool) -> None:

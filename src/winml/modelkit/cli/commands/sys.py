@@ -10,12 +10,12 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.command(
     "sys",
-    help="Show the machine, and for every execution provider whether it can be used here and, if not, why.",
+    help="Show the machine and, for every execution provider, whether it can be used and why not.",
     epilog=examples("winml sys", "winml sys --list-ep", "winml sys --json"),
     context_settings=HELP,
 )
 @click.option("--list-ep", is_flag=True, help="Only the execution providers and their targets.")
-@click.option("--list-device", is_flag=True, help="Only the devices that providers found.")
+@click.option("--list-device", is_flag=True, help="Only the devices found by providers.")
 @json_option
 def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
     from winml.modelkit.ep.sys_command import describe_system

@@ -20,7 +20,7 @@ def command() -> None:
 
 @command.command(
     "diff",
-    help="Tell which operators changed from one trace to another, moved to another provider, appeared or vanished.",
+    help="Show which operators changed between two traces, moved to another provider, appeared or disappeared.",
     epilog=examples(
         "winml trace diff before_op_trace.json after_op_trace.json",
         "winml trace diff a_op_trace.json b_op_trace.json --top-k 20 --json -o diff.json",

@@ -16,7 +16,7 @@ CONTRIB = "com.microsoft"
 
 
 class Graph:
-    """Nodes and constants as they are added; names are made when none is given."""
+    """Nodes and constants as they are added; names are generated."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = np.random.default_rng(seed)

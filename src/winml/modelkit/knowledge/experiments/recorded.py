@@ -17,5 +17,5 @@ def load_recorded(name: str) -> onnx.ModelProto:
     """The model of that name, built by `winml build -m FOLDER --target qnn/npu --calibration random`."""
     known = {path.stem: path for path in FOLDER.glob("*.onnx")}
     if name not in known:
-        raise RequestError(f"no model `{name}` was recorded", hint=did_you_mean(name, known))
+        raise RequestError(f"there is no recorded model `{name}`", hint=did_you_mean(name, known))
     return files.load(known[name])
