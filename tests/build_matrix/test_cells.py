@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from build_values import DIGEST, manifest
 from winml.modelkit.build_matrix.cells import Builder, BuildOptions, build_words
 from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.plan import COMBOS, plan
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, manifest_of
 from winml.modelkit.core.errors import DiskFull, RunFailedError
+from winml.modelkit.core.values import to_json
 from winml.modelkit.dispatch.base import Result
 from winml.modelkit.store.cache import Cache
 
 NPU, GPU = plan([MatrixModel("org/bert", "org/bert", "fill-mask")], COMBOS[:2], run_stamp="s")
 
-FAILED = {"ok": False, "error": {"message": "no data"}, "stage": "quantize"}
+FAILED = {
+    "ok": False,
+    "error": {"code": "invalid-data", "message": "no data", "hint": None, "exit": 2},
+    "stage": "quantize",
+}
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ def test_a_full_disk_is_no_result_of_a_cell(builder: Builder) -> None:
     builder.job(GPU)
     answer = {
         "ok": False,
-        "error": {"code": "disk-full", "message": "disk full while writing `x`", "hint": "free some"},
+        "error": {"code": "disk-full", "message": "disk full while writing `x`", "hint": "free some", "exit": 3},
     }
     with pytest.raises(DiskFull, match="disk full"):
         builder.accept(GPU, Result("v", "failed", 3, json.dumps(answer), "", 1.0))
@@ -77,9 +83,24 @@ def test_work_of_processes_that_are_gone_goes_with_them(builder: Builder) -> Non
     assert [path.name for path in builder.cache.root.glob(".*")] == [f"{Cache.work_prefix(8)}x"]
 
 
-@pytest.mark.parametrize("names", [{"folder": ["../../x"], "objects": {}}, {"folder": [], "objects": {"/etc/x": "d"}}])
+@pytest.mark.parametrize("names", [{"folder": ("../../x",)}, {"objects": {"/etc/x": DIGEST}}])
 def test_a_manifest_names_files_of_its_own_folder(tmp_path: Path, names: dict[str, object]) -> None:
     """A node of a cluster may send any manifest back, and files it names are replaced by links."""
-    (tmp_path / "build_manifest.json").write_text(json.dumps(names))
+    (tmp_path / "build_manifest.json").write_text(json.dumps(to_json(manifest(**names))))
     with pytest.raises(RunFailedError, match="which is not below its folder"):
+        manifest_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "has no build_manifest.json"),
+        ("[]", "has no build_manifest.json"),
+        ('{"schema": "winml/build-manifest/1"}', "is missing"),
+    ],
+)
+def test_a_build_without_a_manifest_that_can_be_read_has_failed(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "build_manifest.json").write_text(text)
+    with pytest.raises(RunFailedError, match=message):
         manifest_of(tmp_path)

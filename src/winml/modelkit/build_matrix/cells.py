@@ -7,15 +7,16 @@ import sys
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
 
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, content_of, manifest_of, now
 from winml.modelkit.build_matrix.state import COMPLETE, Build, BuildStatus
 from winml.modelkit.building.pipeline.table import COMPILE, QUANTIZE
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.errors import DiskFull
+from winml.modelkit.core.error_object import ErrorObject
+from winml.modelkit.core.errors import DiskFull, RequestError
 from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.values import read
 from winml.modelkit.dispatch.base import Job, Result
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
@@ -80,25 +81,22 @@ class Builder:
         staged = self._staged.pop(cell.version)
         self.cache.remove_work(result.pids)
         answer = _answer(result)
-        if result.status == "ok" and answer.get("ok") is True:
-            return self._describe_build(cell, self.folder.place(staged, cell), result, answer)
+        if result.status == "ok" and answer.ok:
+            return self._describe_build(self.folder.place(staged, cell), result)
         self.folder.discard(staged)
         self.folder.log(cell, result.log + result.output)
-        error = answer.get("error") or {}
-        if error.get("code") == DiskFull.code:
-            raise DiskFull(error["message"], hint=error.get("hint"))
+        if answer.error is not None and answer.error.code == DiskFull.code:
+            raise answer.error.exception()
         status: BuildStatus = "timeout" if result.status == "timeout" else "failed"
-        stage = str(answer.get("stage") or LOAD)
-        return Build(
-            status, stage, result.seconds, now(), error=error.get("message") or _last_words(result, self.options)
-        )
+        error = _last_words(result, self.options) if answer.error is None else answer.error.message
+        return Build(status, answer.stage or LOAD, result.seconds, now(), error=error)
 
-    def _describe_build(self, cell: Cell, folder: Path, result: Result, answer: Mapping[str, Any]) -> Build:
+    def _describe_build(self, folder: Path, result: Result) -> Build:
         manifest = manifest_of(folder)
         content = content_of(folder, manifest)
-        if manifest["files_by"] == "copy" and files_may_be_shared():
-            self._link_copies(folder, manifest["objects"])
-        shared = [run["files"].values() for run in manifest["stages"] if run["stage"] not in _OF_ONE_TARGET]
+        if manifest.files_by == "copy" and files_may_be_shared():
+            self._link_copies(folder, manifest.objects)
+        shared = [run.artifact.files.values() for run in manifest.stages if run.stage not in _OF_ONE_TARGET]
         return Build(
             status="ok",
             stage=COMPLETE,
@@ -106,10 +104,10 @@ class Builder:
             at=now(),
             digest=content.digest,
             bytes=sum(entry.bytes for _, entry in content.blobs().values()),
-            objects=tuple(sorted(set(manifest["objects"].values()))),
+            objects=tuple(sorted(set(manifest.objects.values()))),
             shared=tuple(sorted({name for files in shared for name in files})),
-            files_by=manifest["files_by"],
-            computed=tuple(run["stage"] for run in answer["stages"] if run["cache"] == "miss"),
+            files_by=manifest.files_by,
+            computed=tuple(run.stage for run in manifest.stages if run.cache == "miss"),
         )
 
     def _link_copies(self, folder: Path, objects: Mapping[str, str]) -> None:
@@ -147,13 +145,22 @@ def build_words(cell: Cell, options: BuildOptions) -> list[str]:
     return [*words, *options.words]
 
 
-def _answer(result: Result) -> dict[str, Any]:
-    """The JSON object a job wrote; empty when it came to no such thing."""
+@dataclass(frozen=True, kw_only=True)
+class BuildAnswer:
+    """What a cell needs of the JSON that `winml build` writes."""
+
+    ok: bool = False
+    error: ErrorObject | None = None
+    stage: str | None = None
+    """The stage that failed."""
+
+
+def _answer(result: Result) -> BuildAnswer:
+    """What a job wrote; nothing when it ended before, or wrote something else."""
     try:
-        value = parse_json(result.output)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return read(BuildAnswer, parse_json(result.output), strict=False)
+    except (ValueError, RequestError):
+        return BuildAnswer()
 
 
 def _last_words(result: Result, options: BuildOptions) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.state import CellState, Record, make_row, read_records
+from winml.modelkit.building.manifest import BuildManifest, load_manifest
 from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.core.build_folder import MANIFEST
-from winml.modelkit.core.errors import RequestError, RunFailedError
+from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
-from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.feed.content import Content, FileEntry, scan
@@ -129,19 +129,24 @@ class MatrixFolder:
         folders.write_json(self.path / RESULTS, to_json(rows))
 
 
-def content_of(folder: Path, manifest: Mapping[str, Any]) -> Content:
+def content_of(folder: Path, manifest: BuildManifest) -> Content:
     """What a folder holds, by the digests that its build knows; only files of its own are read."""
-    known: Mapping[str, str] = manifest["objects"]
-    names = (*manifest["folder"], MANIFEST)
+    known = manifest.objects
+    names = (*manifest.folder, MANIFEST)
     return Content(
         {n: FileEntry(known.get(n) or digest.of_file(folder / n), (folder / n).stat().st_size) for n in names}
     )
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """What a build says of itself; its files are its own, wherever it was built."""
-    value = read_object(folder / MANIFEST)
-    outside = [name for name in (*value["folder"], *value["objects"]) if not stays_inside(name)]
+def manifest_of(folder: Path) -> BuildManifest:
+    """The manifest of a build; it names no file outside its folder, wherever it was built."""
+    try:
+        manifest = load_manifest(folder / MANIFEST)
+    except DataError as error:
+        raise RunFailedError(f"`{folder / MANIFEST}`: {error.message}") from error
+    if manifest is None:
+        raise RunFailedError(f"`{folder}` has no {MANIFEST} of this version of winml")
+    outside = [name for name in (*manifest.folder, *manifest.objects) if not stays_inside(name)]
     if outside:
         raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is not below its folder")
-    return value
+    return manifest
