@@ -137,11 +137,6 @@ def quote(path: str) -> str:
     return plain_text.shell_word(path)
 
 
-def _details(error: ModelkitError) -> None:
-    for line in error.details.get("log") or ():
-        _write(sys.stderr, f"  log: {plain_text.one_line(line)}")
-
-
 def error_json(command: str, error: ModelkitError) -> dict[str, Any]:
     """The JSON object of a failure: the error, then its details."""
     found = {**error.details, **(to_json(error.result) if error.result is not None else {})}
@@ -156,7 +151,8 @@ def show_error(command: str, error: ModelkitError, *, as_json: bool) -> int:
             data_json(error_json(command, error))
     say("error", error.message)
     if error.exit_code == 1:
-        _details(error)
+        for line in error.details.get("log") or ():
+            _write(sys.stderr, f"  log: {plain_text.one_line(line)}")
     if error.hint:
         say("hint", error.hint)
     return error.exit_code

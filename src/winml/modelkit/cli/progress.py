@@ -23,11 +23,6 @@ def _columns() -> int:
         return 80
 
 
-def _fit_line(text: str, columns: int) -> str:
-    """Text cut to one line: a wrapped line cannot be overwritten. A line with a line break stays, and may wrap."""
-    return text if text.endswith("\n") or len(text) < columns else f"{text[: max(0, columns - 2)]}…"
-
-
 class LineProgress(ABC):
     """One line on a terminal that is overwritten and removed at the end."""
 
@@ -49,11 +44,16 @@ class LineProgress(ABC):
         """Show an event of this command."""
 
     def write(self, text: str) -> None:
-        if self._live:
-            stays = text.endswith("\n")
-            shown = plain_text.one_line(text.removesuffix("\n")) + "\n" * stays
-            sys.stderr.write(f"\r\x1b[K{_fit_line(shown, _columns())}")
-            sys.stderr.flush()
+        """Overwrite the line; text that ends with a line break stays, and may wrap."""
+        if not self._live:
+            return
+        shown = plain_text.one_line(text.removesuffix("\n"))
+        if text.endswith("\n"):
+            shown += "\n"
+        elif len(shown) >= (columns := _columns()):  # a wrapped line could not be overwritten
+            shown = f"{shown[: max(0, columns - 2)]}…"
+        sys.stderr.write(f"\r\x1b[K{shown}")
+        sys.stderr.flush()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

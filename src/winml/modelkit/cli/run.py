@@ -50,15 +50,11 @@ class _SafeFormatter(logging.Formatter):
         return plain_text.lines(super().format(record))
 
 
-def _log_safely() -> None:
+def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
+    """Run `command` with `args` and return the exit code."""
     handler = logging.StreamHandler()
     handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-
-
-def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
-    """Run `command` with `args` and return the exit code."""
-    _log_safely()
     as_json = "--json" in args
     try:
         try:

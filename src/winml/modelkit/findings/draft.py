@@ -102,8 +102,12 @@ class TrialMeasurement:
 
 def draft_findings(run: Path) -> tuple[list[Finding], list[PassedOver]]:
     """The draft findings of a run, and why other trials were skipped."""
+    path = run / TRIALS
+    if run.is_dir() and not path.is_file():
+        raise RequestError(f"`{run}` has no `{TRIALS}`", hint="give the folder of a run, or a stored comparison")
+    trials = list(_read_lines(path)) if run.is_dir() else files.read(run, _read_comparison)
     drafts, passed_over = [], []
-    for trial in _load_trials(run):
+    for trial in trials:
         try:
             found = _draft(trial)
         except RequestError as error:
@@ -113,15 +117,6 @@ def draft_findings(run: Path) -> tuple[list[Finding], list[PassedOver]]:
         else:
             passed_over.append(PassedOver(hypothesis=trial.hypothesis, reason=found))
     return drafts, passed_over
-
-
-def _load_trials(run: Path) -> list[TrialLine]:
-    if run.is_dir():
-        path = run / TRIALS
-        if not path.is_file():
-            raise RequestError(f"`{run}` has no `{TRIALS}`", hint="give the folder of a run, or a stored comparison")
-        return list(_read_lines(path))
-    return files.read(run, _read_comparison)
 
 
 def _read_lines(path: Path) -> Iterator[TrialLine]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core import schemas
 from winml.modelkit.core.dataclass import dataclass
@@ -113,19 +113,16 @@ def _page_problems(
             yield Problem(page, item.line, message)
 
 
-def _action(schema: dict[str, Any], words: tuple[str, ...]) -> str | None:
-    """The action of a command such as `kb list` or `support knowledge list`; None when it has none."""
-    known = schemas.actions(schema)
-    return next((action for n in (2, 1) if (action := "-".join(words[:n])) in known), None)
-
-
 def _wrong_field(item: FieldMention) -> str | None:
     """What is wrong with a field, by the schema of its command."""
     name = item.words[0]
     schema = schemas.load_schema(name)
     if schema is None:
         return f"`winml {name}` has no published JSON, so `{item.path}` is not a field of it"
-    missing = schemas.missing_field(schema, item.path, action=_action(schema, item.words[1:]))
+    # The action of `kb list` is `list`, that of `support knowledge list` is `knowledge-list`.
+    known, rest = schemas.actions(schema), item.words[1:]
+    action = next((action for n in (2, 1) if (action := "-".join(rest[:n])) in known), None)
+    missing = schemas.missing_field(schema, item.path, action=action)
     if missing is None:
         return None
     near = nearest(missing.part, missing.known)

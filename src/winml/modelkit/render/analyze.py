@@ -67,12 +67,6 @@ def _placement(answer: TargetAnswer) -> list[str]:
     return [text]
 
 
-def _dims_lines(answer: TargetAnswer) -> list[str]:
-    sizes = answer.source.fixed_dims if answer.source.kind == "asked" else {}
-    fixed = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return [f"  queried with dynamic dimensions fixed: {fixed}"] if fixed else []
-
-
 def _ops(answer: TargetAnswer) -> list[str]:
     if answer.status == "unknown" and answer.source.kind == "none":
         return []
@@ -111,7 +105,11 @@ def _target(answer: TargetAnswer) -> str:
     )
     counts = ", ".join(f"{count} {status}" for count, status in numbers if count)
     lines.append(f"  operators  {counts or 'none'}")
-    return "\n".join([*lines, *_placement(answer), *_dims_lines(answer), *_ops(answer), *_hazards(answer)])
+    lines += _placement(answer)
+    if answer.source.kind == "asked" and answer.source.fixed_dims:
+        fixed = ", ".join(f"{name}={size}" for name, size in answer.source.fixed_dims.items())
+        lines.append(f"  queried with dynamic dimensions fixed: {fixed}")
+    return "\n".join([*lines, *_ops(answer), *_hazards(answer)])
 
 
 def _fusion(row: Fusion) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from winml.modelkit.render.units import size
 if TYPE_CHECKING:
     from winml.modelkit.building.proof.proof import Proof
     from winml.modelkit.building.result import BuildPartsResult, BuildResult, BuildStage, ConfigResult
-    from winml.modelkit.core.config import CompileSection, ExportSection, QuantizeSection
+    from winml.modelkit.core.config import QuantizeSection
     from winml.modelkit.store.stage_cache import Change
 
 
@@ -84,10 +84,6 @@ def _words(shown: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in shown.items() if value not in (None, {}, False))
 
 
-def _export_words(section: ExportSection) -> str:
-    return _words({"task": section.task, "part": section.part, "exporter": section.exporter, "opset": section.opset})
-
-
 def _quantize_words(section: QuantizeSection) -> str:
     return _words(
         {
@@ -100,23 +96,28 @@ def _quantize_words(section: QuantizeSection) -> str:
     )
 
 
-def _compile_words(section: CompileSection) -> str:
-    return _words({"compiler": section.compiler, "embed": section.embed, "provider_options": section.provider_options})
-
-
 def config_text(result: ConfigResult) -> str:
     """A summary of the sections."""
     config = result.config
     optimize, quantize = config.optimize, config.quantize
+    export, compiled = "skipped", "skipped"
+    if config.export is not None:
+        section = config.export
+        export = _words(
+            {"task": section.task, "part": section.part, "exporter": section.exporter, "opset": section.opset}
+        )
+    if config.compile is not None:
+        compiler, options = config.compile.compiler, config.compile.provider_options
+        compiled = _words({"compiler": compiler, "embed": config.compile.embed, "provider_options": options})
     dims = "" if optimize is None else "".join(f", {name}={size}" for name, size in optimize.fixed_dims.items())
     rows = [
         ("model", config.model or ""),
         ("target", config.target),
         ("precision", config.precision),
-        ("export", "skipped" if config.export is None else _export_words(config.export)),
+        ("export", export),
         ("optimize", "skipped" if optimize is None else f"{len(optimize.passes)} passes{dims}"),
         ("quantize", "skipped" if quantize is None else _quantize_words(quantize)),
-        ("compile", "skipped" if config.compile is None else _compile_words(config.compile)),
+        ("compile", compiled),
     ]
     if quantize is not None and quantize.calibration is not None:
         data = quantize.calibration

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         CompileResult,
         CompilerList,
         FailedModel,
-        Sharing,
         Validation,
     )
     from winml.modelkit.graph.description import ValueFacts
@@ -77,20 +76,17 @@ def _model(row: CompiledModel | FailedModel) -> str:
     return f"{row.model} -> {row.output}\n{table(_model_rows(row), indent='  ')}"
 
 
-def _sharing(found: Sharing) -> str:
-    lines = [f"{b.file}  {size(b.bytes)}  used by {', '.join(b.models)}" for b in found.binaries]
-    total = f"{size(found.bytes)} together, {size(found.bytes_alone)} compiled alone: {found.saved_pct:.1f} % saved"
-    return "\n  ".join(["shared context" if found.shared else "no shared context", *lines, total])
-
-
 def compile_text(result: CompileResult) -> str:
     """Every model with its files, then what sharing saves."""
     simulated = " (simulated)" if result.target.simulated else ""
     given = " ".join(f"{k}={v}" for k, v in result.provider_options.items())
     head = f"{result.target}{simulated} · compiler {result.compiler}" + (f" · {given}" if given else "")
     blocks = [head, *map(_model, result.models)]
-    if result.sharing is not None:
-        blocks.append(_sharing(result.sharing))
+    found = result.sharing
+    if found is not None:
+        lines = [f"{b.file}  {size(b.bytes)}  used by {', '.join(b.models)}" for b in found.binaries]
+        total = f"{size(found.bytes)} together, {size(found.bytes_alone)} compiled alone: {found.saved_pct:.1f} % saved"
+        blocks.append("\n  ".join(["shared context" if found.shared else "no shared context", *lines, total]))
     return "\n\n".join(blocks)
 
 

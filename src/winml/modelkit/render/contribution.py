@@ -10,7 +10,6 @@ from winml.modelkit.render.table import markdown_table
 if TYPE_CHECKING:
     from winml.modelkit.support.batch import BatchResult
     from winml.modelkit.support.review.contribution import Contribution
-    from winml.modelkit.support.review.effect import Effect
 
 
 def _items(value: Contribution) -> list[str]:
@@ -31,17 +30,14 @@ def _items(value: Contribution) -> list[str]:
     ]
 
 
-def _effect(found: Effect | None) -> str:
-    if found is None:
-        return "No effect against the default was measured."
-    gain = "" if found.gain_pct is None else f", {found.gain_pct:.1f} % less"
-    return f"Effect against the default ({found.kind}): {found.because}{gain}."
-
-
 def contribution_markdown(made: Contribution) -> str:
     """The report with its nine items, ladder, numbers and environment."""
     value: Contribution = plain_text.values(made, plain_text.markdown)
-    model = value.model
+    model, found = value.model, value.effect
+    effect = "No effect against the default was measured."
+    if found is not None:
+        gain = "" if found.gain_pct is None else f", {found.gain_pct:.1f} % less"
+        effect = f"Effect against the default ({found.kind}): {found.because}{gain}."
     # A table makes its cells safe itself.
     numbers = [(step, name, f"{number:.6g}") for step, of in made.numbers.items() for name, number in of.items()]
     lines = [
@@ -53,7 +49,7 @@ def contribution_markdown(made: Contribution) -> str:
         "",
         *_items(value),
         "",
-        _effect(value.effect),
+        effect,
         "",
         "## Ladder",
         "",

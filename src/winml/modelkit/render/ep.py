@@ -9,7 +9,7 @@ from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from winml.modelkit.ep.ep_command import EnvironmentsResult
-    from winml.modelkit.ep.options_command import EPOptions, EPOptionsResult, OptionInfo
+    from winml.modelkit.ep.options_command import EPOptionsResult, OptionInfo
 
 _SET_BY = {"document": "config or command line", "command_line": "command line only", "nobody": "not settable"}
 
@@ -21,17 +21,14 @@ def _values(option: OptionInfo) -> str:
     return option.type + (f" {ends[0]}…{ends[1]}" if any(ends) else "")
 
 
-def _ep_options(entry: EPOptions) -> str:
-    if not entry.options:
-        return f"{entry.ep} takes no options"
-    rows = [(entry.ep, "set by", "values")]
-    rows += [(o.name, _SET_BY[o.set_by], o.reason or _values(o)) for o in entry.options]
-    return table(rows)
-
-
 def options_text(result: EPOptionsResult) -> str:
     """One line per provider option."""
-    return "\n\n".join(_ep_options(entry) for entry in result.eps)
+    blocks = []
+    for entry in result.eps:
+        rows = [(entry.ep, "set by", "values")]
+        rows += [(o.name, _SET_BY[o.set_by], o.reason or _values(o)) for o in entry.options]
+        blocks.append(table(rows) if entry.options else f"{entry.ep} takes no options")
+    return "\n\n".join(blocks)
 
 
 def environments_text(result: EnvironmentsResult) -> str:

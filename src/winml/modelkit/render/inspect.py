@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from winml.modelkit.building.export.describe import FolderInspection
     from winml.modelkit.building.inspect import Inspection
     from winml.modelkit.core.config import InputSection
-    from winml.modelkit.graph.description import GraphFacts, MACs, ModelDescription, ValueFacts
+    from winml.modelkit.graph.description import GraphFacts, ModelDescription, ValueFacts
 
 MAX_OPS = 30
 
@@ -28,25 +28,24 @@ def _values(label: str, values: Sequence[ValueFacts]) -> str:
     return table(rows) if rows else f"{label}  none"
 
 
-def _macs(macs: MACs) -> str:
-    if macs.macs is None:
-        return f"unknown ({macs.unknown_nodes} nodes without known shapes; `--dim NAME=N` gives a size)"
-    unknown = f", {macs.unknown_nodes} nodes not counted" if macs.unknown_nodes else ""
-    assumed = ", ".join(f"{k}={v}" for k, v in macs.assumed.items())
-    return f"{amount(macs.macs)}{unknown}{f' at {assumed}' if assumed else ''}"
-
-
 def _facts(found: ModelDescription) -> list[tuple[str, str]]:
     facts = found.facts
     opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
     floats = ", ".join(f"{kind} {size(count)}" for kind, count in facts.float_types.items())
     file_bytes = 0 if facts.file_bytes is None else facts.file_bytes
+    macs, unknown = facts.macs.macs, facts.macs.unknown_nodes
+    if macs is None:
+        macs_text = f"unknown ({unknown} nodes without known shapes; `--dim NAME=N` gives a size)"
+    else:
+        assumed = ", ".join(f"{k}={v}" for k, v in facts.macs.assumed.items())
+        macs_text = amount(macs) + (f", {unknown} nodes not counted" if unknown else "")
+        macs_text += f" at {assumed}" if assumed else ""
     rows = [
         ("opset", f"{opsets} (IR {facts.ir_version})"),
         ("producer", f"{facts.producer_name or 'unknown'} {facts.producer_version}".strip()),
         ("size", f"{size(file_bytes)} in {len(found.files)} file{'s'[: len(found.files) > 1]}"),
         ("parameters", amount(facts.parameters) + (f" ({floats})" if floats else "")),
-        ("MACs", _macs(facts.macs)),
+        ("MACs", macs_text),
         ("quantized", facts.quantized.kind),
         ("conv share", "unknown" if facts.conv_share is None else f"{100 * facts.conv_share:.0f} % of nodes"),
     ]

@@ -9,7 +9,6 @@ from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
     from winml.modelkit.findings.result import (
-        JudgedPair,
         KbCheck,
         KbDrafts,
         KbFinding,
@@ -79,15 +78,13 @@ def _pct(value: float | None) -> str:
     return f"{value:+.1f} %" if abs(value) < 1000 else f"{value:+.0f} %"
 
 
-def _pair_row(pair: JudgedPair) -> tuple[str, ...]:
-    where = "/".join(w for w in (pair.ep, pair.device) if w) or "unknown"
-    shown = pair.shown
-    effect = "" if shown.effect == "unknown" else shown.effect
-    return where, pair.model, shown.candidate, _pct(shown.gain_pct), shown.answer, effect, shown.reason
-
-
 def judgement_text(result: KbJudgement) -> str:
-    rows = [("target", "model", "config", "time saved", "answer", "effect", "why"), *map(_pair_row, result.pairs)]
+    rows: list[tuple[str, ...]] = [("target", "model", "config", "time saved", "answer", "effect", "why")]
+    for pair in result.pairs:
+        where = "/".join(w for w in (pair.ep, pair.device) if w) or "unknown"
+        shown = pair.shown
+        effect = "" if shown.effect == "unknown" else shown.effect
+        rows.append((where, pair.model, shown.candidate, _pct(shown.gain_pct), shown.answer, effect, shown.reason))
     counts = ", ".join(f"{n} {answer}" for answer, n in result.counts.items())
     lines = [f"{result.file} · every config against {result.base}, {result.order}", table(rows, indent="  ")]
     for finding in result.findings:

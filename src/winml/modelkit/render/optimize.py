@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from winml.modelkit.building.optimize.result import (
         OptimizeReport,
         OptimizeResult,
-        PassResult,
         PassRow,
         PassTable,
         Verification,
@@ -28,14 +27,6 @@ def _ops(report: OptimizeReport) -> str:
         delta = after.get(op, 0) - before.get(op, 0)
         rows.append((op, str(before.get(op, 0)), str(after.get(op, 0)), f"{delta:+d}" if delta else ""))
     return table([("operator", "before", "after", ""), *rows], indent="  ", right=frozenset({1, 2, 3}))
-
-
-def _passes(passes: tuple[PassResult, ...]) -> str:
-    notable = [p for p in passes if p.status != "no change" or p.note]
-    rows = [(p.name, p.status, ms(1000 * p.seconds), p.note or "") for p in notable]
-    idle = len(passes) - len(notable)
-    lines = [table(rows, indent="  ", right=frozenset({2}))] if rows else []
-    return "\n".join([*lines, f"  {idle} pass{'es'[: 2 * (idle > 1)]}: no change"] if idle else lines)
 
 
 def _verification(found: Verification) -> str:
@@ -57,7 +48,12 @@ def optimize_text(result: OptimizeResult) -> str:
         change += f", opset {report.opset_before} -> {report.opset_after}"
     blocks = [f"{head}\n{change}; {_verification(report.verification)}"]
     if report.passes:
-        blocks.append(f"passes\n{_passes(report.passes)}")
+        notable = [p for p in report.passes if p.status != "no change" or p.note]
+        rows = [(p.name, p.status, ms(1000 * p.seconds), p.note or "") for p in notable]
+        idle = len(report.passes) - len(notable)
+        lines = ["passes", *([table(rows, indent="  ", right=frozenset({2}))] if rows else [])]
+        lines += [f"  {idle} pass{'es' if idle > 1 else ''}: no change"] if idle else []
+        blocks.append("\n".join(lines))
     if report.ops_before or report.ops_after:
         blocks.append(_ops(report))
     return "\n\n".join(blocks)

@@ -12,7 +12,6 @@ from winml.modelkit.render.trace import diff_text
 from winml.modelkit.render.units import ms, size
 
 if TYPE_CHECKING:
-    from winml.modelkit.core.latency import CPUTime
     from winml.modelkit.measuring.perf import PerfResult
     from winml.modelkit.measuring.perf_parts import PerfParts
 
@@ -29,12 +28,6 @@ def _headline(result: PerfResult) -> str:
     )
 
 
-def _cpu_time(found: CPUTime) -> str:
-    if found.per == "run":
-        return ms(found.p50)
-    return f"{ms(found.p50)} (mean; the clock is too coarse for one run)" if found.p50 else "below the clock resolution"
-
-
 def _latency(result: PerfResult) -> list[str]:
     latency = result.latency_ms
     interval = latency.interval
@@ -43,11 +36,15 @@ def _latency(result: PerfResult) -> list[str]:
         if interval
         else f"(no interval: {latency.interval_reason})"
     )
+    cpu_time = ms(result.cpu_ms.p50)
+    if result.cpu_ms.per != "run":
+        mean = f"{cpu_time} (mean; the clock is too coarse for one run)"
+        cpu_time = mean if result.cpu_ms.p50 else "below the clock resolution"
     word = "simulator time" if result.target.simulated else "p50"
     lines = [
         f"  {word}  {ms(latency.p50)}  {spread}",
         f"  p90  {ms(latency.p90)}     p99  {ms(latency.p99)}     max  {ms(latency.max)}",
-        f"  CPU time per run  {_cpu_time(result.cpu_ms)}     runs per second  {result.throughput.runs_per_s:.1f}",
+        f"  CPU time per run  {cpu_time}     runs per second  {result.throughput.runs_per_s:.1f}",
     ]
     opened = [s.open_ms for s in result.sessions]
     return [*lines, f"  opening the session  {ms(min(opened))} … {ms(max(opened))}"]
@@ -102,14 +99,6 @@ def utilization_words(latest: Mapping[str, float]) -> str:
     return ", ".join(f"{w} {f.format(latest[name])}" for name, (w, f) in _SOURCES.items() if name in latest)
 
 
-def _utilization(result: PerfResult) -> list[str]:
-    found = result.utilization
-    if found is None:
-        return []
-    means = utilization_words({name: usage.mean for name, usage in found.sources.items()})
-    return [f"  during the runs  {means or 'nothing was sampled'} ({found.samples} samples)"]
-
-
 def parts_text(result: PerfParts) -> str:
     """The parts of a composite model, one row each."""
     simulated = " (simulated)" if result.target.simulated else ""
@@ -125,7 +114,9 @@ def parts_text(result: PerfParts) -> str:
 def perf_text(result: PerfResult, *, top_k: int = 5) -> str:
     """The result without its warnings."""
     lines = [_headline(result), *_latency(result), _placement(result), _inputs(result), *_memory(result)]
-    lines += _utilization(result)
+    if result.utilization is not None:
+        means = utilization_words({name: usage.mean for name, usage in result.utilization.sources.items()})
+        lines.append(f"  during the runs  {means or 'nothing was sampled'} ({result.utilization.samples} samples)")
     if result.op_trace is not None and result.op_trace.operators:
         lines.append(op_trace_text(result.op_trace, top_k))
     if result.trace_diff is not None:

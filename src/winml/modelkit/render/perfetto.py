@@ -16,11 +16,6 @@ _PROCESS = 1
 _CYCLES_PER_TICK = 1000.0
 
 
-def _track(operator: OperatorMetrics) -> str:
-    name = f"{operator.ep.removesuffix('ExecutionProvider')} {operator.stream}"
-    return name if operator.unit == "us" else f"{name} (1 us = 1000 cycles, not time)"
-
-
 def _arguments(operator: OperatorMetrics) -> dict[str, Any]:
     kept = {
         "op_path": operator.op_path,
@@ -44,8 +39,10 @@ def perfetto(trace: OpTraceResult) -> Mapping[str, object]:
         if not operator.samples:
             continue
         value = operator.samples[0]
-        track = tracks.setdefault(_track(operator), len(tracks) + 1)
         in_time = operator.unit == "us"
+        name = f"{operator.ep.removesuffix('ExecutionProvider')} {operator.stream}"
+        name += "" if in_time else " (1 us = 1000 cycles, not time)"
+        track = tracks.setdefault(name, len(tracks) + 1)
         duration = value if in_time else value / _CYCLES_PER_TICK
         start = operator.start_time_us if in_time else None
         start = ends.get(track, 0.0) if start is None else start

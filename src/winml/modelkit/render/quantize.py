@@ -11,7 +11,6 @@ from winml.modelkit.render.units import size
 if TYPE_CHECKING:
     from winml.modelkit.building.quantize.result import (
         Calibration,
-        Fidelity,
         NodeSummary,
         OutputFidelity,
         QuantizeResult,
@@ -45,14 +44,6 @@ def _output(output: OutputFidelity) -> tuple[str, str, str]:
     return output.name, cosine, noise
 
 
-def _fidelity(found: Fidelity) -> str:
-    if not found.outputs:
-        return f"outputs not compared: {found.reason}"
-    where = "random inputs" if found.source == "random" else "samples"
-    head = f"outputs compared with the original's on {found.samples} {where} (cpu)"
-    return f"{head}\n{table([_output(output) for output in found.outputs], indent='  ')}"
-
-
 def _nodes(nodes: NodeSummary) -> str:
     done = ", ".join(f"{op} x{count}" for op, count in nodes.quantized.items()) or "none"
     rows = [(left.op, str(left.nodes), left.reason) for left in nodes.left[:MAX_LEFT]]
@@ -73,4 +64,10 @@ def quantize_text(result: QuantizeResult) -> str:
     facts = [("precision", f"{result.precision}: {_how(result.section)}")]
     if outcome.calibration is not None:
         facts.append(("calibration", _calibration(outcome.calibration)))
-    return "\n\n".join([f"{head}\n{table(facts)}", _nodes(outcome.nodes), _fidelity(outcome.fidelity)])
+    found = outcome.fidelity
+    fidelity = f"outputs not compared: {found.reason}"
+    if found.outputs:
+        where = "random inputs" if found.source == "random" else "samples"
+        rows = table([_output(output) for output in found.outputs], indent="  ")
+        fidelity = f"outputs compared with the original's on {found.samples} {where} (cpu)\n{rows}"
+    return "\n\n".join([f"{head}\n{table(facts)}", _nodes(outcome.nodes), fidelity])

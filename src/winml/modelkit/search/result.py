@@ -339,6 +339,10 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
     state, limits = study.state, study.plan.limits
     is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
     environment = state.trials[0].facts.environment if state.trials else None
+    next_command = start.request.again or "the same command with `--resume`"
+    if strategy.is_finished(state, study.plan):
+        repeated = option_to_repeat(start.request.ep_options, start.request.trust)
+        next_command = f"winml perf -m {shell_word(str(folder.champion))} --target {start.resolved[0].target}{repeated}"
     return SearchResult(
         model=str(start.source.path),
         model_digest=start.source.artifact.digest,
@@ -362,15 +366,8 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         environment=environment or NoEnvironment(),
         drafts=(),
         notes=start.notes,
-        next=_next_command(start, study, folder),
+        next=next_command,
     )
-
-
-def _next_command(start: Preparation, study: Study, folder: SearchFolder) -> str:
-    if not strategy.is_finished(study.state, study.plan):
-        return start.request.again or "the same command with `--resume`"
-    again = option_to_repeat(start.request.ep_options, start.request.trust)
-    return f"winml perf -m {shell_word(str(folder.champion))} --target {start.resolved[0].target}{again}"
 
 
 def add_delivery_time(result: SearchResult, delivery_s: float) -> SearchResult:

@@ -29,13 +29,6 @@ ConfigJSON = Mapping[str, Any]
 """A build config as JSON: levels write into it by the names of its keys."""
 
 
-def _lookup(config: Mapping[str, Any], key: str) -> Any:
-    value: Any = config
-    for part in key.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
 def _parent(config: dict[str, Any], key: str) -> tuple[dict[str, Any], str]:
     *path, last = key.split(".")
     for part in path:
@@ -57,7 +50,13 @@ def _write(config: dict[str, Any], level: Level) -> None:
 
 def _acts(knob: Knob, config: Mapping[str, Any]) -> bool:
     """Whether a knob has an effect on a config."""
-    return all(_lookup(config, key) in values for key, values in knob.when.items())
+    for key, values in knob.when.items():
+        value: Any = config
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value not in values:
+            return False
+    return True
 
 
 def label(choice: Choice) -> str:

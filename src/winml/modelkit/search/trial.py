@@ -202,7 +202,11 @@ class Yardstick:
     def verdict(self, series: Series) -> Verdict:
         """The verdict of the rounds so far against the baseline."""
         if series.metric == EXACT:
-            return self._count_verdict(series.deciding[0])
+            gain = gain_pct(series.deciding[0])
+            if gain >= self.protocol.keep_pct:
+                return Verdict("KEEP", f"{gain:.1f} % less, counted", gain_pct=gain, interval_pct=(gain, gain))
+            reason = "no less than the baseline, counted"
+            return Verdict("DISCARD", reason, gain_pct=gain, interval_pct=(gain, gain))
         metric: Clock = "cpu" if series.metric == "cpu" else "wall"
         if series.disturbed is not None:
             return Verdict("INCONCLUSIVE", series.disturbed, rounds=len(series.deciding), metric=metric)
@@ -221,10 +225,3 @@ class Yardstick:
         """The verdict on a measured trial."""
         assert trial.series is not None
         return self.verdict(trial.series)
-
-    def _count_verdict(self, value: float) -> Verdict:
-        gain = gain_pct(value)
-        if gain >= self.protocol.keep_pct:
-            return Verdict("KEEP", f"{gain:.1f} % less, counted", gain_pct=gain, interval_pct=(gain, gain))
-        reason = "no less than the baseline, counted"
-        return Verdict("DISCARD", reason, gain_pct=gain, interval_pct=(gain, gain))
