@@ -120,7 +120,7 @@ def _sandbox_reason(item: pytest.Item) -> str | None:
     if item.get_closest_marker("haswell") and shutil.which("qemu-x86_64") is None:
         return "needs qemu-x86_64 (apt-get install qemu-user), to be a processor without VNNI"
     if item.get_closest_marker("sandbox") and not sandbox_zoo.works("unshare"):
-        return "there is no sandbox here: user namespaces are switched off"
+        return "no sandbox works on this machine: user namespaces are switched off"
     if item.get_closest_marker("bubblewrap") and not sandbox_zoo.works("bwrap"):
         return "bubblewrap is not here and cannot be fetched (apt-get download bubblewrap), or does not work"
     if item.get_closest_marker("nobody") and not sandbox_zoo.nobody_can():

@@ -49,7 +49,7 @@ def test_an_empty_list_is_an_error(text: str, base: Path) -> None:
         ("a.onnx taks=x", "unknown key `taks`"),
         ("a.onnx P0", "expected KEY=VALUE but got `P0`"),
         ("a.onnx task=", "expected KEY=VALUE"),
-        ("a.onnx task=x task=y", "`task` stands there twice"),
+        ("a.onnx task=x task=y", "`task` is given twice"),
         ("a.onnx data=gone.npz", "calibration data not found"),
         ("'a.onnx", "no closing quotation"),
     ],

@@ -48,11 +48,16 @@ def test_a_build_runs_on_its_own_target_and_says_when_it_does_not(tmp_path: Path
     own = targets.choose(built_for, None, None, None)
     assert (str(own.resolved.target), own.resolved.target.simulated, own.notes) == ("qnn/npu", True, [])
     other = targets.choose(built_for, "cpu", None, None)
-    assert (str(other.resolved.target), other.notes) == ("cpu", ["it was built for qnn/npu and runs on cpu, as asked"])
+    assert (str(other.resolved.target), other.notes) == (
+        "cpu",
+        ["it was built for qnn/npu and runs on cpu, as requested"],
+    )
 
 
 def test_a_build_for_a_target_that_is_not_here_is_refused_with_another_way() -> None:
-    with pytest.raises(EPUnavailableError, match="it was built for migraphx/gpu, which is not here") as caught:
+    with pytest.raises(
+        EPUnavailableError, match="it was built for migraphx/gpu, which is not available on this machine"
+    ) as caught:
         targets.choose("migraphx/gpu", None, None, None)
     assert "--target" in str(caught.value.hint)
 
@@ -64,7 +69,7 @@ def test_builds_for_different_targets_are_not_compared_on_targets_nobody_named(t
         arms_of(CompareRequest(models), silent)
     arms = arms_of(CompareRequest(models, targets=("cpu",)), silent)
     assert [str(spec.arm.target) for spec in arms.specs] == ["cpu", "cpu"]
-    assert arms.notes == (f"`{models[0]}`: it was built for qnn/npu and runs on cpu, as asked",)
+    assert arms.notes == (f"`{models[0]}`: it was built for qnn/npu and runs on cpu, as requested",)
 
 
 @pytest.mark.qnn
@@ -74,7 +79,7 @@ def test_a_simulated_target_among_several_is_left_out_and_alone_refused(tmp_path
         arms_of(CompareRequest((model,), targets=("cpu", "qnn/npu")), silent)
     arms = arms_of(CompareRequest((model,), targets=("cpu", "qnn/npu", "cpu")), silent)
     assert [spec.label for spec in arms.specs] == ["cpu", "cpu"]
-    assert "qnn/npu is left out: it is simulated here, and its times say nothing" in arms.notes
+    assert "qnn/npu is skipped: it is simulated on this machine, and its times say nothing about a device" in arms.notes
 
 
 def test_an_arm_takes_the_size_that_another_one_fixes(tmp_path: Path) -> None:
@@ -116,7 +121,7 @@ def test_every_part_of_a_composite_model_is_measured_at_the_sizes_it_was_made_fo
     assert isinstance(result, PerfParts)
     shapes = {part.part: part.result.inputs.tensors["x"].shape for part in result.parts}
     assert shapes == {"encoder": (1, 3, 8, 5), "decode": (1, 3, 8, 16)}
-    assert result.parts[0].result.inputs.sizes["height"] == Size(8, "metadata", "the model says so")
+    assert result.parts[0].result.inputs.sizes["height"] == Size(8, "metadata", "from the metadata of the model")
     rows = parts_text(result).splitlines()
     assert rows[0] == "composite on cpu"
     assert [row.split()[0] for row in rows[2:]] == ["encoder", "decode"]

@@ -51,13 +51,13 @@ def test_a_section_that_is_null_is_a_stage_that_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": "winml/build-config/2"}, "the config says `winml/build-config/2`"),
+        ({"schema": "winml/build-config/2"}, "the config has schema `winml/build-config/2`"),
         ({"schema": "winml/perf/1"}, "`schema` must be `winml/build-config/1`"),
         ({"quantise": {}}, "unknown key `quantise`"),
         ({"quantize": {"mode": "static", "weights": "int8"}}, "unknown key `quantize.weights`"),
         ({"quantize": {"mode": "statik"}}, "`quantize.mode` cannot be 'statik'"),
         ({"quantize": {"mode": "static", "calibration": {}}}, "`quantize.calibration.source` is missing"),
-        ({"optimize": {"passes": ["a", "a"]}}, "`optimize.passes` must name everything once"),
+        ({"optimize": {"passes": ["a", "a"]}}, "`optimize.passes` must have no duplicates"),
         ({"optimize": {"opset": 3}}, "`optimize.opset` must be at least 7"),
         ({"session": {"thread": 1}}, "unknown key `session.thread`"),
         ({"export": {"task": "fill-mask", "opset": 16}}, "`export.opset` must be at least 17"),

@@ -58,7 +58,7 @@ def test_a_path_is_too_long_from_260_characters_on_and_that_of_a_folder_from_248
         return str(tmp_path / "a").ljust(count, "a")
 
     assert too_long(path(259), limited=True) is None
-    assert too_long(path(260), limited=True) == "the path has 260 characters, and Windows takes 259 here"
+    assert too_long(path(260), limited=True) == "the path has 260 characters, and Windows allows 259 here"
     assert too_long(path(247), folder=True, limited=True) is None
     assert too_long(path(248), folder=True, limited=True) is not None
     assert too_long(path(400), limited=False) is None

@@ -23,9 +23,9 @@ DAMAGE = {
     "nested more than a stack": (DEEP, "nested too deeply"),
     "nested more than code that walks over it": (b"[" * 101 + b"]" * 101, "more than 100 deep"),
     "objects in objects": (b'{"a":' * 200 + b"1" + b"}" * 200, "more than 100 deep"),
-    "a key twice": (b'{"a": 1, "b": 2, "a": 3}', "'a' stands there twice"),
-    "not a number": (b"[NaN]", "NaN is not a number"),
-    "without end": (b"[-Infinity]", "-Infinity is not a number"),
+    "a key twice": (b'{"a": 1, "b": 2, "a": 3}', "'a' is given twice"),
+    "not a number": (b"[NaN]", "NaN is not a JSON number"),
+    "without end": (b"[-Infinity]", "-Infinity is not a JSON number"),
     "too large for a float": (b"[1e400]", "too large"),
     "too large for 64 bits": (b"[%d]" % 10**400, "too large"),
     "below 64 bits": (b"[%d]" % (-(2**63) - 1), "too large"),
@@ -79,7 +79,7 @@ def test_a_file_is_read_no_further_than_a_document_is_long(tmp_path: Path, monke
     path = tmp_path / "a.json"
     path.write_bytes(b"[" + b" " * 200 + b"]")
     assert read_json(path) == []
-    with pytest.raises(JSONError, match="more than the 100 bytes"):
+    with pytest.raises(JSONError, match="larger than the limit of 100 bytes"):
         read_json(path, max_bytes=100)
     with pytest.raises(DataError, match=r"a\.json` must hold a JSON object"):
         read_object(path)

@@ -112,7 +112,7 @@ def test_latency_also_needs_a_mechanism_with_its_source() -> None:
 
 
 def test_contested_needs_something_against_it() -> None:
-    with pytest.raises(RequestError, match="nothing speaks against it"):
+    with pytest.raises(RequestError, match="no evidence against it"):
         finding_from_json(value(status="contested"))
     assert finding_from_json(value(status="retracted", falsified_by=["its own data"])).status == "retracted"
 

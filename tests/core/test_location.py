@@ -44,5 +44,5 @@ def test_a_user_without_a_home_has_not_logged_in_there() -> None:
 
 @pytest.mark.usefixtures("nobody")
 def test_a_path_of_a_user_who_is_not_there_is_a_wrong_request() -> None:
-    with pytest.raises(RequestError, match="names no folder of a user"):
+    with pytest.raises(RequestError, match="is not the folder of a known user"):
         expand("~nobody-of-this-name/models")

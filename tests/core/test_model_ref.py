@@ -52,7 +52,7 @@ def test_a_hub_file_knows_its_repository() -> None:
 def test_a_revision_is_for_models_of_the_hub(tmp_path: Path) -> None:
     assert str(parse("org/name").at("main")) == "org/name@main"
     assert parse("org/name").at(None).revision is None
-    with pytest.raises(RequestError, match="is on this machine and has no revision"):
+    with pytest.raises(RequestError, match="is a local model and has no revision"):
         parse(str(tmp_path)).at("main")
-    with pytest.raises(RequestError, match="name two revisions"):
+    with pytest.raises(RequestError, match="give two different revisions"):
         parse("org/name@a").at("b")

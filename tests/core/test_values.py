@@ -124,7 +124,7 @@ def test_what_has_a_default_may_be_missing_and_an_omitted_key_is_not_written() -
         ({"sizes": []}, "`r.sizes` must be an object but got []"),
         ({"pairs": [["a", 1], ["b"]]}, "`r.pairs[1]` must have 2 items but has 1"),
         ({"pairs": [["a", 1], ["b", "2"]]}, "`r.pairs[1][1]` must be a whole number but got '2'"),
-        ({"names": ["a", "a"]}, "`r.names` must name everything once but got ['a', 'a']"),
+        ({"names": ["a", "a"]}, "`r.names` must have no duplicates but got ['a', 'a']"),
         ({"colour": "rad"}, "`r.colour` cannot be 'rad'"),
         ({"simulated": 1}, "`r.simulated` must be true or false but got 1"),
         ({"nmae": 1}, "unknown key `r.nmae`"),
@@ -253,7 +253,7 @@ def test_words_of_earlier_versions_are_read_as_those_of_now_and_shares_as_floats
     assert isinstance(found.share, float)
     for value, message in (
         ({"share": 2}, "`share` must be a number from 0 to 1 but got 2"),
-        ({"ends": [2, 1]}, r"`ends` must be the least and the greatest value but got \[2, 1\]"),
+        ({"ends": [2, 1]}, r"`ends` must give the lower value first but got \[2, 1\]"),
         ({"word": 1}, "`word` cannot be 1"),
     ):
         with pytest.raises(RequestError, match=message):

@@ -57,24 +57,24 @@ def test_a_wave_is_normalized_before_it_is_filled_up(tmp_path: Path) -> None:
 
 def test_what_the_model_cannot_take_is_refused(tmp_path: Path) -> None:
     encoder = speech_encoder(wanted(tmp_path, 1))
-    with pytest.raises(DataError, match="`a.wav` has 8000 samples per second but the model was made for 16000"):
+    with pytest.raises(DataError, match="`a.wav` has 8000 samples per second but the model expects 16000"):
         encoder.encode(recording(b"\0\0", rate_hz=8000), "`a.wav`")
     with pytest.raises(DataError, match="has 2 samples but the model takes 1"):
         encoder.encode(recording(b"\0\0\0\0"), "it")
-    with pytest.raises(DataError, match="is not a wave file"):
+    with pytest.raises(DataError, match="is not a readable WAV file"):
         encoder.encode(b"ID3", "it")
-    with pytest.raises(DataError, match="holds no whole samples"):
+    with pytest.raises(DataError, match="holds no complete samples"):
         encoder.encode(recording(b""), "it")
 
 
 def test_other_models_and_extractors_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is for `WhisperFeatureExtractor`, which is not known here"):
+    with pytest.raises(DataError, match="is for `WhisperFeatureExtractor`, which is not supported"):
         speech_encoder(wanted(tmp_path, feature_extractor_type="WhisperFeatureExtractor"))
     with pytest.raises(DataError, match="with the input `input_values`; this one takes `input_values`, `x`"):
         speech_encoder(wanted(tmp_path, "samples", "x"))
     given = wanted(tmp_path)
     (tmp_path / "preprocessor_config.json").unlink()
-    with pytest.raises(DataError, match="which says how fast"):
+    with pytest.raises(DataError, match="which holds their sampling rate"):
         speech_encoder(given)
 
 

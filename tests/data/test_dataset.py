@@ -63,7 +63,7 @@ def test_random_inputs_have_the_values_and_sizes_that_a_section_names() -> None:
 def test_a_source_that_is_not_there_or_not_known_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="data not found"):
         opened(tmp_path / "gone.csv", X)
-    with pytest.raises(DataError, match="no data that is known") as caught:
+    with pytest.raises(DataError, match="is not supported as data") as caught:
         opened(tmp_path / "x.parquet", X)
     assert ".jsonl" in (caught.value.hint or "")
 
@@ -100,7 +100,7 @@ def test_images_without_a_class_or_none_at_all_are_refused(tmp_path: Path, model
 def test_a_broken_image_is_named_when_its_turn_comes(tmp_path: Path, model: Path) -> None:
     folder = data_zoo.images(tmp_path / "pictures", {"cat": 2})
     (folder / "cat" / "1.png").write_bytes(b"broken")
-    with pytest.raises(DataError, match=r"1\.png` is not an image"):
+    with pytest.raises(DataError, match=r"1\.png` is not a readable image"):
         list(opened(folder, IMAGE, model))
 
 
@@ -127,7 +127,7 @@ def test_columns_can_be_named_and_pairs_are_found(tmp_path: Path, model: Path) -
     (sample,) = opened(path, IDS, model, labels=True, columns={"text": "a", "label": "gold"})
     assert sample.inputs["input_ids"][0].tolist() == [2, 4, 3, 5, 3, 0]
     data = opened(path, IDS, model, labels=True, form="apart", columns={"text": "a", "label": "gold"})
-    assert data.notes == ("column `sentence2` is taken for text_pair",)
+    assert data.notes == ("column `sentence2` is used as text_pair",)
     (apart,) = data
     assert [run["input_ids"][0, 1] for run in (apart.inputs, *apart.more)] == [4, 5]
     assert apart.label == 0.5
@@ -153,12 +153,12 @@ def test_a_table_may_hold_ready_inputs_or_name_image_files(tmp_path: Path, model
         ("t.csv", "phrase,label\na,1\n", "no column for `text`"),
         ("t.csv", "text,other\na,1\n", "no column for `label`"),
         ("t.csv", "text,text\na,1\n", "names a column twice"),
-        ("t.csv", "text,label\na,1\nb\n", "line 3 of .* has not as many fields"),
+        ("t.csv", "text,label\na,1\nb\n", "line 3 of .* has a different number of fields"),
         ("t.csv", 'text,label\n"a,1\n', "cannot be read as a table"),
         ("t.jsonl", '{"text": "a", "label": 1}\n{"text"\n', "line 2 of .* is not JSON"),
         ("t.jsonl", "[1]\n", "line 1 of .* is not a JSON object"),
         ("t.jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', "sample 1 of .* has no `label`"),
-        ("t.jsonl", '{"text": 5, "label": 1}\n', "must be text but is 5"),
+        ("t.jsonl", '{"text": 5, "label": 1}\n', "must be text but got 5"),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(name: str, content: str, message: str, tmp_path: Path, model: Path) -> None:
@@ -169,7 +169,7 @@ def test_tables_that_do_not_fit_are_refused(name: str, content: str, message: st
 
 def test_text_that_is_not_utf_8_is_refused(tmp_path: Path, model: Path) -> None:
     (tmp_path / "t.txt").write_bytes(b"good\n\xff\xfe\n")
-    with pytest.raises(DataError, match="not text in UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8 text"):
         opened(tmp_path / "t.txt", IDS, model)
 
 
@@ -207,7 +207,7 @@ def test_json_of_any_depth_is_our_error(tmp_path: Path, model: Path) -> None:
 
 def test_an_unknown_role_or_column_is_suggested(tmp_path: Path, model: Path) -> None:
     path = data_zoo.jsonl(tmp_path / "t.jsonl", [{"text": "good"}])
-    with pytest.raises(DataError, match="cannot be for `txt`") as caught:
+    with pytest.raises(DataError, match="unknown column role `txt`") as caught:
         opened(path, IDS, model, columns={"txt": "text"})
     assert "text" in (caught.value.hint or "")
     with pytest.raises(DataError, match="no column `texd`"):

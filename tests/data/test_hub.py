@@ -150,7 +150,7 @@ def test_what_the_hub_refuses_is_one_error_each(fetching: Fetching) -> None:
     with pytest.raises(UnavailableError, match="`org/gated` is gated") as gated:
         fetching.call("data.hub_model", repo="org/gated")
     assert "hf auth login" in (gated.value.hint or "")
-    with pytest.raises(ModelFileError, match="`org/missing` is neither on this machine nor on the hub"):
+    with pytest.raises(ModelFileError, match="`org/missing` was not found on this machine or on the hub"):
         fetching.call("data.hub_model", repo="org/missing")
     with pytest.raises(ModelFileError, match="`org/name` has no revision `no-such`"):
         fetching.call("data.hub_model", repo="org/name", revision="no-such")

@@ -59,7 +59,10 @@ def test_a_config_without_a_type_needs_its_size_in_full(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"image_processor_type": "EfficientNetImageProcessor"}, "`EfficientNetImageProcessor`, which is not known"),
+        (
+            {"image_processor_type": "EfficientNetImageProcessor"},
+            "`EfficientNetImageProcessor`, which is not supported",
+        ),
         ({**SIZE_8, "do_flip_channel_order": True}, "asks for `do_flip_channel_order`"),
         ({"size": {"height": 8}}, "hold `height` and `width`, or `shortest_edge`"),
         ({"size": {"height": 8, "width": "8"}}, "be a size in pixels"),
@@ -142,7 +145,7 @@ def test_palettes_alpha_and_turned_images_are_read_as_seen(tmp_path: Path) -> No
 @pytest.mark.parametrize("content", [b"", b"hello", png(8, 8)[:60]])
 def test_what_is_no_image_is_named(content: bytes, tmp_path: Path) -> None:
     steps = read_steps(written(tmp_path, SIZE_8))
-    with pytest.raises(DataError, match="`a.png` is not an image"):
+    with pytest.raises(DataError, match="`a.png` is not a readable image"):
         pixels(decode_image(content, "RGB", "`a.png`"), steps, channels=3)
 
 
@@ -178,7 +181,7 @@ def test_a_detector_of_one_size_squeezes_images_and_says_so(tmp_path: Path) -> N
     assert made["pixel_values"].shape == (1, 3, 32, 48)
     assert made["pixel_mask"].all()
     assert encoder.note is not None
-    assert "squeezed to 32 x 48" in encoder.note
+    assert "stretched to 32 x 48" in encoder.note
 
 
 def test_an_image_that_would_vanish_is_refused(tmp_path: Path) -> None:

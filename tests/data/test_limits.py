@@ -144,7 +144,7 @@ def test_pixels_are_counted_before_they_are_decoded() -> None:
     "content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"", b"GIF89a", png(3, 3)[:40]]
 )
 def test_only_formats_that_are_known_are_decoded(content: bytes) -> None:
-    with pytest.raises(DataError, match="not an image that can be read"):
+    with pytest.raises(DataError, match="not a readable image"):
         images.decode_image(content, "RGB", "a picture")
 
 

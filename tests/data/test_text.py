@@ -93,12 +93,12 @@ def test_texts_too_short_for_anything_are_refused(form: str, tmp_path: Path) -> 
 
 
 def test_a_side_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must be `left` or `right` but is 'up'"):
+    with pytest.raises(DataError, match="must be `left` or `right` but got 'up'"):
         text_encoder(wanted(data_zoo.tokenizer(tmp_path, padding_side="up"), specs("input_ids")))
 
 
 def test_texts_give_only_token_inputs(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot give input `pixel_values`"):
+    with pytest.raises(DataError, match="cannot fill input `pixel_values`"):
         text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("pixel_values")))
     with pytest.raises(DataError, match="takes 6 tokens, so a text cannot have 9"):
         text_encoder(wanted(data_zoo.tokenizer(tmp_path), specs("input_ids", length=6), length=9))

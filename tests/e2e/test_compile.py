@@ -361,7 +361,7 @@ def test_a_compiled_model_on_another_target_is_a_wrong_request_that_names_its_ow
     run("-m", conv_w8a8, "-o", tmp_path / "npu.onnx", "--no-validate")
     text = failed(winml("perf", "-m", tmp_path / "npu.onnx", *target, env=env), 2)
     assert "npu.onnx` is compiled for QNN and runs on no other execution provider" in text
-    assert "name the target that it was compiled for with `--target`" in text
+    assert "pass the target it was compiled for with `--target`" in text
 
 
 @pytest.mark.package_index

@@ -115,7 +115,7 @@ def test_a_version_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
 def test_eps_that_need_no_environment_are_refused_with_the_reason(tmp_path: Path) -> None:
     assert "part of onnxruntime" in failed(winml("ep", "install", "cpu", cache=tmp_path), 2)
     assert "did you mean" in failed(winml("ep", "install", "opnvino", cache=tmp_path), 2)
-    assert "has no environment" in failed(winml("ep", "remove", "openvino", cache=tmp_path), 2)
+    assert "has no private environment" in failed(winml("ep", "remove", "openvino", cache=tmp_path), 2)
 
 
 def test_an_environment_without_its_manifest_is_none_and_remove_deletes_it(tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ def test_a_long_path_is_written_or_told_as_what_it_is(
         return
     # A matrix tells it of the cell that could not be built, which is 1.
     text = failed(result, 1 if "cells failed" in result.stderr else 3)
-    assert "characters, and Windows takes" in text
+    assert "characters, and Windows allows" in text
     assert not out.is_file()
 
 
 def test_the_stand_in_refuses(tmp_path: Path, limited: dict[str, str]) -> None:
     out = _folder(tmp_path, 265)
     text = failed(winml_process("build", "--sample", "--target", "cpu", "-o", out, env=limited), 3)
-    assert "the path has 265 characters, and Windows takes 2" in text
+    assert "the path has 265 characters, and Windows allows 2" in text
     assert "LongPathsEnabled" in text

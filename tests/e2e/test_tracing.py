@@ -93,7 +93,7 @@ def test_a_trace_without_data_is_exit_4_and_latencies_are_kept(tmp_path: Path) -
     result = winml("perf", "-m", path, "--target", "cpu", *TRACE, "-o", out)
     text = failed(result, 4)
     assert "no operator trace (no_data): the profile holds 3 runs and none of a node" in text
-    assert "hint: run it once more" in text
+    assert "hint: run it again" in text
     assert "p50" in result.stdout
     kept = valid(out.read_text(encoding="utf-8"))
     assert (kept["ok"], kept["error"]["exit"]) == (False, 4)

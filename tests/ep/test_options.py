@@ -294,7 +294,7 @@ def test_an_option_may_repeat_or_narrow_the_target(target: Target, given: dict[s
 def test_backend_path_excludes_backend_type(order: tuple[str, str]) -> None:
     values = {"backend_path": "QnnHtp.dll", "backend_type": "htp"}
     error = refusal(NPU, {name: values[name] for name in order})
-    assert error.message == "provider options `backend_path` and `backend_type` exclude each other"
+    assert error.message == "provider options `backend_path` and `backend_type` cannot be combined"
 
 
 def test_checking_does_not_change_what_was_given() -> None:

@@ -265,7 +265,7 @@ def test_nothing_at_all_is_unavailable_with_exit_3() -> None:
     with pytest.raises(EPUnavailableError) as caught:
         chosen(ANYTHING, EMPTY, FakeProbe())
     assert caught.value.exit_code == 3
-    assert caught.value.message == "no execution provider here drives a npu, gpu or cpu"
+    assert caught.value.message == "no execution provider on this machine drives a npu, gpu or cpu"
     assert caught.value.hint == "`winml sys` shows why each provider was rejected"
 
 
@@ -298,7 +298,7 @@ def test_a_cpu_alone_means_the_runtime_itself(windows: Host) -> None:
 def test_a_device_that_is_not_here_is_unavailable_rather_than_replaced(linux_plain: Host, device: Device) -> None:
     with pytest.raises(EPUnavailableError) as caught:
         chosen(asked(None, device), linux_plain, FakeProbe())
-    assert caught.value.message == f"no execution provider here drives a {device}"
+    assert caught.value.message == f"no execution provider on this machine drives a {device}"
     assert caught.value.exit_code == 3
 
 

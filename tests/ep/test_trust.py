@@ -49,11 +49,11 @@ def test_a_refusal_names_the_option_its_value_and_both_ways_out() -> None:
     error = refusal(NOTHING, "backend_path", "/tmp/evil.so")
     assert error.exit_code == 2
     assert error.message == (
-        "`session.ep_options.backend_path` may be set on the command line only, for it names a library or a file or "
-        "makes the provider write one: `/tmp/evil.so`"
+        "`session.ep_options.backend_path` may be set on the command line only, because it names a library or a file "
+        "or makes the provider write one: `/tmp/evil.so`"
     )
     assert error.hint == (
-        "add `--trust-options backend_path` if you know that value to be right, or type it yourself: "
+        "add `--trust-options backend_path` if you trust that value, or pass it yourself: "
         "`--ep-options backend_path=VALUE`"
     )
 
@@ -123,7 +123,7 @@ def test_names_are_separated_by_commas_and_must_exist() -> None:
         "op_packages",
         "session.any_entry",
     }
-    with pytest.raises(RequestError, match="names `backend_paht`, which is no option") as caught:
+    with pytest.raises(RequestError, match="names an unknown option `backend_paht`") as caught:
         read_names(["backend_paht"])
     assert "`backend_path`" in (caught.value.hint or "")
 

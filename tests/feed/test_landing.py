@@ -199,7 +199,7 @@ def test_a_path_that_windows_refuses_for_its_length_is_told_before_anything_is_f
     monkeypatch.setattr(file_names, "_is_limited", lambda: True)
     shelf = Shelf(FILES)
     into = tmp_path / "a" / ("b" * (245 - len(str(tmp_path))))
-    with pytest.raises(UnavailableError, match="characters, and Windows takes") as caught:
+    with pytest.raises(UnavailableError, match="characters, and Windows allows") as caught:
         _land(content, into, shelf.open)
     assert "LongPathsEnabled" in (caught.value.hint or "")
     assert not into.parent.exists()

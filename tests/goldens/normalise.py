@@ -60,7 +60,7 @@ CLOCKS = frozenset({"cpu", "wall"})
 
 OCCASIONAL = re.compile(
     r"machine load was|programs waited for a CPU|the process waited|runs within a session spread|runs became"
-    r"|session medians differ|own wall time moved|the machine was busy|load was|clock|rounds vary"
+    r"|session medians differ|own wall time changed|the machine was busy|load was|clock|rounds vary"
     r"|kernels of this processor saturate"
 )
 """Sentences that are there only when the machine is busy, or on some processors."""

@@ -48,7 +48,7 @@ def test_much_external_data_is_hashed_only_when_that_is_asked_for(
 def test_the_fingerprint_can_be_left_out(perceptron: ModelProto, tmp_path: Path) -> None:
     files.save(perceptron, tmp_path / "m.onnx")
     described = describe({"path": str(tmp_path / "m.onnx"), "fingerprint": False}, None)
-    assert (described.fingerprint, described.fingerprint_reason) == (None, "not asked for")
+    assert (described.fingerprint, described.fingerprint_reason) == (None, "not requested")
 
 
 def test_a_compiled_part_in_another_file_has_no_fingerprint(parse: Any, tmp_path: Path) -> None:

@@ -267,7 +267,9 @@ def test_the_same_name_in_two_branches_and_after_them_is_no_conflict(parse: Any)
 
 def test_a_cycle_is_refused(parse: Any) -> None:
     model = parse("g (float[1] x) => (float[1] y) { a = Add(x, b)  b = Relu(a)  y = Abs(b) }")
-    with pytest.raises(ModelFileError, match="3 nodes are in a cycle or wait for one; the first is Add without a name"):
+    with pytest.raises(
+        ModelFileError, match="3 nodes are in a cycle or depend on one; the first is Add without a name"
+    ):
         fingerprint(model)
 
 
@@ -282,7 +284,7 @@ def test_an_output_that_nothing_makes_is_refused(parse: Any) -> None:
 
 
 def test_a_value_made_twice_is_refused(parse: Any) -> None:
-    with pytest.raises(ModelFileError, match="value `y` is made twice, again by Abs `second`"):
+    with pytest.raises(ModelFileError, match="value `y` is produced twice, the second time by Abs `second`"):
         fingerprint(parse("g (float[1] x) => (float[1] y) { y = Relu(x)  [second] y = Abs(x) }"))
 
 

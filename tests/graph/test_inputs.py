@@ -92,7 +92,7 @@ def test_any_tensor_is_made_in_its_type_and_fits_itself(kind: str, shape: list[o
     try:
         made = synthetic([spec], InputRequest(batch_size=batch))
     except RequestError as error:
-        assert batch is not None or "nothing says which: 1 is a default for batches only" in error.message
+        assert batch is not None or "only batch dimensions default to 1" in error.message
         return
     np.testing.assert_array_equal(fitting(made, [spec], source="itself")["x"], made["x"])
 

@@ -129,7 +129,7 @@ def test_clocks_that_contradict_each_other_decide_nothing() -> None:
     verdict = judge(values, calibration=quiet, other=opposite, protocol=CPU, metric="cpu")
     assert verdict is not None
     assert verdict.verdict == "INCONCLUSIVE"
-    assert "wall clock says the opposite" in verdict.reason
+    assert "wall clock shows the opposite" in verdict.reason
     agreeing = judge(values, calibration=quiet, other=[0.02, -0.01, 0.03], protocol=CPU, metric="cpu")
     assert agreeing is not None
     assert agreeing.verdict == "KEEP"

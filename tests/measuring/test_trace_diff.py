@@ -151,7 +151,7 @@ def test_traces_that_cannot_be_compared_fairly_say_so() -> None:
     simulated = replace(META, ep="qnn", tracing_backend="qnn profiling", simulated=True, num_samples=1)
     notes = diff(OpTraceResult(META), OpTraceResult(simulated)).notes
     assert [n.split(";")[0].split(":")[0] for n in notes] == [
-        "the traces are of two EPs",
+        "the traces come from different EPs",
         "the traces were made by two tools",
         "cycles of a simulator were compared",
         "one trace has 1 measured run",

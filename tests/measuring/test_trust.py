@@ -186,7 +186,7 @@ def test_sessions_without_samples_are_left_out() -> None:
 
 
 def test_few_runs_are_told_over_all_sessions() -> None:
-    assert warnings(measured([100] * 10, [100] * 9)) == ["only 19 runs: the higher percentiles say little"]
+    assert warnings(measured([100] * 10, [100] * 9)) == ["only 19 runs: the higher percentiles are unreliable"]
     assert warnings(measured([100] * 10, [100] * 10)) == []
 
 

@@ -52,7 +52,7 @@ def test_one_line_per_target_with_its_status_source_and_reason() -> None:
                 "onnxruntime-qnn",
                 "2.7.0",
                 row("qnn/npu", "simulated", "times are not real"),
-                row("qnn/gpu", "no-device", "no device: it loads, and finds no Qualcomm gpu"),
+                row("qnn/gpu", "no-device", "no device: it loads but finds no Qualcomm gpu"),
             ),
         ),
         ep("dml", missing=(row("dml/gpu", "missing", "exists for Windows, not for Linux x86_64"),)),
@@ -61,7 +61,7 @@ def test_one_line_per_target_with_its_status_source_and_reason() -> None:
         "target   status     from\n"
         "cpu      ready      onnxruntime 1.31.1\n"
         "qnn/npu  simulated  onnxruntime-qnn 2.7.0  times are not real\n"
-        "qnn/gpu  no-device  onnxruntime-qnn 2.7.0  no device: it loads, and finds no Qualcomm gpu\n"
+        "qnn/gpu  no-device  onnxruntime-qnn 2.7.0  no device: it loads but finds no Qualcomm gpu\n"
         "dml/gpu  missing                           exists for Windows, not for Linux x86_64"
     )
 

@@ -22,7 +22,7 @@ def test_qnn_error_1002_is_told_as_qnn_names_it_and_as_what_it_usually_is() -> N
     assert isinstance(error, SessionError)
     assert "QNN_COMMON_ERROR_MEM_ALLOC" in error.message
     hint = error.hint or ""
-    assert "QNN calls this memory allocation (MEM_ALLOC, 1002)" in hint
+    assert "QNN reports this as memory allocation (MEM_ALLOC, 1002)" in hint
     assert "usually an operator or type that the target cannot run" in hint
 
 
@@ -43,6 +43,6 @@ def test_an_index_that_no_input_holds_is_blamed_on_the_sizes(tmp_path: Path) -> 
     with session, pytest.raises(DataError, match="index 7 is out of bounds") as caught:
         session.run({"cache": np.zeros((7, 2), np.float32)})
     hint = str(caught.value.hint)
-    assert "no input holds 7, so that it follows from the sizes (`cache` [7, 2])" in hint
+    assert "no input holds 7, so it must come from the sizes (`cache` [7, 2])" in hint
     assert "--dim" in hint
     assert "--int-range" not in hint

@@ -189,6 +189,6 @@ def test_sys_says_how_to_bring_one_that_is_offered(windows: Host, monkeypatch: p
 
 
 def test_without_the_package_of_windows_ml_its_name_is_the_hint() -> None:
-    with pytest.raises(Exception, match="needs no environment") as caught:
+    with pytest.raises(Exception, match="needs no private environment") as caught:
         environments._find_bundled(catalog.BY_NAME["vitisai"], Host("Windows", "amd64"))
     assert caught.value.hint == "`pip install windowsml`, then `winml ep install vitisai`"  # type: ignore[attr-defined]

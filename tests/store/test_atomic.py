@@ -23,7 +23,7 @@ def test_a_place_with_too_long_a_path_is_refused_with_what_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_names, "_is_limited", lambda: True)
-    with pytest.raises(UnavailableError, match="characters, and Windows takes 259 here") as caught:
+    with pytest.raises(UnavailableError, match="characters, and Windows allows 259 here") as caught:
         atomic.check_place(tmp_path / ("a" * 130) / ("b" * 130))
     assert "LongPathsEnabled" in (caught.value.hint or "")
 

@@ -222,8 +222,8 @@ def test_where_no_sandbox_can_be_made_that_is_said() -> None:
         "try:\n    print(find_sandbox())\nexcept UnavailableError as error:\n    print(error.exit_code, error.message)"
     )
     done = sandbox_zoo.run(Sandbox("unshare"), code)
-    assert done.stdout.startswith("3 there is no sandbox here: "), done.stdout + done.stderr
-    assert "unshare: sandbox: cannot be made" in done.stdout
+    assert done.stdout.startswith("3 no sandbox works on this machine: "), done.stdout + done.stderr
+    assert "unshare: sandbox: cannot be set up" in done.stdout
 
 
 def _named(word: str) -> list[list[str]]:

@@ -243,7 +243,7 @@ def test_a_quantized_or_compiled_model_is_refused(quantize: Quantize) -> None:
         "g (float[1] x) => (float[1] y) { y = com.microsoft.EPContext <main_context = 1> (x) }",
         extra=', "com.microsoft" : 1',
     )
-    with pytest.raises(RequestError, match="is compiled already"):
+    with pytest.raises(RequestError, match="is already compiled"):
         quantize(model, SECTIONS["fp16"])
 
 

@@ -92,7 +92,7 @@ def test_a_file_without_its_end_loses_the_unfinished_run_and_says_so(tmp_path: P
     text = PLAIN + "\n" + _run([("a", 1, 5, [])], 9, sourced=False) * 2
     runs, notes = _read(tmp_path / "p.csv", text[: text.rindex("0,EXECUTE") + 6])
     assert len(runs) == 1
-    assert notes == ["1 rows of p.csv could not be read", "the last run in p.csv did not end and is left out"]
+    assert notes == ["1 rows of p.csv could not be read", "the last run in p.csv is incomplete and is skipped"]
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

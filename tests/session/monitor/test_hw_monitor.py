@@ -56,7 +56,7 @@ def test_reads_a_gpu_and_an_npu_from_sysfs(tmp_path: Path) -> None:
 def test_a_source_that_is_missing_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
     with HWMonitor(interval_s=FAST_S, sysfs=tmp_path) as monitor:
         _busy(0.05)
-    assert monitor.missing["npu_pct"] == "no NPU here reports how busy it is"
+    assert monitor.missing["npu_pct"] == "no NPU on this machine reports its load"
     assert monitor.summary().sources
 
 

@@ -120,7 +120,7 @@ def test_a_cut_profile_gives_what_is_whole_and_a_note(tmp_path: Path) -> None:
     profile = read_profile(path)
     assert [len(run.nodes) for run in profile.runs] == [1]
     assert profile.notes == [
-        "1 lines of p.json could not be read; the file was cut off or damaged",
+        "1 lines of p.json could not be read; the file is truncated or damaged",
         "1 node events belong to a run that did not end",
     ]
 

@@ -252,7 +252,7 @@ def _other_machine(forger: Forger) -> None:
 
 
 def _twice(forger: Forger) -> None:
-    """A metric that stands there twice: people read the first, programs the last."""
+    """A metric that is given twice: people read the first, programs the last."""
     text = (forger.folder / "evidence/metric.result.json").read_text(encoding="utf-8")
     forger.replace("evidence/metric.result.json", text.replace("{", '{"metric": "accuracy of 100 %", ', 1).encode())
 
@@ -349,7 +349,7 @@ CAUGHT: dict[str, tuple[Callable[[Forger], Any], bool, str]] = {
     "a proof that nothing shows": (lambda f: f.edit("recipe.json", _proof), True, "recipe"),
     "a template that is nowhere": (_template, True, "tiers"),
     "an effort of code that is a page": (_only_words, True, "tiers"),
-    "a key that stands there twice": (_twice, True, "evidence"),
+    "a key that is given twice": (_twice, True, "evidence"),
     "JSON that is nested too deeply": (_nested, True, "evidence"),
     "JSON in another encoding": (
         lambda f: f.replace("evidence/parity.result.json", '{"ok": "é"}'.encode("latin-1")), True, "evidence",
@@ -636,7 +636,7 @@ def test_whatever_evidence_holds_is_read_or_refused_and_never_a_crash(seed: int,
         (lambda c: c.update(targets=[]), "`targets` must not be empty"),
         (lambda c: c["model"].update(parts=["../../out"]), "`model.parts[0]` must be a plain name"),
         (lambda c: c["metric"].update(file="data/../../secret"), "must be a file in `data`"),
-        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a number"),
+        (lambda c: c["numbers"].update(parity={"cosine": float("nan")}), "NaN is not a JSON number"),
         (lambda c: c.update(numbers={"parity": {"cosine": "1"}}), "must be a number"),
         (lambda c: c.update(created="2026-13-45T99:99:99Z"), "must be a moment"),
         (lambda c: c["steps"].append("../../etc/passwd"), "must be the name of a command"),

@@ -123,7 +123,7 @@ def _about(words: Iterable[str], where: str) -> dict[str, str | None]:
         if key not in KEYS:
             raise RequestError(f"{where}unknown key `{key}`", hint=did_you_mean(key, KEYS))
         if key in about:
-            raise RequestError(f"{where}`{key}` stands there twice")
+            raise RequestError(f"{where}`{key}` is given twice")
         about[key] = value
     return about
 

@@ -236,7 +236,7 @@ def _optimize(
     opset = request.opset if exporting is None else None
     for option, given in (("--level", request.level), ("--enable", request.enable), ("--opset", opset)):
         if given:
-            raise RequestError(f"`{option}` and `--no-optimize` exclude each other")
+            raise RequestError(f"`{option}` and `--no-optimize` cannot be combined")
     return (OptimizeSection(fixed_dims=dims), ("no pass runs; dimensions are fixed",)) if dims else (None, ())
 
 

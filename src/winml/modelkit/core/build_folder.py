@@ -74,6 +74,6 @@ def _source(folder: Path) -> str | None:
         except OSError:
             continue
         except (KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"`{folder / file}` does not say what it was made from") from error
+            raise ValueError(f"`{folder / file}` does not name its source") from error
         return str(value)
     return None

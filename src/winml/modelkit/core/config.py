@@ -212,7 +212,7 @@ def _require_schema(found: Any) -> None:
         return
     if isinstance(found, str) and found.startswith(f"{SCHEMA.rpartition('/')[0]}/"):
         raise RequestError(
-            f"the config says `{found}`; this winml reads {SCHEMA}",
-            hint="it was written by another version of winml; make it again with `winml config`",
+            f"the config has schema `{found}`; this winml reads `{SCHEMA}`",
+            hint="it was written by another version of winml; create it again with `winml config`",
         )
     raise RequestError(f"`schema` must be `{SCHEMA}` but got {found!r}", hint="`winml config` writes a config")

@@ -12,7 +12,7 @@ FOLDER_LIMIT = 247
 """Windows keeps 13 of its 260 characters for a short name in a folder and the end of a text."""
 FILE_LIMIT = 259
 LONG_PATHS_HINT = (
-    "use a folder with a shorter path, or let Windows take long ones: `LongPathsEnabled` = 1 below "
+    "use a folder with a shorter path, or let Windows allow long ones: `LongPathsEnabled` = 1 below "
     r"`HKLM\SYSTEM\CurrentControlSet\Control\FileSystem`"
 )
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\/]')
@@ -27,9 +27,9 @@ def is_device(name: str) -> bool:
 def unfit_name(name: str) -> str | None:
     """Why some system cannot have a file of this name; None when all can."""
     if _FORBIDDEN.search(name):
-        return "it has a character that some system does not allow in a name"
+        return "it has a character that is not allowed in names on some systems"
     if name[-1:] in (".", " ") or is_device(name):
-        return "Windows cannot have such a name"
+        return "Windows does not allow such a name"
     return None
 
 
@@ -62,7 +62,7 @@ def too_long(path: str | os.PathLike[str], *, folder: bool = False, limited: boo
     limit = FOLDER_LIMIT if folder else FILE_LIMIT
     if count <= limit or text.startswith("\\\\?\\") or not (_is_limited() if limited is None else limited):
         return None
-    return f"the path has {count} characters, and Windows takes {limit} here"
+    return f"the path has {count} characters, and Windows allows {limit} here"
 
 
 @functools.cache

@@ -34,7 +34,7 @@ def parse_json(raw: bytes | bytearray | str, *, lenient: bool = False, max_bytes
     bits, and a key twice, of which the last counts.
     """
     if len(raw) > max_bytes:
-        raise JSONError(f"it has {len(raw)} bytes, more than the {max_bytes} that are read")
+        raise JSONError(f"it has {len(raw)} bytes, more than the limit of {max_bytes}")
     strict: dict[str, Any] = {} if lenient else {"object_pairs_hook": _once, "parse_constant": _refuse_constant}
     try:
         value = json.loads(raw, **strict)  # noqa: TID251 - the one place
@@ -53,7 +53,7 @@ def read_json(path: Path, *, lenient: bool = False, max_bytes: int = MAX_BYTES) 
     with patience.reading(lambda: path.open("rb")) as stream:
         raw = read_at_most(stream, max_bytes + 1)  # a pipe has no size to look at
     if len(raw) > max_bytes:
-        raise JSONError(f"it has more than the {max_bytes} bytes that are read")
+        raise JSONError(f"it is larger than the limit of {max_bytes} bytes")
     return parse_json(raw, lenient=lenient, max_bytes=max_bytes)
 
 
@@ -74,12 +74,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise JSONError(f"key {twice!r:.80} stands there twice")
+        raise JSONError(f"key {twice!r:.80} is given twice")
     return found
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise JSONError(f"{word} is not a number of JSON")
+    raise JSONError(f"{word} is not a JSON number")
 
 
 def check_value(value: Any, *, lenient: bool = False) -> None:

@@ -19,9 +19,11 @@ def finding_from_json(value: Any) -> Finding:
     finding = read(Finding, value)
     action = finding.action
     if action is not None and action.verb != "measure" and finding.scope.ep is None:
-        raise RequestError(f"`scope.ep` is missing: an action `{action.verb}` binds the EP it was seen on, no other")
+        raise RequestError(
+            f"`scope.ep` is missing: an action `{action.verb}` applies only to the EP it was observed on"
+        )
     if action is not None and action.what.empty:
-        raise RequestError("`action.what` says nothing: it would be about every config")
+        raise RequestError("`action.what` is empty: it would match every config")
     for field, rung in (("status", finding.status), ("confidence", finding.confidence)):
         reason = None if rung is None else missing_evidence(finding, rung)
         if reason is not None:
@@ -39,7 +41,7 @@ def _need_replication(finding: Finding) -> str | None:
     if len(runs) >= 2:
         return None
     how = "measured interleaved on a real device" if finding.claim == "latency" else "in full"
-    return f"it needs {finding.claim} evidence {how} from two runs, and has it from {len(runs)}"
+    return f"it needs {finding.claim} evidence {how} from two runs but has it from {len(runs)}"
 
 
 def _need_confirmation(finding: Finding) -> str | None:
@@ -56,7 +58,7 @@ def _need_confirmation(finding: Finding) -> str | None:
 def _need_doubt(finding: Finding) -> str | None:
     if finding.falsified_by or any(e.speaks == "against" for e in finding.evidence):
         return None
-    return "nothing speaks against it: no evidence against, and `falsified_by` is empty"
+    return "there is no evidence against it, and `falsified_by` is empty"
 
 
 def _need_observation(finding: Finding) -> str | None:
@@ -81,7 +83,7 @@ def _need_one_family(finding: Finding) -> str | None:
 
 def _need_three_families(finding: Finding) -> str | None:
     count = len(_families(finding))
-    return None if count >= 3 else f"it needs deciding evidence on three model types, and has it on {count}"
+    return None if count >= 3 else f"it needs deciding evidence on three model types but has it on {count}"
 
 
 def _need_prediction(finding: Finding) -> str | None:
@@ -118,7 +120,7 @@ def promote(finding: Finding, rung: str) -> Finding:
     """The finding on another rung; the error says which evidence is missing."""
     reason = missing_evidence(finding, rung)
     if reason is not None:
-        hint = f"`winml kb show {finding.id}` says what each rung needs"
+        hint = f"`winml kb show {finding.id}` shows what each rung needs"
         raise CheckFailed(f"`{finding.id}` cannot become {rung}: {reason}", hint=hint)
     for level in LEVELS:
         if level == rung:

@@ -30,7 +30,7 @@ def expand(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser().absolute()
     except RuntimeError as error:
-        raise RequestError(f"`{path}` names no folder of a user", hint="write the path out") from error
+        raise RequestError(f"`{path}` is not the folder of a known user", hint="write the path out") from error
 
 
 def cache_root() -> Path:

@@ -57,9 +57,9 @@ class ModelRef:
         if revision is None:
             return self
         if self.kind not in ("hub", "hub-file"):
-            raise RequestError(f"`{self.source}` is on this machine and has no revision", hint="drop `--revision`")
+            raise RequestError(f"`{self.source}` is a local model and has no revision", hint="drop `--revision`")
         if self.revision not in (None, revision):
-            raise RequestError(f"`{self}` and `--revision {revision}` name two revisions")
+            raise RequestError(f"`{self}` and `--revision {revision}` give two different revisions")
         return replace(self, revision=revision)
 
 

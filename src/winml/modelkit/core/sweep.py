@@ -39,7 +39,7 @@ class Sweep:
 
     def __post_init__(self) -> None:
         if len({c.id for c in self.configs}) != len(self.configs):
-            raise RequestError("`configs` must have every id once")
+            raise RequestError("`configs` must have unique ids")
 
     def config(self, name: str) -> Config | None:
         return next((c for c in self.configs if c.id == name), None)

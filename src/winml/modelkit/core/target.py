@@ -41,5 +41,5 @@ class Target:
         ep, _, device = value.target.partition("/")
         device = device or ep
         if device not in DEVICES:
-            raise RequestError(f"`{value.target}` is no target")
+            raise RequestError(f"`{value.target}` is not a target")
         return cls(ep, device, value.simulated)

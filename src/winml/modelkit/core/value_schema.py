@@ -79,7 +79,7 @@ def _failure(name: str) -> Schema:
         }
     )
     return {
-        "description": "A failure; what is known besides stands beside the error.",
+        "description": "A failure; further fields stand beside the error.",
         "type": "object",
         "properties": {"schema": {"const": f"winml/{name}/1"}, "ok": {"const": False}, "error": error},
         "required": ["error", "ok", "schema"],

@@ -319,7 +319,7 @@ def _class_reader(form: Any) -> Reader:
         return lambda value, strict: form(plain(value, strict))
     if form is Path:
         return lambda value, strict: Path(reader(str)(value, strict))
-    raise TypeError(f"{form!r} is no form of JSON")
+    raise TypeError(f"{form!r} is not a JSON type")
 
 
 def _own_reader(from_json: Callable[[Any], Any]) -> Reader:
@@ -396,13 +396,13 @@ def _beyond(limit: Any, value: Any) -> str | None:
         case Between() if not limit.low <= value <= limit.high:
             return f"be a number from {limit.low:g} to {limit.high:g}"
         case Ordered() if value[0] > value[1]:
-            return "be the least and the greatest value"
+            return "give the lower value first"
         case Pattern() if re.fullmatch(limit.regex, value) is None:
             return f"be {limit.words}"
         case NotEmpty() if not value:
             return "not be empty"
         case Unique() if _repeats(value):
-            return "name everything once"
+            return "have no duplicates"
     return None
 
 

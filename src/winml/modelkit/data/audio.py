@@ -46,14 +46,14 @@ def _wave(content: bytes, rate_hz: int, where: str) -> npt.NDArray[np.float32]:
             given, channels, width = stream.getframerate(), stream.getnchannels(), stream.getsampwidth()
             frames = stream.readframes(stream.getnframes())
     except (wave.Error, EOFError, ValueError, OSError, ArithmeticError, RuntimeError, struct.error) as error:
-        raise DataError(f"{where} is not a wave file that can be read: {error}", hint="known: .wav with PCM") from error
+        raise DataError(f"{where} is not a readable WAV file: {error}", hint="supported: .wav with PCM") from error
     if given != rate_hz:
         raise DataError(
-            f"{where} has {given} samples per second but the model was made for {rate_hz}",
+            f"{where} has {given} samples per second but the model expects {rate_hz}",
             hint=f"resample it, for example with `ffmpeg -i IN -ar {rate_hz} OUT.wav`",
         )
     if not 1 <= width <= 4 or channels < 1 or not frames or len(frames) % (width * channels):
-        raise DataError(f"{where} holds no whole samples")
+        raise DataError(f"{where} holds no complete samples")
     mixed: npt.NDArray[np.float32] = _samples(frames, width).reshape(-1, channels).mean(axis=1)
     return mixed
 
@@ -79,7 +79,7 @@ class SpeechEncoder:
         if missing < 0:
             raise DataError(
                 f"{where} has {len(made)} samples but the model takes {length}",
-                hint="leave it out, split it, or build the model for longer recordings",
+                hint="remove it, split it, or build the model for longer recordings",
             )
         arrays = {VALUES: as_input(np.pad(made, (0, missing)), self.values, where)}
         if self.mask is not None:
@@ -97,7 +97,9 @@ def _settings(path: Path) -> tuple[int, bool]:
     config = processor.read_object(path)
     kind = config.get("feature_extractor_type", _EXTRACTORS[0])
     if kind not in _EXTRACTORS:
-        raise DataError(f"`{path}` is for `{kind}`, which is not known here", hint=f"known: {', '.join(_EXTRACTORS)}")
+        raise DataError(
+            f"`{path}` is for `{kind}`, which is not supported", hint=f"supported: {', '.join(_EXTRACTORS)}"
+        )
     rate_hz, normalize = config.get("sampling_rate", RATE_HZ), config.get("do_normalize", True)
     if type(rate_hz) is not int or rate_hz < 1 or not isinstance(normalize, bool):
         raise DataError(f"`{path}` must have a whole `sampling_rate` and `do_normalize` true or false")
@@ -109,11 +111,11 @@ def speech_encoder(wanted: SampleRequest) -> SpeechEncoder:
     inputs: dict[str, Any] = {i.name: i for i in wanted.inputs}
     if not takes_speech(wanted.inputs):
         words = ", ".join(f"`{name}`" for name in inputs)
-        raise DataError(f"recordings are for a model with the input `{VALUES}`; this one takes {words}")
+        raise DataError(f"recordings need a model with the input `{VALUES}`; this one takes {words}")
     path = processor.find(wanted.folder, CONFIG)
     if path is None:
         raise DataError(
-            f"recordings need the model's {CONFIG}, which says how fast and how loud they must be",
+            f"recordings need the model's {CONFIG}, which holds their sampling rate and normalization",
             hint="put it beside the model or name its folder with `--processor DIR`",
         )
     rate_hz, normalize = _settings(path)

@@ -79,8 +79,8 @@ def _kind(source: str, path: Path) -> str:
     if path.suffix.lower() not in READERS:
         known = ", ".join(name for name in READERS if name.startswith("."))
         raise DataError(
-            f"`{source}` is no data that is known here",
-            hint=f"known: a folder of images, {known}, and such a file of the hub as `hf:ORG/NAME/FILE`",
+            f"`{source}` is not supported as data",
+            hint=f"supported: a folder of images, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
         )
     if not path.is_file():
         raise DataError(f"data not found: `{source}`")
@@ -123,8 +123,8 @@ def open_dataset(
     content = _digest(section, kind, found)
     if section.digest is not None and section.digest != content:
         raise DataError(
-            f"`{section.source}` is not the data of the config: its digest is {content}, the config says "
+            f"`{section.source}` is not the data of the config: its digest is {content}, the config has "
             f"{section.digest}",
-            hint="restore the data, or make the config again with `winml config`",
+            hint="restore the data, or create the config again with `winml config`",
         )
     return Dataset(section.source, content, found.columns, found.notes, found.count, found.samples)

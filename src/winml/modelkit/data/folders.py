@@ -27,7 +27,7 @@ def _class(folder: Path, image: Path) -> str:
     parts = image.relative_to(folder).parts
     if len(parts) < 2:
         raise DataError(
-            f"`{image.name}` lies directly in `{folder}`, so it has no class",
+            f"`{image.name}` is directly in `{folder}`, so it has no class",
             hint="put images into one folder per class, named as the model names its classes or by their number",
         )
     return parts[0]
@@ -44,7 +44,7 @@ def read(wanted: SampleRequest) -> SampleSource:
     folder, section = wanted.path, wanted.section
     images, others = _files(folder)
     if not images:
-        raise DataError(f"`{folder}` has no images", hint=f"known endings: {', '.join(sorted(ENDINGS))}")
+        raise DataError(f"`{folder}` has no images", hint=f"supported extensions: {', '.join(sorted(ENDINGS))}")
     classes = [_class(folder, image) for image in images] if wanted.labels else []
     encoder = _encoder(wanted, classes)
     indices = (
@@ -61,6 +61,6 @@ def read(wanted: SampleRequest) -> SampleSource:
 
     used = [images[index] for index in indices]
     content = {p.relative_to(folder).as_posix(): digest.of_file(p) for p in used}
-    left = f"{others} files of `{folder}` are no images by their ending and are left out" if others else None
+    left = f"{others} files of `{folder}` are skipped: their extension is not that of an image" if others else None
     notes = tuple(note for note in (left, encoder.note) if note)
     return SampleSource(len(indices), samples, {**content, **encoder.files}, notes=notes)

@@ -127,14 +127,14 @@ def _hub_error(error: Exception, errors: Any, repo: str, revision: str | None) -
     at = "" if revision is None else f" at `{revision}`"
     if isinstance(error, errors.GatedRepoError):
         return UnavailableError(
-            f"`{repo}` is gated: its owner grants access",
-            hint=f"ask for it on the model's page, then log in with `hf auth login`; the page is {repo} on the hub",
+            f"`{repo}` is gated: its owner must grant access",
+            hint=f"request access on the page of {repo} on the hub, then log in with `hf auth login`",
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return ModelFileError(f"`{repo}` has no revision `{revision}`", hint="name a branch, a tag or a commit")
     if isinstance(error, errors.RepositoryNotFoundError):
         return ModelFileError(
-            f"`{repo}` is neither on this machine nor on the hub, as far as you may see",
+            f"`{repo}` was not found on this machine or on the hub",
             hint="check the spelling; for a private one log in with `hf auth login`; name a local one by its path",
         )
     if isinstance(error, errors.OfflineModeIsEnabled | errors.LocalEntryNotFoundError | errors.RevisionResolutionError):

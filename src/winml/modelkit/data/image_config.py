@@ -13,7 +13,7 @@ from winml.modelkit.data import processor
 
 CONFIG = "preprocessor_config.json"
 HINT = (
-    f"put the model's {CONFIG} beside it or name its folder with `--processor DIR`; a short one says "
+    f"put the model's {CONFIG} beside it or name its folder with `--processor DIR`; a minimal one is "
     '{"size": {"height": 224, "width": 224}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}'
 )
 _KINDS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
@@ -101,26 +101,28 @@ class _Config:
     def refuse_unknown_steps(self, family: ProcessorFamily) -> None:
         for key, value in self._values.items():
             if key.startswith(_SWITCHES) and value and key not in _KNOWN | family.further:
-                raise DataError(f"`{self._path}` asks for `{key}`, which is not known here", hint=f"known: {_steps()}")
+                raise DataError(
+                    f"`{self._path}` asks for `{key}`, which is not supported", hint=f"supported: {_steps()}"
+                )
         if family.longest is not None and self._values.get("pad_size") is not None:
-            raise DataError(f"`{self._path}` asks for `pad_size`, which is not known here")
+            raise DataError(f"`{self._path}` asks for `pad_size`, which is not supported")
 
     def wrong(self, key: str, must: str) -> DataError:
-        return DataError(f"`{key}` of `{self._path}` must {must} but is {self._values[key]!r}")
+        return DataError(f"`{key}` of `{self._path}` must {must} but got {self._values[key]!r}")
 
     def family(self) -> ProcessorFamily:
         """The family its type belongs to; a config without a type is one of the plain kind."""
         named = self._values.get("image_processor_type") or self._values.get("feature_extractor_type")
         if named is None:
             if not isinstance(self._values.get("size"), dict):
-                raise DataError(f"`{self._path}` has neither an `image_processor_type` nor a `size` in full", hint=HINT)
+                raise DataError(f"`{self._path}` has neither an `image_processor_type` nor a full `size`", hint=HINT)
             return FAMILIES["ViT"]
         stem = str(named)
         for kind in _KINDS:
             stem = stem.removesuffix(kind)
         if stem not in FAMILIES:
             raise DataError(
-                f"`{self._path}` is for `{named}`, which is not known here", hint=did_you_mean(stem, FAMILIES)
+                f"`{self._path}` is for `{named}`, which is not supported", hint=did_you_mean(stem, FAMILIES)
             )
         return FAMILIES[stem]
 

@@ -73,7 +73,7 @@ def decode_image(content: bytes, mode: str | None, where: str) -> Any:
     except (DataError, MemoryError):
         raise
     except Exception as error:  # decoders of a dozen formats raise whatever they trip over
-        raise DataError(f"{where} is not an image that can be read: {error}", hint="remove or replace it") from error
+        raise DataError(f"{where} is not a readable image: {error}", hint="remove or replace it") from error
 
 
 def pixels(image: Any, steps: Steps, *, channels: int) -> npt.NDArray[Any]:
@@ -128,7 +128,7 @@ def takes_images(inputs: Sequence[Input]) -> bool:
 def _image_input(inputs: Sequence[Input]) -> Input:
     if not takes_images(inputs):
         words = ", ".join(f"`{i.name}` {list(i.shape)}" for i in inputs) or "none"
-        raise DataError(f"images are for a model with one input of four dimensions; this one takes {words}")
+        raise DataError(f"images need a model with one four-dimensional input; this one takes {words}")
     return next(i for i in inputs if i.name != MASK)
 
 
@@ -137,7 +137,7 @@ def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | N
     height, width = spec.shape[1:3] if last else spec.shape[2:]
     if steps.longest is None or not isinstance(height, int) or not isinstance(width, int):
         return steps, None
-    note = f"images are squeezed to {height} x {width}, the size of the model; its processor would keep proportions"
+    note = f"images are stretched to {height} x {width}, the size of the model; its processor would keep proportions"
     return replace(steps, resize=(height, width), longest=None, multiple=1), note
 
 

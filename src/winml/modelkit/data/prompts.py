@@ -59,7 +59,7 @@ def class_list(labels: Iterable[Any], where: str) -> tuple[str, ...]:
     found = set()
     for label in labels:
         if not isinstance(label, str) or not label.strip():
-            raise DataError(f"a class of `{where}` must be a name, which goes into a text, but is {label!r:.80}")
+            raise DataError(f"a class of `{where}` must be text, which goes into a prompt, but got {label!r:.80}")
         found.add(label)
     if len(found) < FEWEST:
         raise DataError(f"all samples of `{where}` are of one class; there is nothing to choose from")
@@ -79,5 +79,5 @@ def prompt_encoder(wanted: SampleRequest, classes: tuple[str, ...]) -> PromptEnc
         pixels,
         _prompts(texts, classes) if pixels else (),
         {**texts.files, **(pixels.files if pixels else {})},
-        f"the {len(classes)} classes of the data are asked for as `{prompt.format(classes[0])}`",
+        f"the {len(classes)} classes of the data are prompted as `{prompt.format(classes[0])}`",
     )

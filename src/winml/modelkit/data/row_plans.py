@@ -53,7 +53,7 @@ class Columns:
         known = [*ROLES, *(i.name for i in wanted.inputs)]
         for role in wanted.section.columns:
             if role not in known:
-                raise DataError(f"a column cannot be for `{role}`", hint=did_you_mean(role, known))
+                raise DataError(f"unknown column role `{role}`", hint=did_you_mean(role, known))
 
     def find(self, role: str) -> str | None:
         """The column for a role: the one that was named, or one with a usual name."""
@@ -98,7 +98,7 @@ def value_of(row: Row, column: str, where: str) -> Any:
 def _text(row: Row, column: str, where: str) -> str:
     value = value_of(row, column, where)
     if not isinstance(value, str):
-        raise DataError(f"`{column}` of {where} must be text but is {value!r:.80}")
+        raise DataError(f"`{column}` of {where} must be text but got {value!r:.80}")
     return value
 
 
@@ -106,7 +106,7 @@ def file_of(folder: Path, row: Row, column: str, where: str) -> Path:
     """The file a row names, relative to the table."""
     path = folder / _text(row, column, where)
     if not path.is_file():
-        raise DataError(f"the {column} of {where} is not there: `{path}`")
+        raise DataError(f"the {column} of {where} is missing: `{path}`")
     return path
 
 
@@ -175,7 +175,7 @@ def _by_speech(wanted: SampleRequest, columns: Columns) -> RowPlan:
 def _read_words(row: Row, column: str, where: str) -> list[str]:
     value = value_of(row, column, where)
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-        raise DataError(f"`{column}` of {where} must be a list of words but is {value!r:.80}")
+        raise DataError(f"`{column}` of {where} must be a list of words but got {value!r:.80}")
     return value
 
 

@@ -80,7 +80,7 @@ def find_in(
     """What is known of the open dimensions of a signature: by its metadata, then by other sources in their order."""
     given = rules.with_batch(signature.inputs, rules.match_sizes(signature.inputs, dims), batch_size)
     opened = rules.open_dims(signature.inputs)
-    found = {name: Size(size, "given", "as asked") for name, size in given.items()}
+    found = {name: Size(size, "given", "as requested") for name, size in given.items()}
     for source in (lambda: _metadata(signature), *sources):
         missing = [name for name in opened if name not in found and not rules.is_batch(name, opened[name])]
         if missing:
@@ -170,7 +170,7 @@ def openable(path: Path, target: Target, folder: Path) -> Path:
 
 def _metadata(signature: Signature) -> dict[str, Size]:
     return {
-        name: Size(size, "metadata", "the model says so")
+        name: Size(size, "metadata", "from the metadata of the model")
         for name, size in rules.metadata_sizes(signature.metadata).items()
     }
 

@@ -38,7 +38,7 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[Row]:
         raise DataError(f"`{path}` names a column twice")
     for row in reader:
         if None in row or None in row.values():
-            raise DataError(f"line {reader.line_num} of `{path}` has not as many fields as the first line")
+            raise DataError(f"line {reader.line_num} of `{path}` has a different number of fields than the first line")
         yield row
 
 
@@ -73,7 +73,7 @@ def _rows(path: Path) -> Iterator[Row]:
     try:
         yield from _READERS[path.suffix.lower()](path)
     except UnicodeDecodeError as error:
-        raise DataError(f"`{path}` is not text in UTF-8: {error}") from error
+        raise DataError(f"`{path}` is not UTF-8 text: {error}") from error
     except csv.Error as error:
         raise DataError(f"`{path}` cannot be read as a table: {error}") from error
 
@@ -145,4 +145,4 @@ def _digest_files(path: Path, plan: RowPlan, indices: Sequence[int]) -> dict[str
 def _column_notes(used: dict[str, str], section: DataSection) -> list[str]:
     """Columns that were found by a usual name."""
     found = [(role, name) for role, name in used.items() if name != role and role not in section.columns]
-    return [f"column `{name}` is taken for {role}" for role, name in found]
+    return [f"column `{name}` is used as {role}" for role, name in found]

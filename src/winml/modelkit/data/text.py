@@ -106,8 +106,8 @@ def _ids(inputs: tuple[Input, ...]) -> Input:
     for spec in inputs:
         if spec.name not in FIELDS or len(spec.shape) != 2:
             raise DataError(
-                f"texts cannot give input `{spec.name}` {list(spec.shape)}",
-                hint=f"from texts come, as [batch, sequence]: {', '.join(FIELDS)}",
+                f"texts cannot fill input `{spec.name}` {list(spec.shape)}",
+                hint=f"texts fill, as [batch, sequence]: {', '.join(FIELDS)}",
             )
     return inputs[0]
 
@@ -125,7 +125,7 @@ def _length(wanted: SampleRequest, spec: Input, longest: int | None) -> tuple[in
     length = min(usual, longest or usual)
     return (
         length,
-        f"texts have {length} tokens, longer ones are cut and shorter ones filled up: the model leaves it open",
+        f"texts are cut or padded to {length} tokens: the model leaves their length open",
     )
 
 
@@ -171,11 +171,11 @@ def _prepare(tokenizer: Any, length: int, most: int, pad: str, settings: dict[st
     # Below that the tokenizer does not cut at all.
     least = int(tokenizer.num_special_tokens_to_add(True)) + 1
     if most < least:
-        raise DataError(f"texts of {most} tokens are too short; with the tokens around them they need {least}")
+        raise DataError(f"texts of {most} tokens are too short; with special tokens they need {least}")
     tokenizer.enable_truncation(most)
     side = settings.get("padding_side", "right")
     if side not in ("left", "right"):
-        raise DataError(f"`padding_side` of {SETTINGS} must be `left` or `right` but is {side!r}")
+        raise DataError(f"`padding_side` of {SETTINGS} must be `left` or `right` but got {side!r}")
     tokenizer.enable_padding(
         direction=side,
         pad_id=tokenizer.token_to_id(pad),

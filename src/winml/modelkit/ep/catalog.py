@@ -19,7 +19,7 @@ PackageKind = Literal["builtin", "plugin", "bundled", "windowsml"]
 OptionType = Literal["int", "ints", "bool", "choice", "text", "path", "json"]
 Trusted = Literal["document", "command_line"]
 
-LIST = "`winml ep options` lists what every provider takes"
+LIST = "`winml ep options` lists the options of every provider"
 """Where a user finds the names."""
 
 
@@ -188,7 +188,7 @@ _QNN_OPTIONS: dict[str, Option] = {
     "htp_graph_splitting_num_prepare_threads": COUNT,
     "num_graph_prepare_threads": COUNT,
     "enable_dx12_shared_memory_allocator": BOOL,
-    "genie_log_level": Option("text", refused="winml runs no Genie models"),
+    "genie_log_level": Option("text", refused="winml does not run Genie models"),
 }  # fmt: skip
 
 _OPENVINO_OPTIONS: dict[str, Option] = {

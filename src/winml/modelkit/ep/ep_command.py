@@ -69,7 +69,7 @@ def _find_bundled(info: EPInfo, host: Host) -> Package:
         how = "it is part of onnxruntime" if kinds == {"builtin"} else f"`pip install {info.packages[0].distribution}`"
         if kinds == {"windowsml"} and host.system == "Windows":
             how += f", then `winml ep install {info.name}`"
-        raise RequestError(f"execution provider `{info.name}` needs no environment of its own", hint=how)
+        raise RequestError(f"execution provider `{info.name}` needs no private environment", hint=how)
     for package in bundled:
         if host.system in package.systems and (not package.machines or host.machine in package.machines):
             return package
@@ -98,7 +98,7 @@ def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
         return None
     version = openvino_inside(folder)
     if version is None:
-        on_step(f"`{package.distribution}` does not tell its OpenVINO version; operators cannot be traced")
+        on_step(f"`{package.distribution}` does not report its OpenVINO version; operators cannot be traced")
         return None
     wanted = f"{package.tracer}=={version}"
     _pip(folder, wanted, on_step)
@@ -112,12 +112,12 @@ def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_
     wanted = f"{package.distribution}=={version}" if version else package.distribution
     _pip(folder, wanted, on_step)
     tracer = _add_tracer(folder, package, on_step)
-    on_step("trying it out")
+    on_step("testing it")
     args = {"ep": info.name, "distribution": package.distribution}
     with Worker(python=str(python_in(folder))) as worker:
         answer = worker.ask(EPAnswer, "session.probe", args, timeout_s=PROBE_TIMEOUT_S, what=f"loading {wanted}")
     if answer.kinds == ():
-        raise UnavailableError(f"`{wanted}` has no `{info.full_name}` that works here")
+        raise UnavailableError(f"`{wanted}` has no `{info.full_name}` that works on this machine")
     return EnvironmentManifest(
         ep=info.name, distribution=package.distribution, version=str(answer.version), tracer=tracer
     )
@@ -151,7 +151,7 @@ def _download(info: EPInfo, on_step: OnStep) -> WindowsMLProvider:
             on_event=on_event,
             what=f"downloading {info.name}",
         )
-    on_step(f"`{info.name}` is {'downloaded' if found.downloaded else 'there already'}")
+    on_step(f"`{info.name}` is {'downloaded' if found.downloaded else 'already installed'}")
     return found
 
 
@@ -176,7 +176,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
     staging = root / f".staging-{info.name}-{os.getpid()}"
     try:
         if read_environment(final) is not None and not reinstall:
-            raise RequestError(f"`{info.name}` is installed already", hint="`--reinstall` makes it anew")
+            raise RequestError(f"`{info.name}` is already installed", hint="`--reinstall` installs it again")
         _sweep(root, info.name)
         staging.mkdir()
         found = _fill(staging, info, package, version, on_step)
@@ -209,7 +209,7 @@ def remove(ep: str) -> EnvironmentsResult:
     info = catalog.find(ep)
     folder = environments_root() / info.name
     if not folder.exists():
-        raise RequestError(f"`{info.name}` has no environment of its own", hint="`winml ep list` shows those there are")
+        raise RequestError(f"`{info.name}` has no private environment", hint="`winml ep list` lists them")
     atomic.remove(folder / MANIFEST)
     _sweep(environments_root(), info.name)
     try:

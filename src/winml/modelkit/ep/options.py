@@ -133,7 +133,7 @@ def check_options(target: Target, given: Mapping[str, str]) -> dict[str, str]:
                 hint="name the device in the target instead",
             )
     if "backend_path" in result and "backend_type" in result:
-        raise RequestError("provider options `backend_path` and `backend_type` exclude each other")
+        raise RequestError("provider options `backend_path` and `backend_type` cannot be combined")
     return result
 
 

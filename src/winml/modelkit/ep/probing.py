@@ -56,7 +56,7 @@ class Chosen:
         here = str(self.resolved.target)
         if self.built_for is None or self.built_for == here:
             return []
-        return [f"it was built for {self.built_for} and runs on {here}, as asked"]
+        return [f"it was built for {self.built_for} and runs on {here}, as requested"]
 
 
 def choose(built_for: str | None, target: str | None, ep: str | None, device: str | None) -> Chosen:
@@ -67,8 +67,8 @@ def choose(built_for: str | None, target: str | None, ep: str | None, device: st
         return Chosen(resolve(built_for, None, None), built_for)
     except EPUnavailableError as error:
         raise EPUnavailableError(
-            f"it was built for {built_for}, which is not here: {error.message}",
-            hint="run it on that machine, or elsewhere with `--target EP/DEVICE`",
+            f"it was built for {built_for}, which is not available on this machine: {error.message}",
+            hint="run it on a machine that has it, or on another target with `--target EP/DEVICE`",
             details=error.details,
         ) from error
 

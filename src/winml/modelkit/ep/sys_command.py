@@ -85,16 +85,18 @@ def _explain_missing_device(info: EPInfo, device: Device, answer: EPAnswer) -> s
     """Why an EP that loads has no such device: another vendor's hardware, or none at all."""
     vendors = sorted({d.vendor for d in answer.machine_devices or () if d.kind == device and d.vendor})
     if vendors and info.vendors:
-        return f"wrong vendor: this machine's {device} is by {', '.join(vendors)}, it drives {', '.join(info.vendors)}"
+        return (
+            f"wrong vendor: this machine's {device} is from {', '.join(vendors)}, it drives {', '.join(info.vendors)}"
+        )
     wanted = f"{' or '.join(info.vendors)} {device}" if info.vendors else device
-    return f"no device: it loads, and finds no {wanted}"
+    return f"no device: it loads but finds no {wanted}"
 
 
 def _judge_target(info: EPInfo, target: Target, answer: EPAnswer) -> TargetState:
     if target.simulated:
         return _state(target, "simulated", "placement, outputs and compiled binaries are real, times are not")
     if answer.kinds is None:
-        return _state(target, "unknown", "it lists no devices; whether one is there shows when a session opens")
+        return _state(target, "unknown", "it lists no devices; opening a session shows whether there is one")
     if target.device in answer.kinds:
         return _state(target, "ready", None)
     return _state(target, "no-device", _explain_missing_device(info, target.device, answer))

@@ -171,5 +171,6 @@ def resolve(asked: TargetRequest, host: Host, probe: Probe) -> Resolved:
             return found
     wanted = asked.device or "npu, gpu or cpu"
     raise EPUnavailableError(
-        f"no execution provider here drives a {wanted}", hint="`winml sys` shows why each provider was rejected"
+        f"no execution provider on this machine drives a {wanted}",
+        hint="`winml sys` shows why each provider was rejected",
     )

@@ -68,7 +68,7 @@ class DocumentGate:
             near = near_names(name, {n for info in catalog.TABLE for n in info.options})
             raise RequestError(f"`{where}.{name}` is an option of no execution provider", hint=near or catalog.LIST)
         if not all(option.allows_in_document(value) for option in found):
-            self._require_trust(name, value, where, f"or type it yourself: `--ep-options {name}=VALUE`")
+            self._require_trust(name, value, where, f"or pass it yourself: `--ep-options {name}=VALUE`")
 
     def check_entry(self, name: str, value: str, where: str) -> None:
         if name not in catalog.DOCUMENT_ENTRIES:
@@ -78,9 +78,9 @@ class DocumentGate:
     def _require_trust(self, name: str, value: str, where: str, otherwise: str) -> None:
         if name not in self.trust.names:
             raise RequestError(
-                f"`{where}.{name}` may be set on the command line only, for it names a library or a file or makes "
+                f"`{where}.{name}` may be set on the command line only, because it names a library or a file or makes "
                 f"the provider write one: `{value[:200]}`",
-                hint=f"add `{OPTION} {name}` if you know that value to be right, {otherwise}",
+                hint=f"add `{OPTION} {name}` if you trust that value, {otherwise}",
             )
         self.trust.on_use(Used(self.source, name, value))
 
@@ -111,6 +111,6 @@ def read_names(words: Iterable[str]) -> frozenset[str]:
         # Config entries are spelt `session.…`, `ep.…`, `optimization.…`; the runtime has no list of them.
         if name not in known and "." not in name:
             raise RequestError(
-                f"`{OPTION}` names `{name}`, which is no option", hint=near_names(name, known) or catalog.LIST
+                f"`{OPTION}` names an unknown option `{name}`", hint=near_names(name, known) or catalog.LIST
             )
     return frozenset(names)

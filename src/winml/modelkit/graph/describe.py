@@ -74,7 +74,7 @@ def _sizes(model: ModelProto, path: Path, given: Mapping[str, int]) -> dict[str,
 def _reason_against(wanted: bool | None, *, external_bytes: int) -> str | None:
     """Why there is no fingerprint, or None when there is one."""
     if wanted is False:
-        return "not asked for"
+        return "not requested"
     if wanted is None and external_bytes > FINGERPRINT_LIMIT_BYTES:
         return f"the external data has {external_bytes:,} bytes, more than {FINGERPRINT_LIMIT_BYTES:,}"
     return None

@@ -139,7 +139,7 @@ def _read(path: Path) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > PROTOBUF_LIMIT_BYTES:
             raise ModelFileError(
-                f"model file `{path}` has {size:,} bytes; an ONNX file ends at {PROTOBUF_LIMIT_BYTES:,}",
+                f"model file `{path}` has {size:,} bytes; an ONNX file is limited to {PROTOBUF_LIMIT_BYTES:,}",
                 hint="save the model with its weights as external data",
             )
         return file.read()
@@ -160,7 +160,7 @@ def _parse(data: bytes, path: Path) -> ModelProto:
         if not there:
             raise ModelFileError(
                 f"`{path}` is not an ONNX model: it has no {field}",
-                hint="it is another kind of file or was cut off; export or download the model again",
+                hint="it is another kind of file or is truncated; export or download the model again",
             )
     return model
 
@@ -172,7 +172,7 @@ def _not_a_model(data: bytes, path: Path) -> ModelFileError:
     end = _end_of_fields(data)
     if end is None:
         return ModelFileError(f"`{path}` is not an ONNX model", hint="export the model to ONNX, or name another file")
-    damage = f"cut off after {len(data):,} bytes" if end > len(data) else "damaged"
+    damage = f"truncated after {len(data):,} bytes" if end > len(data) else "damaged"
     return ModelFileError(f"model file `{path}` is {damage}", hint="export, copy or download it again")
 
 
@@ -280,7 +280,7 @@ def _external_extents(model: ModelProto, path: Path) -> list[_Extent]:
             raise ModelFileError(
                 f"external data file `{extent.file}` has {sizes[extent.file]:,} bytes; tensor "
                 f"`{extent.tensor.name}` needs it to reach {extent.offset + extent.length:,}",
-                hint="the file is cut off or belongs to another model; copy or download it again",
+                hint="the file is truncated or belongs to another model; copy or download it again",
             )
     return extents
 
@@ -290,7 +290,7 @@ def _extent(tensor: TensorProto, path: Path) -> _Extent:
     location = entries.get("location", "")
     if not location or not stays_inside(location):
         raise ModelFileError(
-            f"tensor `{tensor.name}` of `{path}` has its data in `{location}`, which is not a file below the "
+            f"tensor `{tensor.name}` of `{path}` has its data in `{location}`, which is not a path inside the "
             "model's folder",
             hint="put the data file beside the model and save the model again",
         )

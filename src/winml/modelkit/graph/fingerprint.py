@@ -88,7 +88,7 @@ class _Scope:
             return b""
         scope = self.find(name)
         if scope is None:
-            raise ModelFileError(f"value `{name}` is used but nothing in the graph makes it", hint=_INVALID)
+            raise ModelFileError(f"value `{name}` is used but no node produces it", hint=_INVALID)
         scope.uses[name] += 1
         return scope.values[name]
 
@@ -178,7 +178,7 @@ def _in_order(nodes: Sequence[NodeProto], scope: _Scope) -> Iterator[NodeProto]:
     if done < len(nodes):
         waiting = next(node for node, count in zip(nodes, missing, strict=True) if count)
         raise ModelFileError(
-            f"{len(nodes) - done} nodes are in a cycle or wait for one; the first is {_label(waiting)}", hint=_INVALID
+            f"{len(nodes) - done} nodes are in a cycle or depend on one; the first is {_label(waiting)}", hint=_INVALID
         )
 
 
@@ -187,7 +187,9 @@ def _makers(nodes: Sequence[NodeProto], scope: _Scope) -> dict[str, int]:
     for index, node in enumerate(nodes):
         for name in node.output:
             if name in makers or name in scope.values:
-                raise ModelFileError(f"value `{name}` is made twice, again by {_label(node)}", hint=_INVALID)
+                raise ModelFileError(
+                    f"value `{name}` is produced twice, the second time by {_label(node)}", hint=_INVALID
+                )
             if name:
                 makers[name] = index
     return makers

@@ -57,7 +57,7 @@ def infer_sizes(model: ModelProto, path: Path | None = None) -> dict[str, Size]:
 
 
 def _size(node: NodeProto, size: int) -> Size:
-    return Size(size, "graph", f"{node.op_type} `{node.name or next(iter(node.output), '')}` takes no other")
+    return Size(size, "graph", f"required by {node.op_type} `{node.name or next(iter(node.output), '')}`")
 
 
 def _shapes(model: ModelProto) -> dict[str, Shape]:

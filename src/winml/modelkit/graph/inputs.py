@@ -66,7 +66,7 @@ class InputSpec:
         """The numpy name of its type."""
         if self.type not in _DTYPES:
             raise DataError(
-                f"input `{self.name}` has type {self.type}, which cannot be made or read here",
+                f"input `{self.name}` has type {self.type}, which is not supported",
                 hint="wrap the model so that its inputs are plain tensors",
             )
         return _DTYPES[self.type]

@@ -78,14 +78,14 @@ def headers(archive: zipfile.ZipFile) -> dict[str, StoredArray]:
     """All arrays of an archive by name; one whose size is not what its shape says is an error."""
     members = archive.namelist()
     if len(members) > _MAX_MEMBERS or len(set(members)) != len(members):
-        raise ValueError(f"it has {len(members)} members, more than {_MAX_MEMBERS} or some twice")
+        raise ValueError(f"it has {len(members)} members, more than {_MAX_MEMBERS}, or some of them twice")
     found = {}
     for member in members:
         name = member.removesuffix(".npy")
         with archive.open(member) as stream:
             array = read_header(stream, name)
             if archive.getinfo(member).file_size - stream.tell() != array.nbytes:
-                raise ValueError(f"array `{name}` has another size than its shape says")
+                raise ValueError(f"array `{name}` has a size that does not match its shape")
         found[name] = array
     return found
 

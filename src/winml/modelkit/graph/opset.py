@@ -42,7 +42,7 @@ def convert(model: ModelProto, target: int) -> ModelProto:
 
 def _unreachable(model: ModelProto, target: int, why: str) -> RequestError:
     return RequestError(
-        f"opset {target} cannot be reached from {opset(model)}: {why}",
+        f"the model cannot be converted from opset {opset(model)} to {target}: {why}",
         hint=f"keep opset {opset(model)}, or export the model with opset {target}",
     )
 

@@ -208,9 +208,9 @@ def missing_size_error(names: Iterable[str]) -> RequestError:
     verb = "dimension {} has no size" if len(missing) == 1 else "dimensions {} have no size"
     words = " ".join(f"--dim {quote(name)}={example(name)}" for name in missing)
     return RequestError(
-        f"{verb.format(listed)}, and nothing says which: 1 is a default for batches only",
-        hint=f"give what the model is used with, for example `{words}`, a whole input with `--shape INPUT=N,N`, or "
-        "real data",
+        f"{verb.format(listed)}: only batch dimensions default to 1",
+        hint=f"set the size the model is used with, for example `{words}`, a whole shape with `--shape INPUT=N,N`, or "
+        "pass real data",
     )
 
 

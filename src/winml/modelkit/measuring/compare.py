@@ -177,7 +177,7 @@ class Comparison:
     def _judge_probe(self, spec: ArmSpec, probe: Probe, parity: Parity) -> Verdict | None:
         """A verdict that needs no measuring: the candidate computes something else, or is far slower."""
         if not parity.within_tolerance and not self._request.allow_different:
-            reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures all the same"
+            reason = f"outputs differ from the base's: {_distance(parity)}; `--allow-different` measures anyway"
             return Verdict("FAILED", reason)
         base = self._base_probe
         mode = bench.choose_mode(self._base.spec, spec)
@@ -193,7 +193,7 @@ class Comparison:
         for side, ours, theirs in (("inputs", base.inputs, probe.inputs), ("outputs", base.outputs, probe.outputs)):
             if _comparable(ours, by_position) != _comparable(theirs, by_position):
                 raise RequestError(
-                    f"`{spec.label}` has other {side} than the base: {_describe_ports(theirs)} instead of "
+                    f"`{spec.label}` has different {side} than the base: {_describe_ports(theirs)} instead of "
                     f"{_describe_ports(ours)}",
                     hint="`--by-position` matches them by position when only names differ",
                 )
@@ -318,7 +318,7 @@ def _comparison_warnings(compared: Compared) -> list[str]:
     seen = _sentinel(compared)
     found = []
     if seen.base_drift_pct is not None and seen.base_drift_pct > 50:
-        found.append(f"the base's own wall time moved by {seen.base_drift_pct:.0f} % between rounds")
+        found.append(f"the base's own wall time changed by {seen.base_drift_pct:.0f} % between rounds")
     if seen.priority is None and compared.verdict.metric == "wall":
         found.append("priority was not raised: wall time includes waiting for other programs")
     return found

@@ -96,10 +96,14 @@ def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
     arms = [arm for arm in found if not arm.target.simulated]
     if len(arms) < 2:
         raise UnavailableError(
-            f"`{simulated[0].target}` is simulated here: its times say nothing about a device, so there is no verdict",
+            f"`{simulated[0].target}` is simulated on this machine: its times say nothing about a device, so there is "
+            "no verdict",
             hint="`winml perf` shows placement; compare on a machine that has the device",
         )
-    notes = [f"{arm.target} is left out: it is simulated here, and its times say nothing" for arm in simulated]
+    notes = [
+        f"{arm.target} is skipped: it is simulated on this machine, and its times say nothing about a device"
+        for arm in simulated
+    ]
     notes += [f"`{arm.label}`: {note}" for arm in arms for note in arm.chosen.notes]
     specs = [_spec(request, arm) for arm in arms]
     specs = _add_sizes(specs, request)
@@ -138,7 +142,7 @@ def _add_sizes(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
     for number, (spec, inputs, dims) in enumerate(zip(specs, shapes, given, strict=True)):
         known = {place: size for other, places in enumerate(fixed) if other != number for place, size in places.items()}
         others = {
-            name: Size(known[place], "other arm", f"{place} of another model that is compared")
+            name: Size(known[place], "other arm", f"{place} of another compared model")
             for name, places in open_dims(inputs).items()
             for place in map(str, places)
             if place in known
@@ -176,7 +180,7 @@ def _open_model(model: str, request: CompareRequest, on_event: OnEvent) -> Model
     # Stages bring modules that a comparison of finished models does not need.
     from winml.modelkit.building.build import BuildRequest, build
 
-    unproven = "`winml compare` holds its outputs against those of the other arm"
+    unproven = "`winml compare` compares its outputs with those of the other arm"
     wanted = BuildRequest(config=model, analyze=False, prove=False, unproven=unproven, trust=request.trust)
     result = build(wanted, lambda event: None)
     return replace(model_argument(result.folder, trust=trust), target=str(result.target))

@@ -188,6 +188,6 @@ def _raise_gate(result: CompareResult) -> None:
     if unknown:
         raise RunFailedError(
             f"cannot tell whether {', '.join(unknown)} is slower by more than {limit:g} %",
-            hint="a quieter machine, fewer threads or a larger limit would tell",
+            hint="use a quieter machine, fewer threads or a larger limit",
             result=result,
         )

@@ -101,11 +101,11 @@ def _outcome(found: Estimate, protocol: CompareProtocol, tests: int) -> tuple[Ou
     if _significant(found, protocol, tests) and gain >= protocol.keep_pct:
         if gain >= protocol.marginal_pct:
             return "KEEP", f"{gain:.1f} % less time"
-        return "MARGINAL_KEEP", f"{gain:.1f} % less time: real, and below {protocol.marginal_pct:g} %"
+        return "MARGINAL_KEEP", f"{gain:.1f} % less time: significant, but below {protocol.marginal_pct:g} %"
     high = found.interval_pct()[1]
     if high < protocol.marginal_pct:
         if high < 0:
-            return "DISCARD", f"slower: {-gain:.1f} % more of the base's time"
+            return "DISCARD", f"slower: {-gain:.1f} % more time than the base"
         return "DISCARD", f"a gain of {protocol.marginal_pct:g} % or more is ruled out"
     return None
 
@@ -147,7 +147,7 @@ def judge(
 
 
 def _unknown(rounds: int, metric: Clock) -> Verdict:
-    return Verdict("INCONCLUSIVE", "too few rounds to know how much they vary", rounds=rounds, metric=metric)
+    return Verdict("INCONCLUSIVE", "too few rounds to estimate their variation", rounds=rounds, metric=metric)
 
 
 def _explain_undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str]:
@@ -157,8 +157,8 @@ def _explain_undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outc
     rounds = math.ceil((3.5 * spread / half) ** 2)
     needed = max(rounds, found.rounds + 1)
     return "INCONCLUSIVE", (
-        f"rounds vary by {100 * spread:.1f} %: about {needed} rounds would decide, {found.rounds} were made; "
-        "a quieter machine or fewer threads make them vary less"
+        f"rounds vary by {100 * spread:.1f} %: a decision needs about {needed} rounds, {found.rounds} were run; "
+        "a quieter machine or fewer threads reduce the variation"
     )
 
 
@@ -178,7 +178,7 @@ def _check_other_clock(verdict: Verdict, other: Sequence[float], protocol: Compa
     name = "wall" if verdict.metric == "cpu" else "CPU"
     shown = f"{gain_pct(found.mean):+.1f} %"
     if (verdict.kept and high < 0) or (verdict.gain_pct < 0 and low > 0):
-        return replace(verdict, verdict="INCONCLUSIVE", reason=f"the {name} clock says the opposite ({shown})")
+        return replace(verdict, verdict="INCONCLUSIVE", reason=f"the {name} clock shows the opposite ({shown})")
     if verdict.verdict == "DISCARD" and low > protocol.marginal_pct:
         return replace(verdict, verdict="INCONCLUSIVE", reason=f"no gain, but the {name} clock shows one ({shown})")
     return verdict

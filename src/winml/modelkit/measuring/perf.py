@@ -75,7 +75,7 @@ class PerfRequest:
             raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
         if self.op_tracing is not None and self.protocol.sessions not in (None, 1):
             raise RequestError(
-                f"a trace is taken in one session, but {self.protocol.sessions} were asked for",
+                f"a trace is taken in one session, but {self.protocol.sessions} were requested",
                 hint="drop `--sessions`",
             )
 
@@ -232,7 +232,7 @@ def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
 def _option_warnings(run: PerfRun) -> list[str]:
     """Options of the user that the trace sets otherwise."""
     asked, used = run.arm.session.ep_options, run.reports[0].provider_options
-    return [f"provider option `{k}` is set by the trace, not to `{v}`" for k, v in asked.items() if used.get(k, v) != v]
+    return [f"the trace overrides provider option `{k}={v}`" for k, v in asked.items() if used.get(k, v) != v]
 
 
 def _missing_sources(target: Target, utilization: Utilization | None) -> list[str]:

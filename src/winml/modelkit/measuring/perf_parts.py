@@ -72,10 +72,10 @@ def perf_model(request: PerfRequest, on_event: OnEvent, processes: Processes | N
 def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, processes: Processes | None) -> PerfParts:
     parts = part_names(folder)
     if not parts:
-        raise RequestError(f"`{folder / PARTS}` names no parts", hint="build the model again")
+        raise RequestError(f"`{folder / PARTS}` lists no parts", hint="build the model again")
     if request.op_tracing is not None or request.inputs.npz is not None:
         raise RequestError(
-            "a trace and inputs from a file are of one part",
+            "a trace or inputs from a file need a single part",
             hint=f"name one: `winml perf -m {shell_word(str(folder / parts[-1]))}`",
         )
     dims = _dims_by_part(folder, parts, request.inputs.dims)

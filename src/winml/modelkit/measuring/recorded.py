@@ -174,7 +174,7 @@ def _as_configs(found: PairAnswer, all_entries: Sequence[PairAnswer]) -> PairAns
 
 def _too_few(configs: Sequence[Config]) -> str:
     words = " and ".join(f"{c.id} has {len(c.sessions_ms) or 'no'} recorded sessions" for c in configs)
-    return f"too few: {words}, {MIN_SESSIONS} are needed to know how much they vary"
+    return f"too few: {words}, {MIN_SESSIONS} are needed to estimate their variation"
 
 
 def _judge_entries(sweep: Sweep, base: Config, candidate: Config) -> PairAnswer:
@@ -207,18 +207,18 @@ def _answer(sweep: Sweep, found: _Difference, moved: Drift, envelope: float) -> 
     if size + reach < limit:
         return "not supported", "neutral", f"a difference of {NEUTRAL_PCT:g} % or more is ruled out"
     if envelope and size <= envelope * _ROUNDING:
-        return "not supported", "unknown", f"{_describe_drift(sweep, moved)}, more than the difference at hand"
+        return "not supported", "unknown", f"{_describe_drift(sweep, moved)}, more than the difference itself"
     if size > found.half(LEVEL) + envelope:
         return "supported", "faster" if found.mean > 0 else "slower", _size(found.mean, moved, envelope)
     low, high = found.bounds_pct(LEVEL)
-    spread = f"the sessions alone leave it between {low:+.0f} and {high:+.0f} %"
+    spread = f"by the sessions alone it is between {low:+.0f} and {high:+.0f} %"
     return "insufficient", "unknown", f"{_describe_drift(sweep, moved)}; {spread}" if envelope else spread
 
 
 def _size(log_ratio: float, moved: Drift, envelope: float) -> str:
     factor = math.exp(abs(log_ratio))
     size = f"{factor:.1f} times" if factor >= 2 else f"{100 * (factor - 1):.0f} %"
-    beyond = f", beyond the {_times(moved)} that times moved on their own" if envelope else ""
+    beyond = f", beyond the {_times(moved)} by which times drifted" if envelope else ""
     return f"{size} {'faster' if log_ratio > 0 else 'slower'}{beyond}"
 
 

@@ -13,8 +13,8 @@ from winml.modelkit.core.values import key
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 
 _HINTS = {
-    "no_data": "run it once more with `--iterations 5`; `-o FILE` keeps what the EP wrote",
-    "parse_failed": "this EP writes another format than winml knows; `-o FILE` keeps it for a report",
+    "no_data": "run it again with `--iterations 5`; `-o FILE` keeps what the EP wrote",
+    "parse_failed": "this EP writes a format that winml does not know; `-o FILE` keeps it for a bug report",
     "not_run": "the traced block did not end; run it again",
 }
 

@@ -223,9 +223,10 @@ def _totals(trace: OpTraceResult) -> dict[str, float | None]:
 
 def _notes(before: OpTraceResult, after: OpTraceResult) -> Iterator[str]:
     if before.metadata.ep != after.metadata.ep:
-        yield f"the traces are of two EPs: {before.metadata.ep} and {after.metadata.ep}"
+        yield f"the traces come from different EPs: {before.metadata.ep} and {after.metadata.ep}"
     if before.metadata.tracing_backend != after.metadata.tracing_backend:
-        yield f"the traces were made by two tools: {before.metadata.tracing_backend}; {after.metadata.tracing_backend}"
+        tools = f"{before.metadata.tracing_backend}; {after.metadata.tracing_backend}"
+        yield f"the traces were made by different tools: {tools}"
     if before.metadata.simulated or after.metadata.simulated:
         yield "cycles of a simulator were compared; they rank operators roughly and say nothing about a device"
     few = min(before.metadata.num_samples, after.metadata.num_samples)

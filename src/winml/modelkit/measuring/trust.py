@@ -88,5 +88,5 @@ def warnings(measurement: Measurement) -> list[str]:
     ]
     samples = sum(len(r.wall_ns) for r in rounds)
     if samples < 20:
-        found.append(f"only {samples} runs: the higher percentiles say little")
+        found.append(f"only {samples} runs: the higher percentiles are unreliable")
     return found

@@ -30,7 +30,7 @@ def load_parts(folder: Path) -> dict[str, PartEntry]:
         value = read_json(folder / PARTS)
     except (OSError, ValueError) as error:
         raise ModelFileError(
-            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` makes one"
+            f"`{folder}` is not a composite model: {error}", hint="`winml build -m MODEL -o DIR` creates one"
         ) from error
     try:
         return dict(read(PartsFile, value, strict=False).parts)
@@ -53,7 +53,7 @@ class Composite:
     def _open(self, entry: PartEntry, target: Target, section: SessionSection) -> WinMLSession:
         for name in (entry.folder, entry.file):
             if not stays_inside(name):
-                raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is not below its folder")
+                raise ModelFileError(f"`{self.folder / PARTS}` names `{name}`, which is outside its folder")
         return WinMLSession(self.folder / entry.folder / entry.file, target=target, section=section)
 
     def __enter__(self) -> Composite:
@@ -74,7 +74,7 @@ class Composite:
     def generate(self, inputs: Arrays, *, new_words: int) -> Ids:
         """The words after those of the input, or for a pair those that answer it; ends early when all are done."""
         if "decode" not in self._parts:
-            raise RequestError(f"the parts of `{self.folder}` do not generate: {', '.join(self._parts)}")
+            raise RequestError(f"the parts of `{self.folder}` do not generate text: {', '.join(self._parts)}")
         words = _Words(self._config())
         decode = self._pair if "encoder" in self._parts else self._text
         return decode(inputs, words, new_words)

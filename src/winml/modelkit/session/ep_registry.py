@@ -175,7 +175,7 @@ def kinds_here(found: Installed) -> tuple[Device, ...] | None:
     """The kinds of devices an EP has, asked in this process; one in another environment cannot be used here."""
     if found.environment is not None:
         raise EPUnavailableError(
-            f"execution provider `{found.ep}` is in an environment of its own, not in this process"
+            f"execution provider `{found.ep}` is installed in a private environment, not in this process"
         )
     info = catalog.BY_NAME[found.ep]
     ensure_initialized([info.name], found.package.distribution)

@@ -40,7 +40,7 @@ def _pin_target(session: WinMLSession, monitor: EPMonitor) -> Target | None:
     if wanted is not None and catalog.find(wanted).name != session.pinned.ep:
         raise RequestError(
             f"{type(monitor).__name__} observes `{wanted}`, but the session is on `{session.pinned}`",
-            hint="open the session on the monitor's EP, or take the monitor of the session's EP",
+            hint="open the session on the monitor's EP, or use the monitor of the session's EP",
         )
     return None
 
@@ -63,12 +63,12 @@ def _overlay(session: WinMLSession, monitor: EPMonitor) -> Overlay:
     overlay = Overlay(options, monitor.get_provider_options(), pinned, name)
     if overlay.provider and not catalog.BY_NAME[target.ep].options:
         raise RequestError(
-            f"provider options of {name} would reach nobody: `{target}` takes none",
+            f"provider options of {name} have no effect: `{target}` accepts none",
             hint="open the session on the EP the monitor observes",
         )
     overridden = [k for k, v in overlay.provider.items() if session.section.ep_options.get(k, v) != v]
     if overridden:
-        log.warning("%s sets %s instead of the session's own value", name, ", ".join(overridden))
+        log.warning("%s overrides the session's own %s", name, ", ".join(overridden))
     return overlay
 
 

@@ -109,8 +109,8 @@ def require_inside(model: Path) -> None:
     for name in context_file_names(model):
         if not stays_inside(name):
             raise ModelFileError(
-                f"a compiled part of `{model}` names the file `{name}`, which is not below the model's folder",
-                hint="put the file beside the model and name it there",
+                f"a compiled part of `{model}` names the file `{name}`, which is outside the model's folder",
+                hint="put the file beside the model",
             )
 
 
@@ -127,7 +127,7 @@ def _check_providers(session: Any, target: Target, info: EPInfo) -> None:
     if info.full_name not in providers:
         raise PlacementError(
             f"`{target}` was requested, but the runtime opened {', '.join(providers)} instead",
-            hint="check the provider options and that the device is there; `winml sys` shows what was found",
+            hint="check the provider options and that the device is present; `winml sys` shows what was found",
         )
 
 
@@ -145,7 +145,7 @@ def _check_placement(placement: Placement, request: Request) -> None:
     if placement.took_nothing and not request.asking:
         raise PlacementError(
             f"`{target}` took none of the {placement.total} nodes; all of them would run on the CPU: {ops}",
-            hint="check the provider options (an unknown `soc_model` does this), dynamic shapes and operator "
+            hint="check the provider options (an unknown `soc_model` causes this), dynamic shapes and operator "
             "types; the provider's last log lines may say why",
             details={"placement": to_json(placement)},
         )

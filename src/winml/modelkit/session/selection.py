@@ -105,6 +105,6 @@ def _device(info: EPInfo, target: Target, distribution: str) -> Any:
             return device
     kinds = ", ".join(sorted({ep_registry.device_kind(d) for d in devices})) or "none"
     raise EPUnavailableError(
-        f"execution provider `{info.name}` has no {target.device} here; it found: {kinds}",
+        f"execution provider `{info.name}` has no {target.device} on this machine; it found: {kinds}",
         hint="`winml sys` shows what this machine has",
     )

@@ -64,7 +64,7 @@ def library_of(info: catalog.EPInfo) -> Path:
     provider = _find(info)
     if provider.ready_state.name == "NotPresent":
         raise EPNotDownloaded(
-            f"Windows ML offers `{info.name}` for this machine, and it is not downloaded",
+            f"Windows ML offers `{info.name}` for this machine, but it is not downloaded",
             hint=f"`winml ep install {info.name}` downloads it",
         )
     if provider.ready_state.name == "NotReady":

@@ -195,8 +195,8 @@ class Worker:
         self._tree.end()
         raise errors.WorkerMemory(
             f"{self._what} used {self._memory['own_bytes'] / 2**20:.0f} MiB of memory, more than the "
-            f"{allowed / 2**20:.0f} MiB it may; the process was ended",
-            hint=f"allow it more with `{limits.MEMORY_LIMIT}=16GiB` (`none`: no limit), or ask where the model is from",
+            f"limit of {allowed / 2**20:.0f} MiB; the process was terminated",
+            hint=f"raise the limit with `{limits.MEMORY_LIMIT}=16GiB` (`none`: no limit) if you trust the model",
             details=self._diagnostics(),
         )
 
@@ -211,8 +211,8 @@ class Worker:
         self._ended = True
         self._tree.end()
         return errors.WorkerTimeout(
-            f"{self._what} timed out after {timeout_s:g} s; the process was ended",
-            hint="give it longer with `--timeout`, or check the model for an endless loop",
+            f"{self._what} timed out after {timeout_s:g} s; the process was terminated",
+            hint="raise `--timeout`, or check the model for an endless loop",
             details=self._diagnostics(),
         )
 
@@ -223,7 +223,7 @@ class Worker:
             how += f"; it used up to {self._memory['peak_bytes'] / 2**20:.0f} MiB"
         return errors.WorkerCrashed(
             f"{self._what}: the process {how}",
-            hint="the model or the execution provider ended the process; nothing else was harmed",
+            hint="the model or the execution provider crashed the process; nothing else was affected",
             details={**self._diagnostics(), "returncode": returncode},
         )
 

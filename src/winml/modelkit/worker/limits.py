@@ -123,7 +123,7 @@ def _seconds(variable: str, default: float) -> float | None:
         value = 0.0
     if not 0 < value < float("inf"):
         raise RequestError(
-            f"`{variable}` must be seconds above 0, or `none`, but is `{text}`", hint=f"for example `{variable}=300`"
+            f"`{variable}` must be seconds above 0, or `none`, but got `{text}`", hint=f"for example `{variable}=300`"
         )
     return value
 
@@ -141,7 +141,7 @@ def _memory(wanted: int) -> int | None:
         value = int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " ")) if found else 0
         if value <= 0:
             raise RequestError(
-                f"`{MEMORY_LIMIT}` must be a size, or `none`, but is `{text}`",
+                f"`{MEMORY_LIMIT}` must be a size, or `none`, but got `{text}`",
                 hint=f"for example `{MEMORY_LIMIT}=8GiB`",
             )
         return value

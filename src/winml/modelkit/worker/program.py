@@ -100,7 +100,7 @@ def _failure(error: BaseException) -> Message:
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("winml"):
         error = UnavailableError(
             f"Python package `{error.name.partition('.')[0]}` is not installed",
-            hint=f"it is looked for by {sys.executable}",
+            hint=f"install it for {sys.executable}",
         )
     if isinstance(error, OSError):
         error = of_system(error) or error
@@ -109,7 +109,7 @@ def _failure(error: BaseException) -> Message:
     elif is_full(error):  # a native library, which has only words for it
         error = DiskFull(f"disk full: {str(error).strip().splitlines()[0]}", hint="free some space, then run it again")
     if isinstance(error, MemoryError):
-        error = RunFailedError(f"out of memory: {error or 'allocation refused'}", hint="use a smaller batch or input")
+        error = RunFailedError(f"out of memory: {error or 'allocation failed'}", hint="use a smaller batch or input")
     if isinstance(error, ModelkitError):
         known = {} if error.result is None else to_json(error.result)
         return {"error": error.to_json(), "details": {**error.details, **known}}

@@ -124,7 +124,7 @@ def find_sandbox() -> Sandbox:
         if reason is None:
             return sandbox
         reasons.append(f"{sandbox.kind}: {reason}")
-    raise UnavailableError(f"there is no sandbox here: {'; '.join(reasons)}")
+    raise UnavailableError(f"no sandbox works on this machine: {'; '.join(reasons)}")
 
 
 def try_out(sandbox: Sandbox) -> str | None:
@@ -140,7 +140,7 @@ def try_out(sandbox: Sandbox) -> str | None:
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return None if done.returncode == 0 else (lines[-1] if lines else f"it ends with exit {done.returncode}")
+    return None if done.returncode == 0 else (lines[-1] if lines else f"it exited with {done.returncode}")
 
 
 def memory_limit() -> int:

@@ -229,7 +229,7 @@ def _too_much(limits: dict[str, Any], started: float) -> str | None:
     if used > limits["memory_bytes"]:
         used, _ = _usage(shared_once=True)
     if used > limits["memory_bytes"]:
-        return f"it takes {used / 2**20:.0f} MiB of memory; {limits['memory_bytes'] / 2**20:.0f} MiB are allowed"
+        return f"it uses {used / 2**20:.0f} MiB of memory; {limits['memory_bytes'] / 2**20:.0f} MiB are allowed"
     if limits["seconds"] is not None and time.monotonic() - started > limits["seconds"]:
         return f"it takes longer than {limits['seconds']:g} s"
     if used > limits["memory_bytes"] // 8 and _available() < _LEAST_AVAILABLE:
@@ -279,7 +279,7 @@ def main() -> None:
         # Whoever could change this process could switch off its limits.
         _call("prctl", _prctl(_PR_SET_DUMPABLE, 0))
     except OSError as error:
-        os.write(2, f"sandbox: cannot be made: {error.strerror}\n".encode())
+        os.write(2, f"sandbox: cannot be set up: {error.strerror}\n".encode())
         os._exit(125)
     child = _start(sys.argv[2:], spec["folder"])
     os._exit(_watch(child, spec["limits"], led=led))

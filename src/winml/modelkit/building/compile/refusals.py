@@ -41,8 +41,8 @@ def model_refusal(name: str, source: SourceFacts, info: EPInfo, device: Device) 
     """What speaks against compiling a model whose file was read."""
     if source.compiled_for:
         return ModelFileError(
-            f"`{name}` is compiled already, for {', '.join(source.compiled_for)}",
-            hint="compile the model that it was made from",
+            f"`{name}` is already compiled, for {', '.join(source.compiled_for)}",
+            hint="compile its source model",
         )
     if device == "npu" and source.symbolic:
         places = ", ".join(f"{symbol} ({' '.join(where)})" for symbol, where in source.symbolic.items())

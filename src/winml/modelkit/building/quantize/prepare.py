@@ -73,7 +73,7 @@ def load(path: Path) -> ModelProto:
         )
     for node in walk.nodes(model):
         if node.op_type == "EPContext":
-            raise RequestError(f"`{path.name}` is compiled already", hint="start from the model it was compiled from")
+            raise RequestError(f"`{path.name}` is already compiled", hint="start from the model it was compiled from")
         if node.domain not in walk.ONNX_DOMAINS and any(walk.subgraphs(node)):
             raise RequestError(
                 f"`{path.name}` has {walk.op_key(node)}, an operator of ONNX Runtime that holds graphs; quantizers "

@@ -82,7 +82,7 @@ class EPMonitor(ABC):
         try:
             return cls._available()
         except Exception as error:  # noqa: BLE001 - callers probe with this and rely on its never throwing
-            log.warning("%s cannot be asked whether it is available: %s: %s", cls.__name__, type(error).__name__, error)
+            log.warning("whether %s is available cannot be checked: %s: %s", cls.__name__, type(error).__name__, error)
             return False
 
     @classmethod
@@ -103,7 +103,7 @@ class EPMonitor(ABC):
 
     def __enter__(self) -> Self:
         if self._entered:
-            raise RuntimeError(f"this {type(self).__name__} was entered before; make a new one for every perf() block")
+            raise RuntimeError(f"this {type(self).__name__} was already used; create a new one for every perf() block")
         self._entered = True
         self._prepare()
         return self

@@ -23,7 +23,7 @@ Read = Callable[[], float | None]
 Answer = TypeVar("Answer")
 INTERVAL_S = 0.1
 SYSFS = Path("/sys")
-_NOT_USED = "it was not seen in use"
+_NOT_USED = "it was not in use"
 
 
 class SourceMissing(Exception):
@@ -66,7 +66,7 @@ def _frequency() -> Read:
     def read() -> float:
         found = psutil.cpu_freq()
         if found is None or not found.current:
-            raise SourceMissing("the system does not tell the CPU's frequency")
+            raise SourceMissing("the system does not report the CPU frequency")
         return float(found.current)
 
     read()
@@ -82,7 +82,7 @@ def _load() -> Read:
 def _amd_gpu(sysfs: Path) -> Read:
     files = sorted(sysfs.glob("class/drm/card*/device/gpu_busy_percent"))
     if not files:
-        raise SourceMissing("no GPU here reports how busy it is")
+        raise SourceMissing("no GPU on this machine reports its load")
     return lambda: max(float(f.read_text("ascii")) for f in files)
 
 
@@ -90,7 +90,7 @@ def _intel_npu(sysfs: Path) -> Read:
     """The driver counts busy microseconds; the share is what they grew by since the last sample."""
     files = sorted(sysfs.glob("class/accel/accel*/device/npu_busy_time_us"))
     if not files:
-        raise SourceMissing("no NPU here reports how busy it is")
+        raise SourceMissing("no NPU on this machine reports its load")
     last = [time.monotonic(), float(files[0].read_text("ascii"))]
 
     def read() -> float:
@@ -111,7 +111,7 @@ def _nvidia_gpu() -> Read:
     try:
         nvml = ctypes.CDLL(name)
     except OSError as error:
-        raise SourceMissing("no GPU here reports how busy it is") from error
+        raise SourceMissing("no GPU on this machine reports its load") from error
     device = ctypes.c_void_p()
     if nvml.nvmlInit_v2() or nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)):
         raise SourceMissing("the NVIDIA driver has no device")
@@ -119,7 +119,7 @@ def _nvidia_gpu() -> Read:
     def read() -> float:
         found = _NvmlUtilization()
         if nvml.nvmlDeviceGetUtilizationRates(device, ctypes.byref(found)):
-            raise SourceMissing("the NVIDIA driver does not tell the utilisation")
+            raise SourceMissing("the NVIDIA driver does not report utilisation")
         return float(found.gpu)
 
     return read

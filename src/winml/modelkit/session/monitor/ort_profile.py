@@ -60,7 +60,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
             if isinstance(event, dict):
                 yield event
     if damaged:
-        notes.append(f"{damaged} lines of {path.name} could not be read; the file was cut off or damaged")
+        notes.append(f"{damaged} lines of {path.name} could not be read; the file is truncated or damaged")
 
 
 def _output(args: dict[str, Any]) -> tuple[str | None, tuple[int, ...] | None]:
@@ -131,7 +131,7 @@ def read_profile(path: Path) -> Profile:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             strange += 1
     if strange:
-        profile.notes.append(f"{strange} events of {path.name} are not as the runtime writes them and are left out")
+        profile.notes.append(f"{strange} events of {path.name} have an unknown format and are skipped")
     left = sum(map(len, waiting.values()))
     if left:
         profile.notes.append(f"{left} node events belong to a run that did not end")

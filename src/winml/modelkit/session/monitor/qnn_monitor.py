@@ -238,7 +238,9 @@ class QNNMonitor(EPMonitor):
         viewer = find_viewer()
         schematics = find_schematics(self._folder.path, begun_s=self._begun_s, partitions=partitions)
         if not schematics:
-            raise ViewerFailed("schematic_missing", "the EP left no schematic of this model in the working directory")
+            raise ViewerFailed(
+                "schematic_missing", "the EP wrote no schematic of this model into the working directory"
+            )
         whole = Qhas({}, {})
         files: dict[str, str] = {}
         for number, schematic in enumerate(schematics):

@@ -65,7 +65,7 @@ def read_report(path: Path) -> AssignmentReport:
         raise ReportError(f"{path.name} cannot be used: {type(error).__name__}: {error}") from error
     total = counts.pop("all", sum(counts.values()))
     if sum(counts.values()) != total:
-        raise ReportError(f"{path.name} says {total} nodes in all, but its devices have {sum(counts.values())}")
+        raise ReportError(f"{path.name} reports {total} nodes in total, but its devices have {sum(counts.values())}")
     if nodes and Counter(node.device for node in nodes) != Counter(counts):
         raise ReportError(f"{path.name} lists {len(nodes)} nodes that do not add up to its counts")
     return AssignmentReport(counts, nodes)
@@ -105,7 +105,7 @@ class VitisAIMonitor(ORTMonitor):
         result = super()._collect()
         path = self._report_path()
         if path is None:
-            note = f"where the EP keeps {REPORT} is not known; open the session with `cache_dir` and `cache_key`"
+            note = f"the location of {REPORT} is unknown; open the session with `cache_dir` and `cache_key`"
             return _with_note(result, note)
         try:
             report = read_report(path)

@@ -133,7 +133,7 @@ class QnnCsv:
         if damaged:
             self.notes.append(f"{damaged} rows of {self.path.name} could not be read")
         if run.nodes:
-            self.notes.append(f"the last run in {self.path.name} did not end and is left out")
+            self.notes.append(f"the last run in {self.path.name} is incomplete and is skipped")
 
 
 def _check_header(line: bytes) -> bool:
