@@ -161,7 +161,7 @@ def _words(model: Path, parts: Composite) -> dict[str, Any]:
     with np.load(model / "greedy.npz") as stored:
         inputs = dict(stored)
     expected = inputs.pop("words")
-    made = parts.generate(inputs, new_words=NEW_WORDS)
+    made = parts.generate(inputs, new_tokens=NEW_WORDS)
     length = min(made.shape[1], expected.shape[1])
     same = np.cumprod(made[:, :length] == expected[:, :length], axis=1).sum(axis=1)
     return {"words": int(expected.size), "same": int(same.sum())}

@@ -234,7 +234,7 @@ def test_eps_that_do_not_compile_or_are_not_here(
 def test_a_compiled_model_is_not_compiled_again(run: Compile, zoo: Path, tmp_path: Path) -> None:
     run("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-validate")
     again = run("-m", tmp_path / "conv_ctx.onnx", "--output-dir", tmp_path / "again")
-    assert "compiled already, for QNNExecutionProvider" in failed(again, 2)
+    assert "already compiled, for QNNExecutionProvider" in failed(again, 2)
 
 
 def test_existing_files_are_replaced_only_when_that_was_said(run: Compile, zoo: Path, tmp_path: Path) -> None:

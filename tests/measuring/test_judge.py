@@ -53,7 +53,7 @@ def test_noise_that_drowns_the_gain_is_inconclusive_and_says_what_is_needed() ->
     verdicts = [decide(random.Random(n), 3, 0.15) for n in range(100)]
     unclear = [v for v in verdicts if v.verdict == "INCONCLUSIVE"]
     assert len(unclear) > 70
-    assert all("rounds would decide" in v.reason and v.interval_pct is not None for v in unclear)
+    assert all("a decision needs about" in v.reason and v.interval_pct is not None for v in unclear)
 
 
 def test_a_small_sure_gain_is_marginal_and_a_tiny_one_is_not_kept() -> None:

@@ -152,7 +152,7 @@ def test_traces_that_cannot_be_compared_fairly_say_so() -> None:
     notes = diff(OpTraceResult(META), OpTraceResult(simulated)).notes
     assert [n.split(";")[0].split(":")[0] for n in notes] == [
         "the traces come from different EPs",
-        "the traces were made by two tools",
+        "the traces were made by different tools",
         "cycles of a simulator were compared",
         "one trace has 1 measured run",
     ]

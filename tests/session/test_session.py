@@ -168,7 +168,7 @@ def test_options_the_ep_would_ignore_are_refused(conv_w8a8: Path, option: str) -
 
 @pytest.mark.qnn
 def test_a_device_the_ep_does_not_have_here_is_unavailable(conv_w8a8: Path) -> None:
-    with pytest.raises(EPUnavailableError, match="no gpu here"):
+    with pytest.raises(EPUnavailableError, match="no gpu on this machine"):
         WinMLSession(conv_w8a8, target=Target("qnn", "gpu"))
 
 

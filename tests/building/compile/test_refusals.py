@@ -23,7 +23,7 @@ FINE = SourceFacts(
     ("change", "device", "message"),
     [
         ({}, "npu", None),
-        ({"compiled_for": ("QNNExecutionProvider",)}, "npu", "compiled already, for QNNExecutionProvider"),
+        ({"compiled_for": ("QNNExecutionProvider",)}, "npu", "already compiled, for QNNExecutionProvider"),
         ({"symbolic": {"batch": ("x[0]",)}}, "npu", r"without fixed sizes: batch \(x\[0\]\)"),
         ({"symbolic": {"batch": ("x[0]",)}}, "gpu", None),
         ({"precision": "bf16"}, "npu", "in bf16"),

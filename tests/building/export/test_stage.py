@@ -120,7 +120,7 @@ def test_parts_together_say_what_pytorch_says(name: str, exports: Exports) -> No
         inputs = dict(stored)
     words = inputs.pop("words")
     with Composite(folder, target=Target("cpu", "cpu")) as composite:
-        made = composite.generate(inputs, new_words=12)
+        made = composite.generate(inputs, new_tokens=12)
     assert made.tolist() == words.tolist()
 
 

@@ -37,7 +37,7 @@ class PartEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class PartsFile:
-    """What the parts of a composite model are, for whoever runs them together."""
+    """What the parts of a composite model are, for running them together."""
 
     schema: Literal["winml/parts/1"] = "winml/parts/1"
     model: str

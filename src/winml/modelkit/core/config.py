@@ -21,7 +21,7 @@ SCHEMA: Final = "winml/build-config/1"
 HUB = "hf:"
 """How a file of a data set of the Hugging Face hub begins: `hf:ORG/NAME/FILE[@REVISION]`."""
 RANDOM = "random"
-"""Calibration on random inputs: only when asked for by this word."""
+"""Calibration on random inputs: only when requested by this name."""
 
 
 Count = Annotated[int, AtLeast(1)]
@@ -158,7 +158,7 @@ def compile_section_from_json(value: Any, gate: OptionGate) -> CompileSection:
 
 
 def check_compile(section: CompileSection, gate: OptionGate) -> None:
-    """Raise for the first option of a section that the gate refuses."""
+    """Raise for the first option of a section that the gate rejects."""
     for name, text_value in section.provider_options.items():
         gate.check_option(name, text_value, "compile.provider_options")
 
@@ -175,13 +175,13 @@ class EvalSection:
 
 @dataclass(frozen=True)
 class BuildConfig:
-    """Everything a build needs besides the machine."""
+    """Everything a build needs except the machine."""
 
     schema: Literal["winml/build-config/1"] = SCHEMA
     model: Text | None = None
     target: Text = "cpu"
     precision: Text = "fp32"
-    """The word the quantize section was made from."""
+    """The precision that the quantize section was made from."""
     export: ExportSection | None = None
     optimize: OptimizeSection | None = None
     quantize: QuantizeSection | None = None
@@ -198,7 +198,7 @@ def read_config(value: Any) -> BuildConfig:
 
 
 def config_from_json(value: Any, gate: OptionGate) -> BuildConfig:
-    """The config in a JSON value, with nothing in it that the gate refuses."""
+    """The config in a JSON value, with nothing in it that the gate rejects."""
     config = read_config(value)
     check_session(config.session, gate)
     if config.compile is not None:

@@ -8,7 +8,7 @@ from winml.modelkit.core.values import key
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Null stands for what a system does not tell."""
+    """Null where the system does not report a value."""
 
     system: str
     release: str
@@ -51,4 +51,4 @@ class Environment:
     pressure_pct: float | None
     """Share of the last 10 s in which something waited for a CPU (Linux PSI)."""
     huge_pages: bool | None = key(omit=True)
-    """Whether measuring processes ask for huge pages; only comparisons say so."""
+    """Whether measuring processes ask for huge pages; only comparisons report it."""

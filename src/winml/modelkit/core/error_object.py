@@ -20,7 +20,7 @@ class ErrorObject:
         return cls(code=error.code, message=error.message, hint=error.hint, exit=error.exit_code)
 
     def exception(self, result: object = None) -> ModelkitError:
-        """The error as an exception of its class, with what is known besides."""
+        """The error as an exception of its class, with the result so far."""
         error = from_json({"code": self.code, "message": self.message, "hint": self.hint})
         error.result = result
         return error

@@ -5,8 +5,8 @@
     │   ├── ModelFileError        2   missing or invalid model file
     │   └── DataError             2   input, calibration or evaluation data that does not fit
     ├── UnavailableError          3   fine elsewhere: package, permission, disk, login
-    │   ├── EPUnavailableError    3   execution provider or its device is not here
-    │   │   └── EPNotDownloaded   3   Windows offers it, and was not asked to download it
+    │   ├── EPUnavailableError    3   execution provider or its device is not available
+    │   │   └── EPNotDownloaded   3   Windows offers it, but it is not downloaded
     │   └── DiskFull              3   no space left
     ├── RunFailedError            1   tried and failed
     │   ├── SessionError          1   the runtime refused the model or the run
@@ -14,10 +14,10 @@
     │   ├── PlacementError        1   the requested EP took no node
     │   ├── WorkerCrashed         1   the process died
     │   ├── WorkerTimeout         1   the process did not answer in time
-    │   ├── WorkerMemory          1   the process used more memory than it may
-    │   └── WorkerAnswerError     1   the process answered something else than its operation promises
-    ├── TraceEmpty                4   an operator trace was asked for and has no usable data
-    ├── CheckFailed               5   a check was answered with no
+    │   ├── WorkerMemory          1   the process used more memory than allowed
+    │   └── WorkerAnswerError     1   the process returned an unexpected answer
+    ├── TraceEmpty                4   a requested operator trace has no usable data
+    ├── CheckFailed               5   a check failed
     ├── PartlyDone                6   some cells or models failed
     └── Interrupted             130   Ctrl-C
 
@@ -50,7 +50,7 @@ class ModelkitError(Exception):
         self.message = message
         self.hint = hint
         self.details: dict[str, Any] = dict(details or {})
-        """What is known besides: last log lines."""
+        """Further details: last log lines."""
         self.result = result
         """The command's result so far, a value; its fields stand beside the error in the JSON of a failure."""
 
@@ -86,7 +86,7 @@ class EPUnavailableError(UnavailableError):
 
 
 class EPNotDownloaded(EPUnavailableError):
-    """Windows offers the EP for this machine, and downloads it only when it is asked to."""
+    """Windows offers the EP for this machine, and downloads it only on request."""
 
     code = "ep-not-downloaded"
 
@@ -105,7 +105,7 @@ class SessionError(RunFailedError):
 
 
 class CompiledElsewhere(SessionError):
-    """Who tries a model out is told that it does not open; who asked for this target asked for what cannot be."""
+    """A trial reports that the model does not open; an explicit request for this target is a wrong request."""
 
     exit_code = 2
     code = "compiled-elsewhere"
@@ -162,7 +162,7 @@ _BROKEN = {errno.EIO, errno.EBUSY, errno.EMFILE, errno.ENFILE, errno.ENODEV, err
     getattr(errno, name) for name in ("ESTALE", "EHOSTDOWN", "EREMOTEIO", "ENOTCONN") if hasattr(errno, name)
 }
 _NO_PLACE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.EEXIST, errno.ENOTSUP}
-"""Reading, these say that something is not there, which readers tell in their own words; writing, that it cannot be."""
+"""Reading, these mean that something is missing, which readers report themselves; writing, that it cannot be made."""
 
 _FULL_HINT = "free some space (`winml cache gc`) or choose another disk, then run it again"
 
@@ -170,7 +170,7 @@ _FULL_HINT = "free some space (`winml cache gc`) or choose another disk, then ru
 def of_system(
     error: OSError, path: str | os.PathLike[str] | None = None, *, writing: bool = False
 ) -> UnavailableError | None:
-    """The one translation of what a system refuses, which differs from machine to machine; None for any other cause.
+    """The one translation of errors of the system, which differ from machine to machine; None for any other cause.
 
     `path` is what the user knows of, `error.filename` by default. `writing` says that it was being made.
     """
@@ -202,7 +202,7 @@ def _excess(error: OSError, path: Any) -> str | None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a disk has no space left, as a number or, from native libraries, in words."""
+    """Whether a disk has no space left, as a number or, from native libraries, as a text."""
     if isinstance(error, OSError) and (error.errno in _FULL or getattr(error, "winerror", None) in _FULL_WINDOWS):
         return True
     return getattr(error, "errno", None) is None and bool(_FULL_WORDS.search(str(error)))

@@ -1,7 +1,7 @@
-"""What commands tell of while they work: each event is a value of its own class.
+"""Events that commands report while they work: each is a value of its own class.
 
 Every command has a closed set of events; those that several commands have are here, the others beside the function that
-tells of them.
+reports them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OnEvent = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """For callers that do not want to be told."""
+    """For callers that need no events."""
 
 
 @dataclass(frozen=True)

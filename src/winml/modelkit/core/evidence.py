@@ -131,7 +131,7 @@ class DistanceEvidence(BaseEvidence):
 
 @dataclass(frozen=True, kw_only=True)
 class WordsEvidence(BaseEvidence):
-    """What somebody told, without data."""
+    """A report without data."""
 
     form: Literal["words"] = "words"
     data: None = None

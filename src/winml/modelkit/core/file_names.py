@@ -1,4 +1,4 @@
-"""Names and paths that Windows does not take: characters, devices, ends, lengths."""
+"""Names and paths that Windows does not allow: characters, devices, ends, lengths."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fit_name(name: str) -> str:
 def unfit_path(path: Path) -> str | None:
     """The part of a path that this system would take for something else than a name, and why; None when there is none.
 
-    Windows writes `NUL` to nowhere, `a.` to `a`, and `a:b` to a stream of `a` that nobody lists.
+    Windows writes `NUL` to nowhere, `a.` to `a`, and `a:b` to a hidden stream of `a`.
     """
     if sys.platform != "win32":
         return None
@@ -53,9 +53,9 @@ def unfit_path(path: Path) -> str | None:
 
 
 def too_long(path: str | os.PathLike[str], *, folder: bool = False, limited: bool | None = None) -> str | None:
-    """Why Windows refuses a path for its length; None when it does not, and on other systems.
+    """Why Windows rejects a path for its length; None when it does not, and on other systems.
 
-    `limited` says whether there is a limit, by default what this process is told.
+    `limited` says whether there is a limit, by default what Windows reports to this process.
     """
     text = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - no question to the disk
     count = len(text.encode("utf-16-le", "surrogatepass")) // 2

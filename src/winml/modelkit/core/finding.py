@@ -53,7 +53,7 @@ class Condition:
 
     fact: Annotated[
         str,
-        # One that no graph has would be unknown for ever, and block what it is about.
+        # One that no graph has would always be unknown, and block what it is about.
         Pattern(
             f"{'|'.join(FACTS)}|({'|'.join(OP_FACTS)})[.].+",
             "the name of a fact",
@@ -234,7 +234,7 @@ class Finding:
 
     @property
     def deciding(self) -> tuple[Evidence, ...]:
-        """Raw evidence of the claim's kind that speaks for it."""
+        """Raw evidence of the claim's kind that supports it."""
         return tuple(e for e in self.evidence if e.kind == self.claim and e.speaks == "for" and e.decides)
 
     @property

@@ -1,4 +1,4 @@
-"""Reads JSON that others wrote: whatever is wrong with it is one error, and what is right is safe to work with.
+"""Reads JSON that others wrote: any problem with it is one error, and a valid value is safe to work with.
 
 The standard reader lets through what ends a program later: nesting that no recursive function survives, numbers that
 fit no type, halves of characters that cannot be written, two values under one key of which readers take different ones.
@@ -58,7 +58,7 @@ def read_json(path: Path, *, lenient: bool = False, max_bytes: int = MAX_BYTES) 
 
 
 def read_object(path: Path, *, lenient: bool = False) -> dict[str, Any]:
-    """The object in a file; a DataError names the file, what the system refuses is an OSError."""
+    """The object in a file; a DataError names the file, errors of the system are OSErrors."""
     try:
         value = read_json(path, lenient=lenient)
     except JSONError as error:
@@ -69,7 +69,7 @@ def read_object(path: Path, *, lenient: bool = False) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys stand there once: of two, readers would take different ones."""
+    """An object without duplicate keys: of two, readers would take different ones."""
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
@@ -83,7 +83,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def check_value(value: Any, *, lenient: bool = False) -> None:
-    """Refuse what cannot be worked with, level by level: a function that calls itself would be the first victim."""
+    """Raise for values that later code cannot handle, level by level: recursion would fail first."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []

@@ -22,7 +22,7 @@ class Level:
     adds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Config keys of lists, and what is added to them."""
     needs: tuple[str, ...] = ()
-    """What must be at hand: `data`."""
+    """What must be available: `data`."""
     ops: tuple[str, ...] = ()
     """Operators that a graph must have; none for a level that is for every graph."""
 

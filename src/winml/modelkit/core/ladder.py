@@ -32,7 +32,7 @@ def finding_from_json(value: Any) -> Finding:
 
 
 def missing_evidence(finding: Finding, rung: str) -> str | None:
-    """Which evidence is missing for a status or a level of the ladder; None when the finding may stand there."""
+    """Which evidence is missing for a status or a level of the ladder; None when the finding may have it."""
     return _RUNGS[rung](finding)
 
 

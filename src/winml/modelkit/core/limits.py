@@ -1,4 +1,4 @@
-"""How much data of others is taken into memory: sizes that files claim are looked at before anything is read."""
+"""How much data of others is read into memory: claimed sizes are checked before anything is read."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def section_from_json(value: Any, gate: OptionGate) -> SessionSection:
 
 
 def check_session(section: SessionSection, gate: OptionGate) -> None:
-    """Raise for the first setting of a section that the gate refuses."""
+    """Raise for the first setting of a section that the gate rejects."""
     for name, text_value in section.ep_options.items():
         gate.check_option(name, text_value, "session.ep_options")
     for name, text_value in section.config_entries.items():

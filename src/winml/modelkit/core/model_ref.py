@@ -34,7 +34,7 @@ class ModelRef:
     """What the model is to be exported for; None takes what its config says."""
 
     def __str__(self) -> str:
-        """The word that means the same model: `org/name@revision`."""
+        """A text that means the same model: `org/name@revision`."""
         return self.source if self.revision is None else f"{self.source}@{self.revision}"
 
     @property
@@ -64,7 +64,7 @@ class ModelRef:
 
 
 def parse(word: str) -> ModelRef:
-    """The reference behind a word; what is on this machine comes before what may be on the hub."""
+    """The reference that a text means; what is on this machine comes before what may be on the hub."""
     local = _local(word)
     if local is not None:
         return local
@@ -83,7 +83,7 @@ def _local(word: str) -> ModelRef | None:
             return None
         if not path.is_dir():
             return ModelRef(word, "file")
-    except (OSError, ValueError):  # a name the file system refuses; opening the file says so
+    except (OSError, ValueError):  # a name the file system rejects; opening the file reports it
         return ModelRef(word, "file")
     if (path / MODEL).is_file():
         return ModelRef(word, "build")
@@ -91,6 +91,6 @@ def _local(word: str) -> ModelRef | None:
 
 
 def _means_a_path(word: str, match: re.Match[str]) -> bool:
-    """Whether a word that could be a hub id is a misspelt path: it ends like a file, or its first folder is here."""
+    """Whether a text that could be a hub id is a misspelt path: it ends like a file, or its first folder exists."""
     missing_file = match["file"] is None and match["repo"].endswith((".onnx", ".json", ".pt", ".bin"))
     return missing_file or Path(word.partition("/")[0]).is_dir()

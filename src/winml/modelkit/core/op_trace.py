@@ -165,7 +165,7 @@ class OperatorMetrics:
     origin: Origin = "unknown"
     neighbour: str | None = None
     absorbed: tuple[tuple[str, str], ...] = ()
-    """Names and types of the nodes it does the work of besides the first."""
+    """Names and types of the nodes it does the work of, without the first."""
     reads: tuple[str, ...] = ()
     """What it reads: the first nodes of other operators, and inputs of the model as `input:NAME`."""
     weight: tuple[str, tuple[int, ...]] | None = None
@@ -323,7 +323,7 @@ class GoneNode:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSummary:
-    """What the summary of a trace may hold; every EP tells what it knows."""
+    """What the summary of a trace may hold; every EP reports what it knows."""
 
     unit: Unit | None
     end_to_end_us: float | None
@@ -374,7 +374,7 @@ class OpTraceFile:
     @property
     @in_json
     def statistics(self) -> Mapping[str, OperatorStatistics]:
-        """Spread over the runs per operator, warm-up apart; operators of one name are told apart by their id."""
+        """Spread over the runs per operator, warm-up apart; operators of one name are distinguished by their id."""
         found: dict[str, OperatorStatistics] = {}
         for o in self.operators:
             name = o.key if o.key not in found else f"{o.key} #{o.op_id or len(found)}"

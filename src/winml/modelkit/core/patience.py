@@ -1,4 +1,4 @@
-"""What Windows refuses while somebody has a file open, tried again for a while."""
+"""Retries what Windows refuses while another process has a file open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 _BUSY = (5, 32, 33)
-"""What Windows answers while somebody has a file open: access denied, sharing violation, lock violation."""
+"""What Windows answers while another process has a file open: access denied, sharing violation, lock violation."""
 _PATIENCE_S = 3.0
 _READING_S = 1.0
 _LONGEST_WAIT_S = 0.2
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 def is_busy(error: OSError) -> bool:
-    """Whether Windows refused for what somebody else has open, or for a file that is read-only.
+    """Whether Windows refused because another process has the file open, or because it is read-only.
 
     `open` comes from the C library there, which keeps only the number that both have in common; a folder has it too.
     """
@@ -32,7 +32,7 @@ def is_busy(error: OSError) -> bool:
 
 
 def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
-    """Do what Windows refuses while another process reads the file, a virus scanner for one; raise when it lasts."""
+    """Do what Windows refuses while another process reads the file, such as a virus scanner; raise when it lasts."""
     deadline = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
     wait_s = 0.002
     while True:
@@ -56,6 +56,6 @@ def replace(source: Path, destination: Path) -> None:
 
 
 def discard(temporary: Path) -> None:
-    """Delete a temporary file if it can be; one that somebody holds is left to a collection."""
+    """Delete a temporary file if it can be; one that another process holds is left to a later collection."""
     with contextlib.suppress(OSError):  # an error here would hide the one that led here
         patiently(lambda: temporary.unlink(missing_ok=True), patience_s=0.5)

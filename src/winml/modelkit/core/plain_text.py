@@ -1,4 +1,4 @@
-"""Makes text of others safe to show: on a terminal, in Markdown, in HTML, and in a command that is pasted into a shell.
+"""Makes untrusted text safe to show: on a terminal, in Markdown, in HTML, and in a command that is pasted into a shell.
 
 Names of models, nodes, operators, tags and files, and what a runtime says, may hold anything: sequences that move the
 cursor or set the clipboard, characters that turn the direction of reading, line ends that forge a line of ours, markup.
@@ -18,7 +18,7 @@ from typing import Any
 _INVISIBLE = (
     "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # directions, joiners, separators
     "\ud800-\udfff"  # halves of characters: names of files that are not UTF-8
-    "\U000e0000-\U000e007f"  # tags, which nobody sees
+    "\U000e0000-\U000e007f"  # tags, which are invisible
 )
 _CONTROL = "\x00-\x1f\x7f-\x9f"
 _UNSAFE = re.compile(f"[{_CONTROL}{_INVISIBLE}]")
@@ -74,7 +74,7 @@ def values(value: Any, safe: Callable[[str], str] = one_line) -> Any:
     if isinstance(value, str):
         return safe(value)
     if is_dataclass(value) and not isinstance(value, type):
-        # Not by its constructor, which may refuse a text that was made safe.
+        # Not by its constructor, which may reject a text that was made safe.
         made = copy.copy(value)
         for entry in fields(value):
             object.__setattr__(made, entry.name, values(getattr(value, entry.name), safe))

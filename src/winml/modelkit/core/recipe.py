@@ -1,4 +1,4 @@
-"""A recipe: what a model family needs besides the defaults, as data that every command can be given."""
+"""A recipe: what a model family needs in addition to the defaults, as data that every command can be given."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class BuildPart:
     dims: Mapping[str, Size] = field(default_factory=dict)
     optimize: bool = True
     calibration: Literal["random"] | None = None
-    """Synthetic inputs, where a precision needs some; data of one's own is no matter of a family."""
+    """Synthetic inputs, where a precision needs some; a user's own data is no matter of a family."""
     samples: Size | None = None
     """How many of them."""
 
@@ -83,18 +83,18 @@ class InputPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """A model that the recipe was tried on, and what came of it."""
+    """A model that the recipe was tried on, and the outcome."""
 
     family: Text
     model: Text
     target: Text
     simulated: bool
     outcome: Literal["proven", "failed"]
-    """Whether it came as far as it should, with an effect that was measured."""
+    """Whether it reached its goal, with a measured effect."""
     goal: Goal | None
     """The highest rung it reached; null when it does not build."""
     review: Verdict | None
-    """What `winml support review` said of the evidence; null when it was not asked."""
+    """The verdict of `winml support review` on the evidence; null when there was no review."""
     shows: Text
 
 

@@ -28,7 +28,7 @@ def load_schema(name: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class MissingField:
-    """The first part of a path that no schema describes, and the names that stand there instead."""
+    """The first part of a path that no schema describes, and the names that are there instead."""
 
     part: str
     known: tuple[str, ...]

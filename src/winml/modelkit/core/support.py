@@ -1,4 +1,4 @@
-"""The words of model support: tiers, rungs, levels and verdicts.
+"""The terms of model support: tiers, rungs, levels and verdicts.
 
 A contribution says with what *effort* a model was supported, which *goal* it committed to and what its *outcome* is.
 Goals are the rungs of a ladder; artifact levels say what is known of a built file.
@@ -15,11 +15,11 @@ Effort = Literal["L0", "L0*", "L1-light", "L1", "L2"]
 Goal = Literal["L0", "L1", "L2", "L3"]
 """Builds and is structurally right, is measured on a target, agrees with its reference, reaches its task metric."""
 Outcome = Literal["L0", "L1", "L2"]
-"""Recipe with report, code and knowledge besides, a task family besides."""
+"""Recipe with report, also code and knowledge, also a task family."""
 ArtifactLevel = Literal["A1", "A2", "A3", "A4", "A5"]
 """Loads, has the shapes of its source, agrees with its reference, reaches its metric, runs on other targets too."""
 Verdict = Literal["APPROVE", "REQUEST_CHANGES", "REJECT"]
-"""What a review comes to."""
+"""The outcome of a review."""
 RungVerdict = Literal["PASS", "FAIL", "CLI-BLOCKED", "HOST-BLOCKED", "TIMEOUT", "DEFERRED"]
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
@@ -40,7 +40,7 @@ LEVEL_OF_GOAL: dict[Goal, tuple[ArtifactLevel, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class SupportResult:
-    """What every action of `winml support` says."""
+    """What every action of `winml support` returns."""
 
     schema: Literal["winml/support/1"] = "winml/support/1"
     ok: Literal[True] = True

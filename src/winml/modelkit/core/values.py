@@ -6,8 +6,8 @@ lists (`tuple[X, ...]`), objects (`Mapping[str, X]`), paths, other values, and u
 `schema: Literal["winml/perf/1"] = "winml/perf/1"` has to be there in what is read. The published schemas are made from
 the same declarations (`core/value_schema.py`).
 
-What is made from other fields is a property: `@property @in_json` writes it, too, and it is made anew when the value is
-read. A class that is written as another one has `to_value`, whose annotation names that class, and `from_value`.
+What is made from other fields is a property: `@property @in_json` writes it, too, and reading computes it again.
+A class that is written as another one has `to_value`, whose annotation names that class, and `from_value`.
 
 Only the standard library is used: workers of private environments have nothing else.
 """
@@ -30,7 +30,7 @@ from winml.modelkit.core.suggest import did_you_mean
 
 T = TypeVar("T")
 Reader = Callable[[Any, bool], Any]
-"""Takes JSON and whether unknown keys are refused; returns the value or raises `_Misfit`."""
+"""Takes JSON and whether unknown keys are errors; returns the value or raises `_Misfit`."""
 
 _SCALARS = frozenset({str, int, float, bool, NoneType})
 _PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
@@ -66,7 +66,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Text that is one of `words`; `earlier` are words of earlier versions and what they are now."""
+    """Text that is one of `words`; `earlier` are values of earlier versions and what they are now."""
 
     words: tuple[str, ...]
     earlier: tuple[tuple[str, str], ...] = ()
@@ -96,7 +96,7 @@ class Unique:
 
 @dataclass(frozen=True)
 class KnownKeys:
-    """An object of others, of which some keys are known: fields of a class that stand for documentation alone."""
+    """An object of others, of which some keys are known: fields of a class that is for documentation only."""
 
     form: Any
 
@@ -458,7 +458,7 @@ def _mapping_reader(of: Any) -> Reader:
 
 
 def _tag(classes: Sequence[Any]) -> str | None:
-    """The key whose constants tell classes apart."""
+    """The key whose constants distinguish classes."""
     if len(classes) < 2:
         return None
     words: dict[str, list[Any]] = {}
@@ -533,7 +533,7 @@ def _read_key(name: str, read_one: Reader, value: dict[str, Any], strict: bool) 
 
 
 def _call(make: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """The value; what its class refuses is said with its place."""
+    """The value; an error of its class is reported with its place."""
     try:
         return make(*args, **named)
     except ModelkitError as error:

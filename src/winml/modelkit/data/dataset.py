@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[SampleRequest], SampleSource]] = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples that are made one at a time, as often as they are asked for."""
+    """Samples that are made one at a time, each time they are iterated."""
 
     source: str
     digest: str
@@ -52,7 +52,7 @@ class Dataset:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """What the system refuses is a matter of the machine, not of the data."""
+    """Turn errors of the system into errors about the machine, not the data."""
     try:
         yield
     except OSError as error:
@@ -110,8 +110,8 @@ def open_dataset(
 ) -> Dataset:
     """The data of a section for a model with these inputs; every sample fits it with batch dimension 1.
 
-    With `labels` every sample has one, as it stands in the data. `model_folder` is where the tokenizer or image
-    processor lies unless the section names another folder.
+    With `labels` every sample has one, as the data has it. `model_folder` is where the tokenizer or image
+    processor is unless the section names another folder.
     """
     path = _path(section.source)
     kind = _kind(section.source, path)

@@ -9,7 +9,7 @@ from winml.modelkit.core.errors import UnavailableError
 
 
 def extra(module: str, *, name: str, what: str) -> Any:
-    """The module; an error names the extra of ours that brings it."""
+    """The module; an error names the extra of ours that installs it."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -16,7 +16,7 @@ PROCESSOR = ("*.txt", "*.model", "*.jinja", "*.tiktoken")
 """Files of tokenizers and processors that are not JSON."""
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 CODE = ("*.py",)
-"""Code that comes with a model; fetched only for who trusts it."""
+"""Code that comes with a model; fetched only if it is trusted."""
 _SKIPPED = ("onnx/*", "openvino/*", "*/*.safetensors", "original/*", "training_args.bin")
 """The same model once more in other formats."""
 
@@ -39,7 +39,7 @@ def _fetch(args: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
 
 
 def _weights(args: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Weights in one format, the safe one where there are both; what to try when the hub cannot be asked."""
+    """Weights in one format, the safe one where there are both; what to try when the hub cannot be reached."""
     if not args.get("weights", True):
         return [()]
     listed = _list_files(args["repo"], args["revision"])
@@ -99,18 +99,18 @@ def _hub(module: str = "huggingface_hub") -> Any:
 
 
 def _list_files(repo: str, revision: str | None) -> list[str] | None:
-    """The names of a repository's files; None when the hub cannot be asked, and only its cache is at hand."""
+    """The names of a repository's files; None when the hub cannot be reached and only its cache is available."""
     hub, errors = _hub(), _hub("huggingface_hub.errors")
     try:
         return list(hub.HfApi().list_repo_files(repo, revision=revision))
     except errors.HfHubHTTPError as error:
         raise _hub_error(error, errors, repo, revision) from error
     except (errors.OfflineModeIsEnabled, errors.HTTPError, errors.RevisionResolutionError):
-        return None  # fetching looks into the cache, and says so when that has nothing
+        return None  # fetching looks into the cache, and reports it when that has nothing
 
 
 def _snapshot(repo: str, revision: str | None, patterns: Sequence[str], skipped: Sequence[str] = ()) -> Path:
-    """The folder of a repository with the files that fit; the hub's refusals are ours."""
+    """The folder of a repository with the files that fit; errors of the hub become ours."""
     hub, errors = _hub(), _hub("huggingface_hub.errors")
     try:
         found = hub.snapshot_download(

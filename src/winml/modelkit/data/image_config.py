@@ -1,4 +1,4 @@
-"""The steps that a preprocessor_config.json, as Hugging Face writes it, asks for."""
+"""The steps that a preprocessor_config.json, as Hugging Face writes it, requires."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KNOWN = frozenset(
     | {"size", "crop_size", "crop_pct", "resample", "rescale_factor", "image_mean", "image_std"}
 )
 _SWITCHES = ("do_", "rescale_offset")
-"""Keys that begin like this ask for a step."""
+"""Keys that begin like this request a step."""
 _ALONE = frozenset({"do_pad", "do_convert_annotations"})
 """Steps that do nothing to a single image without its annotations."""
 _REDUCE = ("do_reduce_labels", "reduce_labels")
@@ -37,7 +37,7 @@ _REDUCE = ("do_reduce_labels", "reduce_labels")
 
 @dataclass(frozen=True)
 class ProcessorFamily:
-    """What a family of processors does where its config is silent."""
+    """The defaults of a family of processors."""
 
     size: Any
     square: bool
@@ -52,7 +52,7 @@ class ProcessorFamily:
     multiple: int = 1
     """Edges of such images are cut to a multiple of this."""
     further: frozenset[str] = frozenset()
-    """Further steps it may be asked for."""
+    """Further steps it supports."""
 
 
 FAMILIES: dict[str, ProcessorFamily] = {
@@ -191,7 +191,7 @@ def _steps() -> str:
 
 
 def read_steps(path: Path) -> Steps:
-    """The steps a preprocessor_config.json asks for."""
+    """The steps that a preprocessor_config.json requires."""
     config = _Config(path)
     family = config.family()
     config.refuse_unknown_steps(family)

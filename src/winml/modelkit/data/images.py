@@ -1,4 +1,4 @@
-"""Images as a model takes them: decoded by Pillow, brought to size and to floats, one at a time.
+"""Images as a model takes them: decoded by Pillow, resized and converted to floats, one at a time.
 
 The arithmetic is that of transformers' numpy image processors: Pillow resizes the 8-bit image, the crop is centred, and
 only then pixels become floats. Its torchvision processors resample slightly differently.
@@ -133,7 +133,7 @@ def _image_input(inputs: Sequence[Input]) -> Input:
 
 
 def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | None]:
-    """The steps for a model of one size: images that would keep their proportions are squeezed, which is told."""
+    """The steps for a model of one size: images that would keep their proportions are stretched, with a note."""
     height, width = spec.shape[1:3] if last else spec.shape[2:]
     if steps.longest is None or not isinstance(height, int) or not isinstance(width, int):
         return steps, None

@@ -34,7 +34,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "audio": ("audio", "audio_path", "file", "path"),
     "label": ("label", "labels", "score", "answers", "answer", "objects"),
 }
-"""Role of a column -> names it is found by when nobody names it."""
+"""Role of a column -> names it is found by when none is given."""
 
 LABELS: dict[Form, tuple[str, ...]] = {
     "words": ("tags", "ner_tags", "pos_tags", "labels", "label"),
@@ -249,7 +249,7 @@ _BY_FORM: dict[Form, Callable[[SampleRequest, Columns], RowPlan]] = {
 
 
 def plan_for(wanted: SampleRequest, columns: Columns, classes: Callable[[], tuple[str, ...]]) -> RowPlan:
-    """What the form asks for; else ready inputs where every input has its column, else what the model takes."""
+    """What the form requires; else ready inputs where every input has its column, else what the model takes."""
     if wanted.form == "prompts":
         return _by_prompts(wanted, columns, classes)
     if wanted.form in _BY_FORM:

@@ -1,4 +1,4 @@
-"""The words of this package: a sample, what a reader is asked for, and what it finds."""
+"""The values of this package: a sample, a request to a reader, and its answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Sample:
     size: tuple[int, int] | None = None
     """Height and width of the image before any step."""
     classes: tuple[str, ...] = ()
-    """What the prompts stand for, in their order."""
+    """The classes of the prompts, in their order."""
 
     def with_label(self, label: Any, where: str) -> Sample:
         return replace(self, label=label, where=where)
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """What a reader is asked for."""
+    """A request to a reader."""
 
     section: DataSection
     path: Path
@@ -75,4 +75,4 @@ class SampleSource:
     columns: dict[str, str] = field(default_factory=dict)
     """The columns that are read, by role."""
     notes: tuple[str, ...] = ()
-    """What was decided here because nobody else did."""
+    """Decisions that the request left open."""

@@ -1,4 +1,4 @@
-"""Which samples are used when there are more than asked for: chosen with a seed, none twice, in their own order."""
+"""Which samples are used when there are more than requested: chosen with a seed, none twice, in their own order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def choose(count: int, limit: int | None, seed: int) -> Sequence[int]:
 
 
 def choose_stratified(classes: Sequence[str], limit: int | None, seed: int) -> Sequence[int]:
-    """Like `chosen`, with every class in its share as far as whole samples allow."""
+    """Like `choose`, with every class in its share, rounded to whole samples."""
     if limit is None or limit >= len(classes):
         return range(len(classes))
     draw = _numbers(seed)

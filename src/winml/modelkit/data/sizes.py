@@ -1,4 +1,4 @@
-"""Sizes for the dimensions that a model leaves open: from the user, the model, what lies beside it, or its graph."""
+"""Sizes for the dimensions that a model leaves open: from the user, the model, the files beside it, or its graph."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KnownSizes:
     signature: Signature
     sizes: dict[str, Size]
     missing: tuple[str, ...]
-    """Those that nobody knows the size of."""
+    """Those whose size is unknown."""
     ranges: dict[str, tuple[int, int]]
     """Whole numbers that inputs take, as the model says."""
 
@@ -97,7 +97,7 @@ def find_in(
 def complete(path: Path, inputs: InputSettings, others: Mapping[str, Size] | None = None) -> InputSettings:
     """The settings with a size for every open dimension of the model, and its source.
 
-    A file whose inputs cannot be read here is left to the runtime, which says what is wrong with it.
+    A file whose inputs cannot be read here is left to the runtime, which reports what is wrong with it.
     """
     if inputs.npz is not None:
         return inputs
@@ -118,7 +118,7 @@ def complete(path: Path, inputs: InputSettings, others: Mapping[str, Size] | Non
 def random_data(
     data: DataSection, path: Path, *, given: Mapping[str, int] | None = None, worker: Worker | None = None
 ) -> DataSection:
-    """Random data with a size for every open dimension of the model; other data bring their own.
+    """Random data with a size for every open dimension of the model; other data has its own.
 
     `given` are the sizes of the user, which come before those that the data has.
     """
@@ -176,7 +176,7 @@ def _metadata(signature: Signature) -> dict[str, Size]:
 
 
 def _ask_graph(path: Path, worker: Worker | None) -> dict[str, Size]:
-    """What the graph fixes; a graph that cannot be read says nothing, and the refusal of the size stays."""
+    """What the graph fixes; nothing for a graph that cannot be read, so that the missing size is reported."""
     if worker is None:
         with Worker(preload=("winml.modelkit.graph.implied",)) as own:
             return _ask_graph(path, own)

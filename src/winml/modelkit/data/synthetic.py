@@ -1,4 +1,4 @@
-"""Random inputs as data, for those who ask for them by name."""
+"""Random inputs as data, when requested by name."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from winml.modelkit.graph.sizes import is_batch, open_dims
 from winml.modelkit.graph.trial import trial_sizes, whole_ranges
 
 SIZES = (16, 64, 224, 128, 2, 1)
-"""Sizes of open dimensions that are tried until one runs, where nobody gave any and the model knows none."""
+"""Sizes of open dimensions that are tried until one runs, where none are given and the model has none."""
 
 
 def attempts(

@@ -1,6 +1,6 @@
-"""THE table of execution providers: what they are called, which devices they drive, what brings them, what they take.
+"""THE table of execution providers: what they are called, which devices they drive, what installs them, what they take.
 
-Everything that differs between EPs and is known without asking one stands here as data.
+Everything that differs between EPs and is known without asking one is here as data.
 Option lists come from the EPs' documentation and, for QNN, from the strings of its library (2.7.0).
 """
 
@@ -25,7 +25,7 @@ LIST = "`winml ep options` lists the options of every provider"
 
 @dataclass(frozen=True)
 class Package:
-    """A distribution that brings an EP.
+    """A distribution that installs an EP.
 
     `plugin`: a library registered with the installed onnxruntime. `bundled`: its own build of onnxruntime, which
     cannot share an environment with the plain one. `windowsml`: the catalog of Windows ML.
@@ -71,7 +71,7 @@ PATH = Option("path", trust="command_line")
 NAME = Option("text", trust="command_line")
 """Text that is part of a file's name, a key, or a list of libraries."""
 WRITES = Option("bool", trust="command_line")
-"""A switch that makes the EP write files, or leave out a check that keeps it from crashing."""
+"""A switch that makes the EP write files, or skip a check that keeps it from crashing."""
 
 
 def _choice(*choices: str, trust: Trusted = "document") -> Option:
@@ -109,7 +109,7 @@ class EPInfo:
     uncompilable: tuple[str, ...] = ()
     """Precisions it cannot compile."""
     device_choosing: tuple[str, ...] = ()
-    """Options by which a model is compiled for another device than the one at hand."""
+    """Options by which a model is compiled for another device than that of this machine."""
     border_option: str | None = None
     """The option by which it leaves quantizing a model's own inputs and outputs to the CPU, unless that is 0."""
     side_files: dict[str, tuple[str, str]] = field(default_factory=dict)

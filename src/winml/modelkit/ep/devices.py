@@ -12,7 +12,7 @@ from winml.modelkit.core.target import Device
 
 @dataclass(frozen=True, kw_only=True)
 class HardwareDevice:
-    """A device of this machine, whoever drives it."""
+    """A device of this machine."""
 
     kind: Device
     vendor: str
@@ -37,9 +37,9 @@ class EPAnswer:
     version: str | None
     devices: tuple[EPDevice, ...]
     kinds: tuple[Device, ...] | None
-    """Kinds of devices it has here; None where only opening a session tells."""
+    """Kinds of devices it has on this machine; null when only opening a session can tell."""
     machine_devices: tuple[HardwareDevice, ...] | None
-    """All hardware that the runtime sees; None where it is too old to say."""
+    """All hardware that the runtime sees; null when it is too old to list it."""
 
 
 @dataclass(frozen=True, kw_only=True)

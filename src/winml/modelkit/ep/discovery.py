@@ -1,4 +1,4 @@
-"""Which execution providers are installed here, and why the others are not; finds files, loads nothing.
+"""Which execution providers are installed, and why the others are not; finds files, loads nothing.
 
 Whether a library really loads and has a device is asked in a worker (`session.ep_registry`).
 """
@@ -62,7 +62,7 @@ def this_host() -> Host:
 
 @dataclass(frozen=True)
 class Installed:
-    """An EP whose package is here: from which package, and its library where it is a plugin."""
+    """An installed EP: from which package, and its library where it is a plugin."""
 
     ep: str
     package: Package
@@ -79,7 +79,7 @@ class Installed:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An EP that is not installed here, with the reason and what would bring it."""
+    """An EP that is not installed, with the reason and how to install it."""
 
     ep: str
     reason: str
@@ -111,7 +111,7 @@ def _library(folder: Path, name: str, machine: str) -> Path | None:
 
 
 def _try_package(info: EPInfo, package: Package, host: Host) -> Installed | str:
-    """The EP from this package, or why it does not bring it, in words that follow its name."""
+    """The EP from this package, or why it does not provide it, as a phrase that follows its name."""
     folder = host.module_dirs.get(package.module)
     if folder is None:
         return _NOT_INSTALLED
@@ -148,7 +148,7 @@ def _in_environments(info: EPInfo, host: Host) -> list[Installed]:
 
 
 def candidates(info: EPInfo, host: Host) -> tuple[Installed, ...] | Rejected:
-    """Every installation of the EP here, this environment's first; or why there is none."""
+    """Every installation of the EP on this machine, this environment's first; or why there is none."""
     fitting = [p for p in info.packages if _fits(p, host)]
     if not fitting:
         where = sorted({f"{s} {p.machines[0]}" if p.machines else s for p in info.packages for s in p.systems})
@@ -170,7 +170,7 @@ def candidates(info: EPInfo, host: Host) -> tuple[Installed, ...] | Rejected:
 
 
 def look_for(info: EPInfo, host: Host, distribution: str | None = None) -> Installed | Rejected:
-    """The EP in this very environment, from the first package that brings it or from the one named."""
+    """The EP in this environment, from the first package that provides it or from the one named."""
     found = candidates(info, host)
     if isinstance(found, Rejected):
         return found

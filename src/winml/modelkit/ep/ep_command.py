@@ -1,4 +1,4 @@
-"""`winml ep`: private environments for execution providers that bring an onnxruntime of their own."""
+"""`winml ep`: private environments for execution providers that have their own build of onnxruntime."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _pip(folder: Path, wanted: str, on_step: OnStep) -> None:
 
 
 def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
-    """Install what traces the EP's operators, in the version of the libraries the EP brought; what was installed."""
+    """Install what traces the EP's operators, in the version of the libraries in the EP; returns what was installed."""
     if package.tracer is None:
         return None
     version = openvino_inside(folder)
@@ -106,7 +106,7 @@ def _add_tracer(folder: Path, package: Package, on_step: OnStep) -> str | None:
 
 
 def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_step: OnStep) -> EnvironmentManifest:
-    """Make the virtual environment and install the package; what its manifest says of it."""
+    """Make the virtual environment and install the package; returns its manifest."""
     on_step("creating a virtual environment")
     _step([sys.executable, "-m", "venv", str(folder)], folder, "`python -m venv`")
     wanted = f"{package.distribution}=={version}" if version else package.distribution
@@ -124,7 +124,7 @@ def _fill(folder: Path, info: EPInfo, package: Package, version: str | None, on_
 
 
 def _in_windows_ml(info: EPInfo, host: Host) -> bool:
-    """Whether the catalog of Windows ML can be asked for an EP here."""
+    """Whether the catalog of Windows ML may have an EP on this machine."""
     return any(
         p.kind == "windowsml" and host.system in p.systems and p.module in host.module_dirs for p in info.packages
     )
@@ -156,7 +156,7 @@ def _download(info: EPInfo, on_step: OnStep) -> WindowsMLProvider:
 
 
 def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -> EnvironmentsResult:
-    """Bring an EP: from Windows ML where that is installed, otherwise in a private environment.
+    """Install an EP: from Windows ML where that is installed, otherwise in a private environment.
 
     An environment appears whole, or not at all.
     """
@@ -194,7 +194,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
 
 
 def _sweep(root: Path, ep: str) -> None:
-    """Remove what an installer that was killed left; we hold the lock, so nobody works there."""
+    """Remove what an installer that was killed left; we hold the lock, so no other process works there."""
     for folder in root.glob(f".staging-{ep}-*"):
         shutil.rmtree(folder, ignore_errors=True)
 

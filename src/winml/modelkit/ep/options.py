@@ -21,12 +21,12 @@ _FALSE = {"0": "0", "false": "0", "off": "0", "no": "0"}
 
 
 def is_whole(word: str) -> bool:
-    """Whether a word is a whole number that fits 64 bits or so; Python refuses to read much longer ones."""
+    """Whether a text is a whole number that fits 64 bits or so; Python does not read much longer ones."""
     return word.isascii() and word.isdigit() and len(word) <= 20
 
 
 def parse_pairs(pairs: Iterable[str], *, option: str = "--ep-options", example: str = "soc_model=60") -> dict[str, str]:
-    """`K=V` words as a dictionary; a name given two values is a wrong request."""
+    """`K=V` texts as a dictionary; raises for a name with two values."""
     parsed: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -69,7 +69,7 @@ def _bool(name: str, value: str) -> str:
 
 
 def _json(name: str, value: str) -> str:
-    """JSON text, or the content of the file that is named; what travels on is the text."""
+    """JSON text, or the content of the file that is named; the text is what is passed on."""
     text = value
     if not value.lstrip().startswith("{"):
         path = Path(value)
@@ -146,7 +146,7 @@ def with_threads(target: Target, given: Mapping[str, str], threads: int | None) 
 
 
 def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """All options to open a session with, and those among them that nobody asked for by name."""
+    """All options to open a session with, and those among them that were added by default."""
     info = catalog.BY_NAME[target.ep]
     asked = check_options(target, given)
     added = dict(info.device_options.get(target.device, {}))
@@ -159,7 +159,7 @@ def complete(target: Target, given: Mapping[str, str]) -> tuple[dict[str, str], 
 
 
 def for_session(target: Target, given: Mapping[str, str]) -> dict[str, str]:
-    """Options without those that choose several devices: a compiler takes them, a session is refused with them."""
+    """Options without those that choose several devices: a compiler takes them, a session does not."""
     chosen = catalog.BY_NAME[target.ep].device_choosing
     return {name: value for name, value in given.items() if name not in chosen or "," not in value}
 

@@ -21,7 +21,7 @@ class OptionInfo:
     set_by: Literal["document", "command_line", "nobody"]
     """`document`: also a build folder or config may set it."""
     reason: str | None
-    """Why nobody may set it."""
+    """Why it cannot be set."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Words for precision: one row of one table has all there is to say of each.
+"""Precisions: one row of one table has everything about each.
 
 A new scheme is a row: its section on an EP, how near it must stay to its source, what follows it, what a search may try
 of it. Help, errors, searches, reviews and proofs read the table.
@@ -50,12 +50,12 @@ class Precision:
     a model that a device computes wrongly lies far below.
     """
     then: tuple[str, ...]
-    """What to try where that is not reached, best first; `next_precision` leaves out what is no use on a device."""
+    """What to try where that is not reached, best first; `next_precision` skips what is no use on a device."""
     useless_on: tuple[Device, ...] = ()
     """Devices on which it is not worth trying next: an NPU computes float32 in 16 bits, a CPU has no kernels for 16-bit
     types."""
     computed: tuple[str, ...] = ()
-    """Other words for what its models compute in (`graph/precision.py`); compiled ones are held to its agreement."""
+    """Other names for what its models compute in (`graph/precision.py`); compiled ones are held to its agreement."""
     schemes: tuple[Scheme, ...] = ()
     same_as: str | None = None
     """The row that this one is another name for."""
@@ -165,11 +165,11 @@ PRECISIONS: dict[str, Precision] = {
         schemes=(Scheme(7, "int4"),),
     ),
 }
-"""What `-p` takes besides `auto`."""
+"""What `-p` takes, next to `auto`."""
 
 
 def precision_names(*, data: bool | None = None, quantized: bool = False) -> tuple[str, ...]:
-    """Words for people, each precision once: all, those that need data or do not, or those that change a model."""
+    """Names to show, each precision once: all, those that need data or do not, or those that change a model."""
     return tuple(
         name
         for name, row in PRECISIONS.items()

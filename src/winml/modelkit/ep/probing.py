@@ -1,4 +1,4 @@
-"""Finds the target a user asked for on this machine."""
+"""Finds the requested target on this machine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Chosen:
 
 
 def choose(built_for: str | None, target: str | None, ep: str | None, device: str | None) -> Chosen:
-    """The target that was asked for; the one that a build is for when nobody asked."""
+    """The requested target; without a request the one that the build is for."""
     if built_for is None or (target, ep, device) != (None, None, None):
         return Chosen(resolve(target, ep, device), built_for)
     try:
@@ -75,7 +75,7 @@ def choose(built_for: str | None, target: str | None, ep: str | None, device: st
 
 @dataclass(frozen=True)
 class Planned:
-    """A target to build for, which need not be here."""
+    """A target to build for, which this machine need not have."""
 
     target: Target
     here: Resolved | None
@@ -84,7 +84,7 @@ class Planned:
 
 
 def plan(target: str | None, ep: str | None, device: str | None) -> Planned:
-    """The target to build for; only that a named EP or its device is not here is tolerated."""
+    """The target to build for; a named EP or device that is missing on this machine is tolerated."""
     asked = targets.request(target, ep, device)
     try:
         here = resolve_request(asked)

@@ -1,4 +1,4 @@
-"""`winml sys`: what this machine has, and for the rest why not."""
+"""`winml sys`: what this machine has, and why the rest is unavailable."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Installation:
 
 @dataclass(frozen=True, kw_only=True)
 class EPState:
-    """An EP of the table, and what of it is here."""
+    """An EP of the table, and its installations on this machine."""
 
     ep: str
     full_name: str

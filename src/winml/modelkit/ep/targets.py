@@ -13,7 +13,7 @@ from winml.modelkit.ep.catalog import EPInfo
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, candidates
 
 Probe = Callable[[Installed], tuple[Device, ...] | None]
-"""Asks an installed EP, in a worker, which real devices it has here; None when only opening a session tells.
+"""Asks an installed EP in a worker which real devices this machine has; None when only opening a session can tell.
 
 Raises EPUnavailableError when the EP cannot load.
 """
@@ -21,13 +21,13 @@ Raises EPUnavailableError when the EP cannot load.
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """What was asked for; None where the user left it open."""
+    """What was requested; None where the user left it open."""
 
     ep: EPInfo | None
     device: Device | None
 
     def allows(self, target: str) -> bool:
-        """Whether a target, as results name it, is one that was asked for."""
+        """Whether a target, as results name it, is one that was requested."""
         ep, _, device = target.partition("/")
         return (self.ep is None or self.ep.name == ep) and self.device in (None, device or ep)
 
@@ -88,7 +88,7 @@ class Resolved:
 def _device_of(found: Installed, wanted: tuple[Device, ...], probe: Probe, *, named: bool) -> Target | None:
     """The first wanted device that this installation has, a real one before a simulated one.
 
-    A device nobody can ask about is tried when it was named, and passed over otherwise.
+    A device that cannot be queried is tried when it was named, and skipped otherwise.
     """
     if found.ep == "cpu":
         return Target("cpu", "cpu")
@@ -127,7 +127,7 @@ def _resolve_ep(info: EPInfo, device: Device | None, host: Host, probe: Probe) -
 
 
 def _resolve_device(device: Device, host: Host, probe: Probe, *, named: bool) -> Resolved | None:
-    """The best EP here for a kind of device; an EP that does not load counts as not here."""
+    """The best EP on this machine for a kind of device; an EP that does not load counts as missing."""
     for name in catalog.DEVICE_EPS[device]:
         found = candidates(catalog.BY_NAME[name], host)
         for installed in () if isinstance(found, Rejected) else found:

@@ -1,7 +1,7 @@
 """Which session settings a document may hold: those that the table of EPs lists as harmless, and no others.
 
 Some options name libraries that are loaded or files that are written; those count only on the command line.
-`--trust-options` names exceptions, and each one that is used is told.
+`--trust-options` names exceptions, and each one that is used is reported.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Used:
 
 @dataclass(frozen=True)
 class Trust:
-    """What the command line says of the settings of documents; by default nothing."""
+    """Which settings of documents the command line trusts; by default none."""
 
     names: frozenset[str] = frozenset()
-    """Settings that a document may choose all the same."""
+    """Settings that a document may choose anyway."""
     typed: frozenset[str] = frozenset()
-    """Provider options that the user typed; what a document says of them is left out."""
+    """Provider options that the user typed; what a document says of them is skipped."""
     on_use: Callable[[Used], None] = field(default=lambda used: None, compare=False)
 
     def with_typed(self, ep_options: Iterable[str]) -> Trust:
@@ -104,7 +104,7 @@ def near_entries(name: str) -> list[str]:
 
 
 def read_names(words: Iterable[str]) -> frozenset[str]:
-    """The names in values of `--trust-options`; a name that no EP knows and that is no config entry is refused."""
+    """The names in values of `--trust-options`; raises for one that is neither an option nor a config entry."""
     names = {name.strip() for word in words for name in word.split(",") if name.strip()}
     known = {name for info in catalog.TABLE for name in info.options}
     for name in sorted(names):

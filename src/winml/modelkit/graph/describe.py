@@ -18,7 +18,7 @@ from winml.modelkit.graph.macs import simple_inputs
 from winml.modelkit.graph.sizes import is_batch, match_sizes, metadata_sizes, open_dims
 
 FINGERPRINT_LIMIT_BYTES = 2 * 2**30
-"""External data past this size is read for the fingerprint only when that is asked for."""
+"""External data past this size is read for the fingerprint only when requested."""
 
 
 def describe(args: dict[str, Any], context: object) -> ModelDescription:

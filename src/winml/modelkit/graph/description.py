@@ -35,7 +35,7 @@ class MACs:
 
 @dataclass(frozen=True)
 class Quantization:
-    """The kind of quantization and the number of nodes that speak for each."""
+    """The kind of quantization and the number of nodes that indicate each."""
 
     kind: QuantizationKind
     evidence: Mapping[Evidence, int]

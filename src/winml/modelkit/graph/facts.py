@@ -1,4 +1,4 @@
-"""What can be said about a model without running it. Weights need not be loaded."""
+"""What is known about a model without running it. Weights need not be loaded."""
 
 from __future__ import annotations
 

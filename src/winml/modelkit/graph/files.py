@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str], *, weights: bool = True) -> ModelProto:
 
 
 def external_files(path: str | os.PathLike[str], model: ModelProto | None = None) -> tuple[Path, ...]:
-    """The files that belong to the model file `path`: external data, and EPContext binaries that are here.
+    """The files that belong to the model file `path`: external data, and EPContext binaries that exist.
 
     `model` saves parsing again; it must come from `load(path, weights=False)`.
     """
@@ -82,7 +82,7 @@ def external_files(path: str | os.PathLike[str], model: ModelProto | None = None
 
 
 def context_files(path: str | os.PathLike[str], model: ModelProto) -> tuple[Path, ...]:
-    """The binaries beside the model file `path` that its EPContext nodes name, as far as they are here."""
+    """The binaries beside the model file `path` that its EPContext nodes name, if they exist."""
     found = {Path(path).parent / name for node in walk.nodes(model) for name in context_names(node)}
     return tuple(sorted(file for file in found if file.is_file()))
 
@@ -505,7 +505,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-# --- refusals of the system
+# --- errors of the system
 
 
 @contextmanager
@@ -533,7 +533,7 @@ def _refusal(error: OSError, path: Path, action: Literal["read", "written"]) -> 
 
 
 def _neighbours_hint(folder: Path) -> str:
-    """A hint with the models of a folder, as far as it can be listed."""
+    """A hint with the models of a folder, if it can be listed."""
     try:
         names = sorted(file.name for file in folder.iterdir() if file.suffix == ".onnx")
     except OSError:  # only a hint: a folder that cannot be listed has none to name

@@ -141,7 +141,7 @@ def _define_initializers(graph: GraphProto, scope: _Scope) -> None:
 def _body(nodes: Sequence[NodeProto], outputs: Iterable[str], scope: _Scope) -> bytes:
     """The digest of nodes in any order.
 
-    How often each output is used tells two equal nodes apart: `f(a, a)` beside an idle twin of `a` is not `f(a, twin)`.
+    How often each output is used distinguishes two equal nodes: `f(a, a)` with an idle twin of `a` is not `f(a, twin)`.
     """
     digests: list[tuple[NodeProto, bytes]] = []
     for node in _in_order(nodes, scope):
@@ -232,7 +232,7 @@ def _node(node: NodeProto, scope: _Scope) -> bytes:
 
 
 def _without_trailing_gaps(names: Sequence[str]) -> Sequence[str]:
-    """The names without empty ones at the end, which say the same as leaving them out."""
+    """The names without empty ones at the end, which mean the same as omitting them."""
     count = len(names)
     while count and not names[count - 1]:
         count -= 1

@@ -92,7 +92,7 @@ class InputRequest:
 
 
 def resolve_dims(specs: Sequence[Input], asked: InputRequest) -> dict[str, int]:
-    """The size of every open dimension: as asked, or 1 for a batch; others without one are refused."""
+    """The size of every open dimension: as requested, or 1 for a batch; raises for others without one."""
     dims = with_batch(specs, match_sizes(specs, asked.dims), asked.batch_size)
     missing = {name: places for name, places in open_dims(specs).items() if name not in dims}
     unknown = [name for name, places in missing.items() if not is_batch(name, places)]

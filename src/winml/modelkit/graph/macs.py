@@ -109,7 +109,7 @@ def infer_structure(model: ModelProto, read: Callable[[TensorProto], bytes] | No
 def _structure(
     model: ModelProto, sizes: Mapping[str, int] | None, read: Callable[[TensorProto], bytes] | None
 ) -> tuple[ModelProto, str | None, str | None]:
-    """The model without weights and with shapes, and what onnx refused on the way: functions, shapes."""
+    """The model without weights and with shapes, and what onnx rejected on the way: functions, shapes."""
     structure = walk.copy_model(model, lambda source, target, _: _copy_small(source, target, read))
     reason = None
     if structure.functions:
@@ -186,7 +186,7 @@ def _copy_small(source: TensorProto, target: TensorProto, read: Callable[[Tensor
 
 
 def _ask_onnx(step: Callable[[ModelProto], ModelProto], model: ModelProto) -> tuple[ModelProto, str | None]:
-    """The result of a step of onnx, or the model as it was and why onnx refused it."""
+    """The result of a step of onnx, or the unchanged model and why onnx rejected it."""
     try:
         return step(model), None
     except _REFUSALS as error:  # the shapes that the file declares are still there to count with

@@ -42,7 +42,7 @@ class StoredArray:
 
 @contextlib.contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive; whatever is wrong with it, also while it is read, is a DataError."""
+    """The archive; any problem with it, also while it is read, is a DataError."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -91,7 +91,7 @@ def headers(archive: zipfile.ZipFile) -> dict[str, StoredArray]:
 
 
 def read_array(archive: zipfile.ZipFile, array: StoredArray) -> npt.NDArray[Any]:
-    """The values of an array; how much that is, is for the caller to check first."""
+    """The values of an array; the caller has to check their size first."""
     with archive.open(f"{array.name}.npy" if f"{array.name}.npy" in archive.NameToInfo else array.name) as stream:
         read_header(stream, array.name)
         raw = stream.read(array.nbytes)

@@ -1,7 +1,7 @@
-"""Conversion of a model to another opset, both ways, as far as it is sound.
+"""Conversion of a model to another opset, both ways, where that is sound.
 
 Sound means: every operator is the same in both opsets, or onnx has an adapter for it, and the checker accepts the
-result. The adapters of onnx do not reach into subgraphs, so an operator that changed there is refused.
+result. The adapters of onnx do not reach into subgraphs, so an operator that changed there is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def opset(model: ModelProto) -> int:
 
 
 def convert(model: ModelProto, target: int) -> ModelProto:
-    """The model in opset `target`; an error names the first operator that stands against it."""
+    """The model in opset `target`; an error names the first operator that prevents it."""
     current, newest = opset(model), onnx.defs.onnx_opset_version()
     if target > newest:
         raise RequestError(f"opset {target} is not known; onnx {onnx.__version__} knows up to {newest}")

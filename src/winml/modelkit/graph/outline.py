@@ -159,7 +159,7 @@ def _label_nodes(found: list[tuple[_Raw, int | None]]) -> tuple[OutlineNode, ...
 def _context_names(data: mmap.mmap, begin: int, end: int) -> Iterator[str]:
     """The files that a node names if it is an EPContext that does not hold its data itself.
 
-    An attribute that is there twice counts twice: which one a runtime takes is its own affair.
+    An attribute that is there twice counts twice: runtimes may take either one.
     """
     op_type, names, modes = "", list[tuple[int, int]](), list[int]()
     for number, start, stop in fields_of(data, begin, end):

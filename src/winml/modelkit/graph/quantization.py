@@ -71,7 +71,7 @@ def _shows(node: NodeProto, weights: set[str], produced_by: Mapping[str, str]) -
     if node.op_type == "DequantizeLinear":
         if source in weights:
             return "weight_dequantize"
-        # an operator on quantized values needs this to get back to floats, so it does not speak for pairs
+        # an operator on quantized values needs this to get back to floats, so it does not indicate pairs
         return None if _is_quantized(produced_by.get(source, "")) else "activation_dequantize"
     if node.op_type in _DYNAMIC:
         return "dynamic_operators"

@@ -92,7 +92,7 @@ class _Scope:
         )
 
     def _type_of(self, value: str, reader: NodeProto) -> str | None:
-        """The integer type of an activation: from the zero point of whoever reads or makes it, or its maker's word."""
+        """The integer type of an activation: from the zero point of its reader or producer, or an attribute."""
         maker = self._makers.get(value)
         for node in (reader, maker):
             if node is not None and node.op_type in ("QuantizeLinear", "DequantizeLinear") and len(node.input) > 2:

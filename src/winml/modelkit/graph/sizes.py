@@ -116,7 +116,7 @@ def shape_words(name: str, sizes: Sequence[int]) -> dict[str, int]:
 
 
 def match_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[str, int]:
-    """Sizes by the names of open dimensions, from names and places that a user gave; what does not fit is refused."""
+    """Sizes by the names of open dimensions, from names and places that a user gave; raises for what does not fit."""
     opened = open_dims(inputs)
     shapes = {value.name: name_dims(value.name, value.shape) for value in inputs}
     found: dict[str, int] = {}
@@ -177,7 +177,7 @@ def with_batch(inputs: Sequence[SizedInput], dims: Mapping[str, int], batch_size
 
 
 def metadata_sizes(metadata: Mapping[str, str]) -> dict[str, int]:
-    """The sizes that a model file says it was made for; what is not of that form says nothing."""
+    """The sizes that a model file says it was made for; anything else is ignored."""
     value = _read_metadata(metadata, "sizes")
     return {name: size for name, size in value.items() if type(size) is int and size >= 1}
 
@@ -195,14 +195,14 @@ def metadata_ranges(metadata: Mapping[str, str]) -> dict[str, tuple[int, int]]:
 def _read_metadata(metadata: Mapping[str, str], part: str) -> dict[str, Any]:
     try:
         value = parse_json(metadata.get(INPUTS_KEY) or "{}")
-    except ValueError:  # metadata is anybody's: what is no JSON is not ours
+    except ValueError:  # other tools write metadata too: what is no JSON is not ours
         return {}
     found = value.get(part) if isinstance(value, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def missing_size_error(names: Iterable[str]) -> RequestError:
-    """The refusal of dimensions that nobody knows the size of."""
+    """The error for dimensions whose size is unknown."""
     missing = list(dict.fromkeys(names))
     listed = ", ".join(f"`{name}`" for name in missing)
     verb = "dimension {} has no size" if len(missing) == 1 else "dimensions {} have no size"

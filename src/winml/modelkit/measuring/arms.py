@@ -127,7 +127,7 @@ def probe(args: dict[str, Any], context: object) -> Probe:
 
 
 def _save(path: Path, outputs: list[Any]) -> None:
-    """Outputs by position; strings and sequences have no distance and are left out."""
+    """Outputs by position; strings and sequences have no distance and are skipped."""
     named: dict[str, Any] = {
         f"o{i}": v for i, v in enumerate(outputs) if isinstance(v, np.ndarray) and v.dtype != object
     }

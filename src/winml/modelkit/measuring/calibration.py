@@ -74,7 +74,7 @@ def recall(name: str, make: Callable[[], Calibration], *, recalibrate: bool = Fa
             stored = read(CalibrationFile, read_json(path), strict=False)
             return Calibration(values=stored.values, seconds=stored.seconds, cached=True)
         except (OSError, ValueError, RequestError):
-            pass  # a cache may forget
+            pass  # what the cache has lost is measured again
     made = make()
     value = CalibrationFile(values=made.values, seconds=made.seconds)
     atomic.write_bytes(path, json.dumps(to_json(value)).encode())

@@ -108,7 +108,7 @@ class Comparison:
         except KeyboardInterrupt as error:
             raise Interrupted("interrupted; what was measured is in the result", result=self._partial(done)) from error
         except ModelkitError as error:
-            # What the candidates before this one came to must not go with it.
+            # The results of earlier candidates must not be lost with this one.
             error.result = self._partial(done)
             raise
         finally:

@@ -89,7 +89,7 @@ def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
 
 
 def arms_of(request: CompareRequest, on_event: OnEvent) -> Arms:
-    """The arms that can be compared: not on targets that nobody asked for, and none whose times mean nothing."""
+    """The arms that can be compared: on requested targets, and none that is simulated."""
     found = _arms(request, on_event)
     _refuse_other_targets(request, found)
     simulated = [arm for arm in found if arm.target.simulated]
@@ -131,12 +131,12 @@ def _add_sizes(specs: list[ArmSpec], request: CompareRequest) -> list[ArmSpec]:
         return specs
     try:
         shapes = [read_signature(Path(spec.arm.artifact)).inputs for spec in specs]
-    except ModelFileError:  # the runtime says better what is wrong with the file
+    except ModelFileError:  # the runtime reports what is wrong with the file
         return specs
     given = [_fitting(inputs, request.inputs.dims) for inputs in shapes]
     for word in request.inputs.dims:
         if all(word not in dims for dims in given):
-            match_sizes(shapes[0], {word: request.inputs.dims[word]})  # says what is wrong with it
+            match_sizes(shapes[0], {word: request.inputs.dims[word]})  # reports what is wrong with it
     fixed = [_sizes_by_place(inputs) for inputs in shapes]
     found = []
     for number, (spec, inputs, dims) in enumerate(zip(specs, shapes, given, strict=True)):
@@ -177,7 +177,7 @@ def _open_model(model: str, request: CompareRequest, on_event: OnEvent) -> Model
     if not model.endswith(".json"):
         return model_argument(model, on_event, trust=trust)
     on_event(ArmBuilding(model))
-    # Stages bring modules that a comparison of finished models does not need.
+    # Stages import modules that a comparison of finished models does not need.
     from winml.modelkit.building.build import BuildRequest, build
 
     unproven = "`winml compare` compares its outputs with those of the other arm"
@@ -199,7 +199,7 @@ def _spec(request: CompareRequest, asked: _Asked) -> ArmSpec:
 
 
 def _label_arms(specs: list[ArmSpec]) -> list[ArmSpec]:
-    """Arms by the shortest end of their paths that tells them apart; equal ones are numbered."""
+    """Arms by the shortest end of their paths that distinguishes them; equal ones are numbered."""
     parts = [Path(s.label).parts for s in specs]
     depth = next((d for d in range(1, 10) if len({p[-d:] for p in parts}) == len(set(parts))), 10)
     names: list[str] = []

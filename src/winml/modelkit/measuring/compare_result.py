@@ -1,4 +1,4 @@
-"""What a comparison comes to: ranking, gate, failures. Shared by measuring and judging again."""
+"""The outcome of a comparison: ranking, gate, failures. Shared by measuring and judging again."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class CompareResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PartialCompare:
-    """What a comparison that failed or was interrupted has come to."""
+    """The result so far of a comparison that failed or was interrupted."""
 
     result: CompareResult = key(inline=True)
     unfinished_rounds: tuple[Round, ...]

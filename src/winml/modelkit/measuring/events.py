@@ -1,4 +1,4 @@
-"""What comparisons tell of while they work; searches measure the same way."""
+"""Events of comparisons; searches measure the same way."""
 
 from __future__ import annotations
 

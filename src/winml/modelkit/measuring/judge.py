@@ -20,7 +20,7 @@ Gate = Literal["pass", "fail", "unknown"]
 """Whether a candidate is slower than the base by more than a limit."""
 
 NOISIER_P = 0.05
-"""Below this p value the rounds at hand are noisier than the calibration, which then lends nothing."""
+"""Below this p value the rounds are noisier than the calibration, which then lends nothing."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _may_look(found: Estimate, protocol: CompareProtocol) -> bool:
 
 
 def _outcome(found: Estimate, protocol: CompareProtocol, tests: int) -> tuple[Outcome, str] | None:
-    """The outcome at this look; None to go on."""
+    """The outcome at this look; None to continue."""
     gain = gain_pct(found.mean)
     if _significant(found, protocol, tests) and gain >= protocol.keep_pct:
         if gain >= protocol.marginal_pct:
@@ -192,7 +192,7 @@ def gate(
     limit_pct: float,
     last: bool = False,
 ) -> Gate | None:
-    """Whether the candidate is slower than the base by more than a limit: `fail`, `pass`, None to go on.
+    """Whether the candidate is slower than the base by more than a limit: `fail`, `pass`, None to continue.
 
     It fails when a slowdown beyond the limit is shown at the error rate of a verdict, and passes when one is ruled out
     at `gate_p` per look. `unknown` when there is no further round and neither could be shown.

@@ -62,7 +62,7 @@ class PerfRequest:
     memory: bool = False
     op_tracing: TracingLevel | None = None
     keep_trace: Path | None = None
-    """Folder for what the EP wrote while it was traced; it is thrown away without one."""
+    """Folder for what the EP wrote while it was traced; it is deleted without one."""
     baseline: Path | None = None
     """An earlier trace to compare the new one with."""
     monitor: bool = False
@@ -70,7 +70,7 @@ class PerfRequest:
     trust: Trust = NOTHING
 
     def check(self) -> None:
-        """Refuse what cannot be meant."""
+        """Reject options that contradict each other."""
         if self.op_tracing is None and self.baseline is not None:
             raise RequestError("`--baseline` compares traces", hint="add `--op-tracing basic`")
         if self.op_tracing is not None and self.protocol.sessions not in (None, 1):
@@ -230,13 +230,13 @@ def _placement_warnings(target: Target, run: PerfRun) -> list[str]:
 
 
 def _option_warnings(run: PerfRun) -> list[str]:
-    """Options of the user that the trace sets otherwise."""
+    """Options of the user that the trace overrides."""
     asked, used = run.arm.session.ep_options, run.reports[0].provider_options
     return [f"the trace overrides provider option `{k}={v}`" for k, v in asked.items() if used.get(k, v) != v]
 
 
 def _missing_sources(target: Target, utilization: Utilization | None) -> list[str]:
-    """Sources of `--monitor` that are not here; of accelerators only the one that is measured."""
+    """Sources of `--monitor` that are not available; of accelerators only the one that is measured."""
     if utilization is None:
         return []
     others = {f"{device}_pct" for device in ("gpu", "npu") if device != target.device}
@@ -247,7 +247,7 @@ def _result(
     request: PerfRequest, chosen: Chosen, run: PerfRun, traced: _Traced, utilization: Utilization | None
 ) -> PerfResult:
     first, target, measurement = run.reports[0], chosen.resolved.target, run.measurement
-    # Nobody compares a simulator's times, so nothing needs to be said against them but that.
+    # A simulator's times are not comparable anyway, so no other warning about them is needed.
     doubts = [SIMULATED, *simulator_notes(first.added_options)] if target.simulated else trust.warnings(measurement)
     warnings = (
         *chosen.notes,

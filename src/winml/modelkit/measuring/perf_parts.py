@@ -101,7 +101,7 @@ def _measure_parts(request: PerfRequest, folder: Path, on_event: OnEvent, proces
 
 
 def _dims_by_part(folder: Path, parts: list[str], dims: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """The sizes that the user gave, for the parts that have a place for them; one that no part has is refused."""
+    """The sizes that the user gave, for the parts that have a place for them; one that no part has is rejected."""
     found: dict[str, dict[str, int]] = {part: {} for part in parts}
     for word, size in dims.items():
         for part in parts:

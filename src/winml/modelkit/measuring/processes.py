@@ -13,7 +13,7 @@ PRELOAD = ("winml.modelkit.session.measure",)
 
 
 class Processes:
-    """Starts workers; the first one is on its way while the parent still works out what to ask."""
+    """Starts workers; the first one starts while the parent still prepares the request."""
 
     def __init__(self) -> None:
         self._first: Worker | None = Worker(preload=PRELOAD)

@@ -1,4 +1,4 @@
-"""What recorded session medians can still tell: a pure function, for numbers others measured.
+"""What recorded session medians still show: a pure function, for numbers that others measured.
 
 In a sequential sweep a config and the hour it was measured in cannot be told apart. What bounds the hour's share is
 how far one and the same config moved between its own sessions, or between two entries that are the same config: a
@@ -154,7 +154,7 @@ def judge_pair(sweep: Sweep, base: str, candidate: str) -> PairAnswer:
 
 
 def _entries(sweep: Sweep, config: Config) -> list[Config]:
-    """The entries of a record that are one config, as far as they have enough sessions."""
+    """The entries of a record that are one config, if they have enough sessions."""
     same = [c for c in sweep.configs if c is config or c.equals(config)]
     return [c for c in same if len(c.sessions_ms) >= MIN_SESSIONS]
 
@@ -227,7 +227,7 @@ def _times(moved: Drift) -> str:
 
 
 def _describe_drift(sweep: Sweep, moved: Drift) -> str:
-    """The drift in words."""
+    """The drift as a phrase."""
     order = "sequential" if sweep.order == "sequential" else "order not recorded"
     where = ", ".join(moved.configs)
     if moved.trend:

@@ -35,19 +35,19 @@ def _ask_gate(result: CompareResult, candidate: Candidate) -> Gate | None:
 
 
 def _candidate(result: CompareResult, candidate: Candidate) -> Candidate:
-    """A candidate with its verdict and the answer of the gate made anew."""
+    """A candidate with its verdict and the answer of the gate computed again."""
     judged = judge_candidate_again(result, candidate)
     judged = judged if judged is candidate else replace(judged, gate=_ask_gate(result, candidate))
     return judged.with_times()
 
 
 def comparison_from_json(value: Any) -> CompareResult:
-    """A stored comparison, also one that failed with a part of its candidates done."""
+    """A stored comparison, including one that failed after some of its candidates."""
     return read(CompareResult, {**value, "ok": True}, "comparison", strict=False, error=DataError)
 
 
 def rejudge(path: Path, *, fail_if_slower_pct: float | None = None) -> CompareResult:
-    """The stored result with its verdicts made anew from the raw samples; the gate is asked again too."""
+    """The stored result with its verdicts and the gate computed again from the raw samples."""
     try:
         value = read_json(path)
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Measures two arms against each other, round by round in fresh processes, until the judge has seen enough."""
+"""Measures two arms against each other, round by round in fresh processes, until there is a verdict."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def measure(
     environment: Environment,
     on_round: Callable[[RoundProgress], None] = lambda _: None,
 ) -> Measurement:
-    """A fixed number of rounds of two arms, without looking at them: for A/A rounds, and for whoever judges later."""
+    """A fixed number of rounds of two arms, not judged: for A/A rounds, and for callers that judge later."""
     progress = RoundProgress()
     while progress.count < rounds:
         measure_round(specs, plan, start, progress)

@@ -1,4 +1,4 @@
-"""Stored comparisons: their verdicts made anew from raw rounds, wherever they were measured."""
+"""Stored comparisons: their verdicts computed again from raw rounds, wherever they were measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StoredSamples:
     tests: int
 
     def judge(self) -> Verdict:
-        """The verdict made anew."""
+        """The verdict, computed again."""
         if self.measurement is None:
             return self.verdict
         lent = ClockValues() if self.calibration is None else self.calibrations[self.calibration].values
@@ -58,7 +58,7 @@ def confirm(first: Verdict, again: Verdict) -> Verdict:
 
 
 def judge_candidate_again(result: CompareResult, candidate: Candidate) -> Candidate:
-    """A candidate with its verdict made anew; one that failed, or was measured on a disturbed machine, stays so."""
+    """A candidate with its verdict computed again; one that failed or was disturbed stays as it is."""
     confirmation = candidate.confirmation
     before = confirmation.first if confirmation else candidate.verdict
     disturbed = candidate.conditions is not None and candidate.conditions.disturbed

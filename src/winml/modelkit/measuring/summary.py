@@ -62,7 +62,7 @@ def arm_medians_ms(measurement: Measurement, clock: Clock) -> tuple[list[float],
 def arm_times(measurement: Measurement, clock: Clock) -> ArmTimes:
     """What a run of each of two arms took.
 
-    The interval of an arm holds what all rounds of it have in common with the machine; how the arms differ is told by
+    The interval of an arm holds what all rounds of it have in common with the machine; how the arms differ is shown by
     the gain, whose rounds share their hours.
     """
     base, candidate = arm_medians_ms(measurement, clock)

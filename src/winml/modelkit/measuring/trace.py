@@ -36,7 +36,7 @@ def read_trace(path: Path) -> OpTraceResult:
 
 
 def no_trace(trace: OpTraceResult, result: object) -> TraceEmpty:
-    """The error for a trace without data, with what was measured besides."""
+    """The error for a trace without data, with what else was measured."""
     return TraceEmpty(
         f"no operator trace ({trace.status}): {trace.error or 'the monitor gave no reason'}",
         hint=_HINTS.get(trace.status),
@@ -45,7 +45,7 @@ def no_trace(trace: OpTraceResult, result: object) -> TraceEmpty:
 
 
 def trace_notices(trace: OpTraceResult | None) -> list[str]:
-    """What a user must know about a trace besides its numbers."""
+    """Warnings and notes about a trace."""
     if trace is None:
         return []
     found = list(trace.summary.get("notes", ()))

@@ -18,10 +18,10 @@ from winml.modelkit.measuring.trace_match import SWALLOWED, family, match_operat
 Kind = Literal["same", "fused", "split", "appeared", "vanished"]
 Direction = Literal["slower", "faster", "same", "unknown"]
 Words = tuple[str, str]
-"""The types on both sides, as a sentence says them."""
+"""The types on both sides, as a sentence names them."""
 
 NOTABLE_PCT = 1.0
-"""Share of a trace below which a change of time is not worth a sentence."""
+"""Share of a trace below which a change of time is not reported."""
 CHANGED = 1.05
 """Ratio from which an operator counts as slower or faster."""
 
@@ -54,7 +54,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Operators of one trace and what stands for them in the other; empty where nothing does."""
+    """Operators of one trace and those that correspond to them in the other; empty where none do."""
 
     before: tuple[TracedOperator, ...]
     after: tuple[TracedOperator, ...]
@@ -80,7 +80,7 @@ class Change:
     @property
     @in_json
     def unit(self) -> Unit | None:
-        """The unit both sides are measured in; null where they differ, and nothing can be said of slower or faster."""
+        """The unit both sides are measured in; null where they differ, so that slower and faster are unknown."""
         units = {o.unit for o in (*self.before, *self.after)}
         return units.pop() if len(units) == 1 else None
 
@@ -97,7 +97,7 @@ class Change:
     @property
     @in_json
     def delta(self) -> float | None:
-        """After minus before, in `unit`; null where that cannot be said."""
+        """After minus before, in `unit`; null where it is unknown."""
         before, after = self.before_value, self.after_value
         return None if before is None or after is None else after - before
 
@@ -138,7 +138,7 @@ class ChangeGroup:
     before_value: float | None
     after_value: float | None
     reason: str | None
-    """A sentence where it is worth one; what is not stayed as it was."""
+    """A sentence where the change is notable; null where it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class Totals:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceDiff:
-    """All changes in order of execution, and what they come to in words."""
+    """All changes in order of execution, and a summary of them in groups."""
 
     changes: tuple[Change, ...]
     groups: tuple[ChangeGroup, ...]
@@ -246,11 +246,11 @@ def _describe_types(change: Change, before: Sequence[OperatorMetrics], after: Se
 
 
 Rank = tuple[bool, bool, float, str]
-"""What is told first, moves before all; then by how much time it is about."""
+"""Sort key: reported groups first, moves before others, then by how much time they are about."""
 
 
 def _group(members: Sequence[Change], words: Words, became: set[str], totals: Totals) -> tuple[Rank, ChangeGroup]:
-    """Alike changes; those of a type of which some became another are told with the others of that type."""
+    """Alike changes; those of a type of which some became another are reported with the others of that type."""
     first, unit = members[0], members[0].unit
     before = _sum(c.before_value for c in members if c.before) if unit else None
     after = _sum(c.after_value for c in members if c.after) if unit else None

@@ -356,7 +356,7 @@ def _by_neighbour(groups: _Groups) -> None:
 
 
 def match_operators(before: Sequence[OperatorMetrics], after: Sequence[OperatorMetrics]) -> Iterator[Sides]:
-    """Groups of operators; one side of a group is empty where nothing in the other trace stands for it."""
+    """Groups of operators; one side of a group is empty where nothing in the other trace corresponds to it."""
     groups = _Groups(before, after)
     for step in (_by_nodes, _by_weight, _by_size, _by_name, _by_structure, _by_region, _by_swallowing, _by_neighbour):
         step(groups)

@@ -1,4 +1,4 @@
-"""What speaks against a measured number: load, waiting, variance, drift, sessions that disagree."""
+"""Reasons to distrust a measurement: load, waiting, variance, drift, sessions that disagree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIN_DRIFT_SAMPLES = 30
 
 def _load(measurement: Measurement) -> list[str]:
     cores = measurement.environment.machine.cores
-    # The first session's load stands for the machine before we added our own.
+    # The first session's load is that of the machine before we added our own.
     before = measurement.rounds[0].load_before
     if before is not None and before > LOAD_SHARE * cores:
         return [f"machine load was {before:.1f} on {cores} cores; {COMPARE}"]
@@ -75,7 +75,7 @@ def _sessions(rounds: Sequence[Round]) -> list[str]:
 
 
 def warnings(measurement: Measurement) -> list[str]:
-    """Sentences for a user, empty when nothing speaks against the number."""
+    """Warnings for the user; empty when there is no reason to distrust the measurement."""
     rounds = [r for r in measurement.rounds if r.wall_ns]
     if not rounds:
         return []

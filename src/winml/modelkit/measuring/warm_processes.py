@@ -85,7 +85,7 @@ def watching(wanted: bool) -> Iterator[bool]:
 
 
 def hang_limit_s(base: Probe, base_probe_s: float) -> float:
-    """How long a probe of a candidate may take before it hangs."""
+    """How long a probe of a candidate may take before it counts as hanging."""
     return max(HANG_S, HANG_FACTOR * sum(base.wall_ns) / 1e9, PROBE_FACTOR * base_probe_s)
 
 
@@ -137,7 +137,7 @@ def find_calibration(
     on_event: OnEvent,
     recalibrate: bool = False,
 ) -> tuple[str, Callable[[], Calibration]]:
-    """The name of the base's A/A rounds in the mode of a plan, and how to have them: from the cache or measured."""
+    """The name of the base's A/A rounds in the mode of a plan, and a function that loads or measures them."""
     name = calibrations.key(
         graph=graph,
         arm=base.arm,

@@ -23,7 +23,7 @@ def compile_to_file(
     embed: bool,
     distribution: str | None = None,
 ) -> EPSelection:
-    """Write the compiled model as `output`, its binary beside it unless `embed`; the EP that did it.
+    """Write the compiled model as `output`, its binary beside it unless `embed`; returns the EP that was used.
 
     Raises PlacementError when the EP took nothing. Graph optimizations stay off, the compiler's own default: what they
     would fuse for the CPU would be baked into the file.

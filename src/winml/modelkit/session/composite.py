@@ -25,7 +25,7 @@ Ids = npt.NDArray[np.int64]
 
 
 def load_parts(folder: Path) -> dict[str, PartEntry]:
-    """What the folder of a composite model says of its parts."""
+    """The parts listed in the folder of a composite model."""
     try:
         value = read_json(folder / PARTS)
     except (OSError, ValueError) as error:
@@ -39,7 +39,7 @@ def load_parts(folder: Path) -> dict[str, PartEntry]:
 
 
 class Composite:
-    """Sessions of all parts; decoding picks the likeliest word each time, and nothing else."""
+    """Sessions of all parts, with greedy decoding."""
 
     def __init__(self, folder: str | Path, *, target: Target, section: SessionSection | None = None) -> None:
         self.folder = Path(folder)
@@ -65,22 +65,22 @@ class Composite:
         self._stack.close()
 
     def run(self, part: str, inputs: Arrays) -> Arrays:
-        """The outputs of one part; inputs that its graph does not have are left out."""
+        """The outputs of one part; inputs that its graph does not have are skipped."""
         session = self._sessions[part]
         names = {spec.name for spec in session.inputs}
         made: Arrays = session.run({name: array for name, array in inputs.items() if name in names})
         return made
 
-    def generate(self, inputs: Arrays, *, new_words: int) -> Ids:
-        """The words after those of the input, or for a pair those that answer it; ends early when all are done."""
+    def generate(self, inputs: Arrays, *, new_tokens: int) -> Ids:
+        """The tokens after the input, or the output tokens of a pair; ends early when all sequences have ended."""
         if "decode" not in self._parts:
             raise RequestError(f"the parts of `{self.folder}` do not generate text: {', '.join(self._parts)}")
-        words = _Words(self._config())
+        tokens = _Tokens(self._config())
         decode = self._pair if "encoder" in self._parts else self._text
-        return decode(inputs, words, new_words)
+        return decode(inputs, tokens, new_tokens)
 
     def _config(self) -> dict[str, Any]:
-        """What the model says about its special words."""
+        """The special tokens in the config of the model."""
         folder = self.folder / self._parts["decode"].folder
         found: dict[str, Any] = {}
         for name in ("config.json", "generation_config.json"):
@@ -89,45 +89,45 @@ class Composite:
                 found |= {key: item for key, item in value.items() if item is not None}
         return found
 
-    def _text(self, inputs: Arrays, words: _Words, new_words: int) -> Ids:
+    def _text(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         ids = inputs["input_ids"].astype(np.int64)
         mask = inputs.get("attention_mask", np.ones_like(ids)).astype(np.int64)
-        # Padding is on the left, and positions count real words only.
+        # Padding is on the left, and positions count real tokens only.
         positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
         made = self.run("prefill", {"input_ids": ids, "attention_mask": mask, "position_ids": positions})
         position = positions[:, -1:]
-        for _ in range(new_words):
-            ids = words.next(made["logits"])
-            if words.finished or words.count == new_words:
+        for _ in range(new_tokens):
+            ids = tokens.next(made["logits"])
+            if tokens.finished or tokens.count == new_tokens:
                 break
             mask = np.concatenate([mask, np.ones_like(ids)], axis=1)
             position = position + 1
             step = {"input_ids": ids, "attention_mask": mask, "position_ids": position, **_past(made)}
             made = self.run("decode", step)
-        return words.made
+        return tokens.made
 
-    def _pair(self, inputs: Arrays, words: _Words, new_words: int) -> Ids:
+    def _pair(self, inputs: Arrays, tokens: _Tokens, new_tokens: int) -> Ids:
         state = self.run("encoder", inputs)["last_hidden_state"]
         masks = {"encoder_attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
-        ids = np.full((len(state), 1), words.first, np.int64)
+        ids = np.full((len(state), 1), tokens.first, np.int64)
         made = self.run("prefill", {"input_ids": ids, "encoder_hidden_states": state, **masks})
         past = _past(made)
-        for _ in range(new_words):
-            ids = words.next(made["logits"])
-            if words.finished or words.count == new_words:
+        for _ in range(new_tokens):
+            ids = tokens.next(made["logits"])
+            if tokens.finished or tokens.count == new_tokens:
                 break
             made = self.run("decode", {"input_ids": ids, **masks, **past})
             past |= _past(made)  # those of the encoder stay as they are
-        return words.made
+        return tokens.made
 
 
 def _past(made: Arrays) -> Arrays:
-    """The cache that a step gives, by the names under which the next takes it."""
+    """The cache that a step returns, by the input names of the next step."""
     return {f"past_{name.removeprefix('present_')}": a for name, a in made.items() if name.startswith("present_")}
 
 
-class _Words:
-    """The words so far, and which sequences have ended."""
+class _Tokens:
+    """The tokens so far, and which sequences have ended."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         ends = config.get("eos_token_id")
@@ -138,7 +138,7 @@ class _Words:
         self._columns: list[Ids] = []
 
     def next(self, logits: npt.NDArray[Any]) -> Ids:
-        """The likeliest word of every sequence; padding for one that has ended."""
+        """The likeliest token of every sequence; padding for one that has ended."""
         best: Ids = logits[:, -1].argmax(axis=-1).astype(np.int64)
         done = np.zeros(len(best), bool) if self._done is None else self._done
         best = np.where(done, np.int64(self._padding), best)

@@ -1,4 +1,4 @@
-"""What a measurement must carry about the machine and the runtime it was taken on."""
+"""The machine and the runtime that every measurement records."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def usable_cores() -> int:
 
 
 def environment(ep: str, ep_version: str | None) -> Environment:
-    """Where this process measures; null stands for what this system does not tell."""
+    """Where this process measures; None for what the system does not report."""
     machine = Machine(
         system=platform.system(),
         release=platform.release(),

@@ -44,7 +44,7 @@ class EPRegistry:
         return {name: str(error.details["failure"]) for name, error in self._failures.items()}
 
     def require(self, ep: str, distribution: str | None = None) -> None:
-        """Register an EP, from the named package where several bring it; raise why not."""
+        """Register an EP, from the named package where several provide it; raises when it cannot be registered."""
         self.ensure_initialized([ep], distribution)
         if ep in self._failures:
             raise self._failures[ep]
@@ -107,7 +107,7 @@ def registration_failures() -> dict[str, str]:
 
 
 def require(ep: str, distribution: str | None = None) -> None:
-    """Register one EP with this process's runtime; raise why not."""
+    """Register one EP with this process's runtime; raises when it cannot be registered."""
     _REGISTRY.require(ep, distribution)
 
 
@@ -145,7 +145,7 @@ def _describe(device: Any) -> EPDevice:
 
 
 def _machine_devices() -> tuple[HardwareDevice, ...] | None:
-    """All hardware the runtime sees, whoever drives it; None where it is too old to say."""
+    """All hardware the runtime sees, with any EP; None when the runtime is too old to list it."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     list_hardware = getattr(native, "get_hardware_devices", None)
@@ -153,7 +153,7 @@ def _machine_devices() -> tuple[HardwareDevice, ...] | None:
 
 
 def _openvino_kinds() -> list[str] | None:
-    """Devices the bundled OpenVINO EP names in a call of its own; None when this runtime has no such call."""
+    """Devices that the bundled OpenVINO EP lists through its own call; None when this runtime has no such call."""
     from onnxruntime.capi import onnxruntime_pybind11_state as native
 
     ask = getattr(native, "get_available_openvino_device_ids", None)
@@ -161,7 +161,7 @@ def _openvino_kinds() -> list[str] | None:
 
 
 def _kinds(info: catalog.EPInfo, found: Installed, listed: Sequence[EPDevice]) -> list[str] | None:
-    """Kinds of devices the EP has here; None where only opening a session tells."""
+    """Kinds of devices the EP has on this machine; None when only opening a session can tell."""
     import onnxruntime
 
     if found.package.kind != "bundled":
@@ -172,7 +172,7 @@ def _kinds(info: catalog.EPInfo, found: Installed, listed: Sequence[EPDevice]) -
 
 
 def kinds_here(found: Installed) -> tuple[Device, ...] | None:
-    """The kinds of devices an EP has, asked in this process; one in another environment cannot be used here."""
+    """The kinds of devices an EP has, asked in this process; one in another environment cannot be used in it."""
     if found.environment is not None:
         raise EPUnavailableError(
             f"execution provider `{found.ep}` is installed in a private environment, not in this process"

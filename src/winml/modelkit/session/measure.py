@@ -89,7 +89,7 @@ def _warm_up(run: Callable[[], None], count: int, stop: Flag) -> None:
 
 
 def _monitor(ep: str, tracing: Tracing | None) -> EPMonitor | None:
-    """The monitor of the target's EP where a trace was asked for."""
+    """The monitor of the target's EP where a trace was requested."""
     if tracing is None:
         return None
     from winml.modelkit.session.monitor.all_monitors import monitor_for

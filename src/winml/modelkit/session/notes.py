@@ -1,4 +1,4 @@
-"""What a reader must know about a session besides its results."""
+"""Notes and warnings about a session, next to its results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dims_notes(target: Target, dims: Mapping[str, int]) -> list[str]:
 
 
 def simulator_notes(added: Mapping[str, str]) -> list[str]:
-    """Options that nobody asked for and the simulator needs."""
+    """Options that were added by default because the simulator needs them."""
     return [f"provider option {k}={v} was chosen for the simulator" for k, v in added.items() if k != "backend_type"]
 
 

@@ -33,7 +33,7 @@ class OpenArm:
 def _request(specs: Sequence[InputSpec], asked: InputSettings) -> InputRequest:
     ranges, dims = dict(asked.int_ranges), dict(asked.dims)
     if asked.sizes is not None:
-        # Names were checked against the model that was asked for; an artifact of it may have fixed or lost some.
+        # Names were checked against the requested model; an artifact of it may have fixed or lost some.
         opened, names = open_dims(specs), {spec.name for spec in specs}
         dims = {name: size for name, size in dims.items() if name in opened}
         ranges = {name: ends for name, ends in ranges.items() if not name or name in names}

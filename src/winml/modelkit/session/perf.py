@@ -1,4 +1,4 @@
-"""The one place that knows how a monitor is laid over a session and taken off again."""
+"""Attaches a monitor to a session for a block and detaches it again; the only place that does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _saves(session: WinMLSession, target: Target) -> bool:
     try:
         return outline(session.path).weight_bytes <= SAVED_GRAPH_BYTES
     except ModelFileError:
-        return False  # opening it says why
+        return False  # opening it reports why
 
 
 def _overlay(session: WinMLSession, monitor: EPMonitor) -> Overlay:

@@ -1,4 +1,4 @@
-"""What the worker operation `session.measure` tells and answers."""
+"""Events and answer of the worker operation `session.measure`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class InputFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Resident bytes of the process; null where the system does not tell."""
+    """Resident bytes of the process; null where the system does not report them."""
 
     before_open: int | None
     after_open: int | None
@@ -104,7 +104,7 @@ class SessionReport:
     placement: Placement
     provider_options: Mapping[str, str]
     added_options: Mapping[str, str]
-    """Provider options nobody asked for by name."""
+    """Provider options that were added by default."""
     fixed_dims: Mapping[str, int]
     io_binding: bool
     inputs: InputFacts

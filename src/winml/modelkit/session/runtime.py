@@ -47,7 +47,7 @@ class SessionFacts:
     nodes: tuple[PlacedNode, ...]
     provider_options: dict[str, str]
     added_options: dict[str, str]
-    """Provider options nobody asked for by name."""
+    """Provider options that were added by default."""
     package: Package
 
 
@@ -93,7 +93,7 @@ def open_session(request: Request) -> tuple[Any, SessionFacts]:
 
 
 def _placement(subgraphs: Any, info: EPInfo, path: Path, provider_options: Mapping[str, str]) -> Placement:
-    """Where nodes went, with what the EP leaves to the CPU by a setting told apart from what it did not take."""
+    """Where nodes went, with what the EP leaves to the CPU by a setting apart from what it did not take."""
     found = read_placement(subgraphs, info.full_name)
     if info.border_option is None or not set(BORDER) & set(found.cpu_ops):
         return found
@@ -132,7 +132,7 @@ def _check_providers(session: Any, target: Target, info: EPInfo) -> None:
 
 
 def _check_arrival(session: Any, info: EPInfo, overlay: Overlay) -> None:
-    """Options that reached nobody would make an empty trace; an EP that does not repeat its options cannot be asked."""
+    """Lost options would make an empty trace; an EP that does not report its options cannot be checked."""
     arrived = session.get_provider_options().get(info.full_name)
     lost = {k: v for k, v in overlay.provider.items() if arrived and arrived.get(k) != v}
     if lost:

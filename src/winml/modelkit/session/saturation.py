@@ -1,7 +1,7 @@
 """Whether 8-bit kernels of this processor saturate, by asking the runtime for a product that is known.
 
 x86-64 without VNNI adds pairs of products of uint8 and int8 in 16 bits: 2 x 255 x 127 does not fit. Which kernels the
-runtime chooses is its own affair, so instruction sets are not looked at.
+runtime chooses is up to the runtime, so instruction sets are not looked at.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class EPSelection:
     package: Package
     provider_options: dict[str, str]
     added_options: dict[str, str]
-    """Those among the provider options that nobody asked for by name."""
+    """The provider options among them that were added by default."""
     files: tempfile.TemporaryDirectory[str] | None = None
     """Files that the EP reads while a session is made."""
 
@@ -51,7 +51,7 @@ def select(
 ) -> EPSelection:
     """Bind the target's EP: a plugin through its device, a bundled EP by name.
 
-    `distribution` names the package to take it from where several bring it; `added` are session options
+    `distribution` names the package to take it from where several provide it; `added` are session options
     of a monitor; `verbose` makes it log everything.
     """
     info = catalog.BY_NAME[target.ep]

@@ -35,7 +35,7 @@ CPU = Target("cpu", "cpu")
 
 @dataclass
 class _Bound:
-    """A run with its inputs bound; let go of when the session is reset, so that nothing keeps the old one alive."""
+    """A run with its inputs bound; released when the session is reset, so that nothing keeps the old one alive."""
 
     call: Callable[[], Any] | None
     binding: Any = None
@@ -72,8 +72,8 @@ class WinMLSession:
         """Open `model`, or with `lazy` when it is first used.
 
         Without a target it is on the CPU, unless a monitor pins its EP. `distribution` names the package to take the EP
-        from where several bring it. `asking` is for those who want to know what the EP says: it logs everything, and
-        may take no node at all.
+        from where several provide it. `asking` is for finding out what the EP does: it logs everything, and may take
+        no node at all.
         """
         self.path = require_model_file(model)
         self.pinned = target
@@ -118,12 +118,12 @@ class WinMLSession:
             self._session, self.facts = open_session(request)
 
     def reset(self) -> None:
-        """Let go of the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
+        """Release the runtime's session, after what is bound to it: WebGPU crashes in the other order."""
         for bound in self._bound:
             bound.release()
         self._bound.clear()
         if self._session is not None and PROFILE_PREFIX in self._overlay.session:
-            # The frames of an exception may keep the session alive; its profile must be there all the same.
+            # The frames of an exception may keep the session alive; its profile must be written anyway.
             self._session.end_profiling()
         self._session = None
 
@@ -146,7 +146,7 @@ class WinMLSession:
 
     @property
     def added_options(self) -> dict[str, str]:
-        """Options among them that nobody asked for by name."""
+        """The options among them that were added by default."""
         return self._require_facts().added_options
 
     @property
@@ -179,7 +179,7 @@ class WinMLSession:
         """A call that runs these inputs again and again, and whether it does so through IO binding.
 
         With IO binding inputs are bound once and the outputs of the first run are written again by later ones.
-        Strings and values that are not tensors cannot be bound; those are run the plain way.
+        Strings and values that are not tensors cannot be bound; those are run without binding.
         """
         self.compile()
         self.last_inputs = dict(inputs)

@@ -1,4 +1,4 @@
-"""The calling side of a worker: one process, asked one thing at a time, that cannot take us down with it."""
+"""The calling side of a worker: one process that runs one operation at a time and cannot take us down with it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class WorkerBug(Exception):
-    """An operation ended with an exception nobody expected; the message is its traceback."""
+    """An operation ended with an unexpected exception; the message is its traceback."""
 
 
 class Worker:
@@ -102,7 +102,7 @@ class Worker:
 
     def _send(self, message: Message) -> None:
         pipe = cast("IO[bytes]", self._tree.process.stdin)
-        with contextlib.suppress(OSError):  # the process is gone; reading its answer tells how
+        with contextlib.suppress(OSError):  # the process is gone; reading its answer shows how
             pipe.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def call(

@@ -34,7 +34,7 @@ def wait_for(
 ) -> int | None:
     """The exit code of a process; None when it takes too long.
 
-    In steps: on Windows a longer wait does not hear Ctrl-C. `on_wait` hears how long it has run.
+    In steps: on Windows a longer wait does not notice Ctrl-C. `on_wait` gets how long it has run.
     """
     started = time.monotonic()
     while True:
@@ -60,7 +60,7 @@ def run_command(
 ) -> Finished:
     """Run a program; Ctrl-C and a timeout end it and everything it started.
 
-    `output` is what it wrote to stdout and stderr; with a file `out` stdout goes there instead. `on_start` hears the
+    `output` is what it wrote to stdout and stderr; with a file `out` stdout goes there instead. `on_start` gets the
     number of the process, `on_wait` how long it has run.
     """
     with contextlib.ExitStack() as files:

@@ -38,7 +38,7 @@ _LINUX = {
     9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ",
     31: "SIGSYS",
 }  # fmt: skip
-"""What numbers mean where they come from: on Windows a job of a Linux node may be told of, and names differ there."""
+"""What numbers mean where they come from: Windows may report on a job of a Linux node, and names differ there."""
 
 
 def _signal_name(number: int) -> str:
@@ -56,7 +56,7 @@ def describe(returncode: int) -> str:
         name = _signal_name(-returncode)
         if name in _CRASHES:
             return f"crashed with {name}"
-        # Nobody tells a process who killed it: an out-of-memory killer and a person look alike.
+        # The status does not say who killed it: an out-of-memory killer and a person look alike.
         return f"{KILLED} ({name})"
     status = returncode & 0xFFFFFFFF
     if status in NTSTATUS:

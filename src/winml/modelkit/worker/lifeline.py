@@ -3,7 +3,7 @@
 The starting process keeps one end of a pipe, the lifeline, and its system closes it when that process ends, however
 it ends. A guard, forked before anything is loaded, waits for that and then kills the whole group of processes. Native
 code cannot keep it from doing so: a thread of the same interpreter waits for a lock that native code may hold forever.
-On Linux the kernel also kills the process itself (`PR_SET_PDEATHSIG`), should somebody kill the guard. Windows needs
+On Linux the kernel also kills the process itself (`PR_SET_PDEATHSIG`), should the guard be killed. Windows needs
 none of this: a job object ends a tree with the last handle to it.
 
 Only the standard library is imported here, and little of it: this runs first in every process that we start.
@@ -23,14 +23,14 @@ def hold(lifeline: int, parent: int, others: tuple[int, ...] = ()) -> None:
     if sys.platform == "linux":
         _ask_kernel()
     if sys.platform != "win32":
-        if os.getppid() != parent:  # it ended before the kernel was asked, and nobody would tell us any more
+        if os.getppid() != parent:  # it ended before the kernel was asked, so no signal would come
             os._exit(1)
         _fork_guard(lifeline, others)
         os.close(lifeline)
 
 
 def _ask_kernel() -> None:
-    """Be killed when the thread that started us ends; those who start processes do so in a thread that stays."""
+    """Be killed when the thread that started us ends; processes are therefore started in a thread that stays."""
     try:
         import ctypes
 
@@ -42,7 +42,7 @@ def _ask_kernel() -> None:
 if sys.platform != "win32":
 
     def _fork_guard(lifeline: int, others: tuple[int, ...]) -> None:
-        """Leave a process in our group that kills it when the lifeline closes; it is nobody's child."""
+        """Leave a process in our group that kills it when the lifeline closes; it is not our child."""
         child = os.fork()
         if child:
             os.waitpid(child, 0)
@@ -55,7 +55,7 @@ if sys.platform != "win32":
     def _guard(lifeline: int, others: tuple[int, ...]) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        # Whoever reads our pipes must see them closed when the program ends, and not when the guard does; and the
+        # Readers of our pipes must see them closed when the program ends, and not when the guard does; and the
         # folder that the program works in must be free to go.
         nothing = os.open(os.devnull, os.O_RDWR)
         for file in (0, 1, 2, *others):

@@ -1,6 +1,6 @@
 """How long an operation may take and how much memory it may use before its process is ended.
 
-Models come from others, and a few hundred bytes can keep native code busy for ever or make it fill the memory. What
+Models come from others, and a few hundred bytes can keep native code busy indefinitely or make it fill the memory. What
 only looks at a model gets little, by the size of the model; everything else gets what the machine has and most of a
 day. Address space is never limited: a model that is mapped and a provider that reserves take plenty of it.
 """
@@ -58,7 +58,7 @@ class OperationLimits:
 
 
 def limits_of(op: str, args: dict[str, Any], timeout_s: float | None) -> OperationLimits:
-    """The limits of an operation; `timeout_s` is the time that the user or the caller asked for, if one did."""
+    """The limits of an operation; `timeout_s` is the time that the user or the caller gave, if any."""
     if op in INSPECTING:
         size = sum(size_of(path) for path in _paths(args))
         wanted = min(_INSPECT_S + size / _READ_BYTES_PER_S, _INSPECT_MOST_S)
@@ -107,14 +107,14 @@ def _bytes_of(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError:
-        return 0  # gone, or a link to nowhere; whoever opens it says so
+        return 0  # gone, or a broken link; opening it reports that
 
 
 def _seconds(variable: str, default: float) -> float | None:
     """The seconds that a variable of the environment says; `none` is no limit."""
     text = os.environ.get(variable, "").strip().lower()
     if not text:
-        return round(default, 1)  # it is told to people
+        return round(default, 1)  # it is shown to users
     if text == "none":
         return None
     try:
@@ -132,7 +132,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt]?)(?:i?b)?)")
 
 
 def _memory(wanted: int) -> int | None:
-    """The memory that the environment says; without a word `wanted`, and never more than the machine's share."""
+    """The memory limit in the environment; without one `wanted`, but never more than the machine's share."""
     text = os.environ.get(MEMORY_LIMIT, "").strip().lower()
     if text == "none":
         return None

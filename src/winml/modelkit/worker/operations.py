@@ -1,4 +1,4 @@
-"""The table of operations a worker can be asked for: name -> `module:function`, imported there on first use.
+"""The table of operations of a worker: name -> `module:function`, imported there on first use.
 
 A function takes `(args, context)` and returns something JSON can hold; tensors travel as file paths.
 """

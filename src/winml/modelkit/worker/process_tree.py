@@ -30,7 +30,7 @@ if sys.platform == "win32":
     _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE = 0x2000
     _CREATE_SUSPENDED = 0x4
     _ENDING_S = 10.0
-    """How long processes that were killed may take to let go of what they hold, a driver for one."""
+    """How long processes that were killed may take to release what they hold, such as a driver."""
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = [
@@ -93,7 +93,7 @@ if sys.platform == "win32":
                 self.end()
                 if process.poll() is None:
                     raise ctypes.WinError(code)
-                # Somebody ended it before it ran, and one that has ended is taken into no job: there is its exit code.
+                # It was ended before it ran, and an ended process cannot join a job: it has an exit code.
 
         def end(self) -> None:
             """Kill what is in the job and wait until it is gone: until then its files are open and stay."""
@@ -131,7 +131,7 @@ if sys.platform == "win32":
 
 @contextmanager
 def _interrupts_held() -> Iterator[list[object]]:
-    """Ctrl-C is noted instead of raised: raised while a process is being started, nobody would know of that process."""
+    """Ctrl-C is noted instead of raised: raised while a process is being started, that process would be lost."""
     came: list[object] = []
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

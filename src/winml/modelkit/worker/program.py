@@ -19,7 +19,7 @@ Message = dict[str, Any]
 
 
 class Context:
-    """What an operation may use besides its arguments."""
+    """What an operation may use in addition to its arguments."""
 
     def __init__(self, channel: BinaryIO) -> None:
         self._channel = channel
@@ -34,7 +34,7 @@ class Context:
             self._channel.flush()
 
     def tell(self, event: object) -> None:
-        """Tell the caller how far the operation is, by a value whose field `event` is the name."""
+        """Send the caller an event on progress, by a value whose field `event` is the name."""
         from winml.modelkit.core.values import to_json
 
         self.send(to_json(event))
@@ -56,10 +56,10 @@ def _own_stdout() -> BinaryIO:
 
 
 def _own_stdin() -> BinaryIO:
-    """The pipe from the caller; whoever else looks at stdin finds nothing there from now on.
+    """The pipe from the caller; anything else that reads stdin finds it empty from now on.
 
-    Windows lets one at a time at a pipe: while a thread waits to read it, a library that asks for the kind of its stdin
-    when it is loaded waits too, for ever (numpy does, https://github.com/numpy/numpy/issues/24290).
+    Windows serializes access to a pipe: while a thread waits to read it, a library that asks for the kind of its stdin
+    when it is loaded waits too, indefinitely (numpy does, https://github.com/numpy/numpy/issues/24290).
     """
     channel = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""A room for programs that work on what others sent: no network, a system to read, one folder to write to, limits.
+"""A room for programs that work on untrusted input: no network, a system to read, one folder to write to, limits.
 
 Linux only: bubblewrap where it is installed, otherwise namespaces of the kernel by our own program. Both start
 `sandbox_init.py` as the first process in there, which watches over memory, processes and time. A program ends with the
@@ -61,13 +61,13 @@ class Room:
     """Holds the program's home and temporary files, and goes with the room; the program cannot see it."""
     limits: RoomLimits
     writable: tuple[Path, ...] = ()
-    """Folders, none of them a link: whoever can replace one chooses what the next program may write to."""
+    """Folders, none of them a link: a program that can replace one chooses what the next program may write to."""
     readable: tuple[Path, ...] = ()
-    """Besides the system and this Python."""
+    """In addition to the system and this Python."""
     accelerators: bool = False
     """Whether devices other than the processor can be used."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Besides those of the user that are nobody's secret."""
+    """In addition to those of the user that hold no secrets."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _tops(paths: Iterable[Path], *, outside: list[str]) -> list[str]:
 
 
 def _links(paths: Iterable[Path], mounts: list[dict[str, Any]]) -> dict[str, str]:
-    """Links on the way to paths that no mount brings along, with where they lead."""
+    """Links on the way to paths that no mount contains, with their targets."""
     brought = [mount["path"] for mount in mounts if mount["source"] == mount["path"]]
     found: dict[str, str] = {}
     for path in paths:
@@ -195,7 +195,7 @@ def _links(paths: Iterable[Path], mounts: list[dict[str, Any]]) -> dict[str, str
 
 
 def _bubblewrap(spec: dict[str, Any]) -> Iterator[str]:
-    """What bubblewrap is told."""
+    """The arguments of bubblewrap."""
     yield from ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--dev", "/dev")
     for mount in spec["mounts"]:
@@ -205,5 +205,5 @@ def _bubblewrap(spec: dict[str, Any]) -> Iterator[str]:
     for name in spec["devices"]:
         yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
     yield from ("--size", str(spec["shared_bytes"]), "--tmpfs", "/dev/shm")  # noqa: S108 - in the room
-    # Whoever is root outside may write to /proc/sys by being its owner; bubblewrap leaves it writable for them.
+    # A user who is root outside may write to /proc/sys by being its owner; bubblewrap leaves it writable for them.
     yield from ("--remount-ro", "/dev", "--proc", "/proc", "--remount-ro", "/proc", "--remount-ro", "/")

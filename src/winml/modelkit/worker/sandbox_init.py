@@ -25,7 +25,7 @@ ENDED = 137
 """Exit code of a program that went past a limit; the last line of stderr says which."""
 _POLL_S = 0.1
 _LEAST_AVAILABLE = 0.04
-"""Part of the machine's memory that is left for everybody else."""
+"""Part of the machine's memory that is left for other programs."""
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -67,7 +67,7 @@ def _restrict(target: str, flags: int, *, below: bool) -> None:
 
 
 def _enter_namespaces(parent: int) -> None:
-    """Namespaces of our own, in which this user is who they were."""
+    """Enter new namespaces, in which the user stays the same."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -80,12 +80,12 @@ def _enter_namespaces(parent: int) -> None:
 
 
 def _lead() -> None:
-    """Go on as process 1 of the namespace; the process that was here waits and ends as that one does."""
+    """Continue as process 1 of the namespace; the original process waits and ends as that one does."""
     here, there = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(there)
-        os.dup2(here, 0)  # nobody types into a sandbox; end of file says that the other process is gone
+        os.dup2(here, 0)  # a sandbox has no input; end of file means that the other process is gone
         os.close(here)
         return
     os.close(here)
@@ -107,7 +107,7 @@ def _make_room(spec: dict[str, Any]) -> None:
     _make_devices(root, spec["devices"], spec["shared_bytes"])
     Path(root + "/proc").mkdir(exist_ok=True)
     _mount("proc", root + "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    # Whoever is root outside may write to /proc/sys by being its owner, without any capability.
+    # A user who is root outside may write to /proc/sys by being its owner, without any capability.
     _restrict(root + "/proc", _MS_RDONLY, below=False)
     _restrict(root, _MS_RDONLY | _MS_NOSUID | _MS_NODEV, below=False)
     os.chdir(root)  # noqa: TID251 - this process has no other code to confuse
@@ -187,7 +187,7 @@ def _start(argv: list[str], folder: str) -> int:
 def _usage(*, shared_once: bool) -> tuple[int, int]:
     """Memory that cannot be dropped, and processes with their threads, of everything but this process.
 
-    What forked processes share counts for each of them, unless `shared_once`, which takes longer to ask for.
+    What forked processes share counts for each of them, unless `shared_once`, which takes longer to read.
     """
     used = threads = 0
     for name in os.listdir("/proc"):  # noqa: PTH208 - read in a polling loop
@@ -222,7 +222,7 @@ def _available() -> float:
 
 
 def _too_much(limits: dict[str, Any], started: float) -> str | None:
-    """The limit that was passed, in words."""
+    """The limit that was exceeded, as a sentence."""
     used, threads = _usage(shared_once=False)
     if threads > limits["processes"]:
         return f"it has {threads} processes and threads; {limits['processes']} are allowed"
@@ -276,7 +276,7 @@ def main() -> None:
             _make_room(spec)
         _set_limits(spec["limits"]["processes"])
         _give_up_rights()
-        # Whoever could change this process could switch off its limits.
+        # A program that could change this process could switch off its limits.
         _call("prctl", _prctl(_PR_SET_DUMPABLE, 0))
     except OSError as error:
         os.write(2, f"sandbox: cannot be set up: {error.strerror}\n".encode())

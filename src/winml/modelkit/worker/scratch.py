@@ -16,7 +16,7 @@ from types import TracebackType
 
 PREFIX = "winml-"
 OWNER = ".winml-owner"
-"""The file that the owner holds a lock on; a folder without one is none of ours, and stays."""
+"""The file that the owner holds a lock on; a folder without one is not ours, and stays."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,7 +25,7 @@ if sys.platform == "win32":
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except OSError:
-            return False  # somebody else has it
+            return False  # another process has it
         return True
 
 else:
@@ -35,7 +35,7 @@ else:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return False  # somebody else has it, or the file system has no locks
+            return False  # another process has it, or the file system has no locks
         return True
 
 
@@ -83,13 +83,13 @@ def _make(prefix: str, within: Path | None) -> tuple[Path, int | None]:
             return folder, lock
         os.close(lock)
         if folder.exists():
-            # Nobody can tell whether we live, so that nobody may remove it: the file must not say otherwise.
+            # Other processes cannot see that we are alive and must not remove it, so the file has to go.
             owner.unlink(missing_ok=True)
             return folder, None
 
 
 def _is_still(owner: Path, lock: int) -> bool:
-    """Whether the file is still there: somebody who looked before we had the lock may have removed it."""
+    """Whether the file is still there: a process that looked before we had the lock may have removed it."""
     try:
         return os.path.samestat(owner.stat(), os.fstat(lock))
     except FileNotFoundError:

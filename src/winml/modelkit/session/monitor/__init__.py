@@ -1,1 +1,1 @@
-"""Monitors: what an EP tells about the operators it ran, in one form."""
+"""Monitors: what an EP reports about the operators it ran, in one form."""

@@ -1,6 +1,6 @@
-"""EPMonitor: what a session needs to know of a monitor, and what a monitor is told of a session.
+"""EPMonitor: what a session needs to know of a monitor, and a monitor of a session.
 
-A monitor brings options and reads what the EP wrote. It never opens a session, never changes the working directory and
+A monitor adds options and reads what the EP wrote. It never opens a session, never changes the working directory and
 never swallows the caller's exception.
 """
 
@@ -33,7 +33,7 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a session did while it was observed; told to the monitor right before it exits."""
+    """What a session did while it was observed; passed to the monitor right before it exits."""
 
     model: str | None
     target: Target
@@ -57,7 +57,7 @@ class EPMonitor(ABC):
     requires_session_teardown: ClassVar[bool] = False
     """Whether the session must be destroyed before the monitor reads: some EPs write only then."""
     ep_name: ClassVar[str | None] = None
-    """The EP whose options it brings; it is pinned for the duration. None serves every EP."""
+    """The EP whose options it adds; it is pinned for the duration. None serves every EP."""
     backend: ClassVar[str] = "none"
     """What makes the trace, as the result names it."""
 

@@ -169,7 +169,7 @@ class _Walk:
         return True
 
     def extend(self) -> None:
-        """What a kernel known by name does beyond its name: the nodes after it that nobody else can compute."""
+        """What a kernel known by name does beyond its name: the nodes after it that no other kernel can compute."""
         for at in sorted(self.weak):
             takes = {*SWALLOWS.get(self.final[at].op_type, Swallows()).after}
             if self.final[at].op_type.startswith("Q"):  # QLinearConv, QGemm: their value is quantized

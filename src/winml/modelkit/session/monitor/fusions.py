@@ -65,7 +65,7 @@ SWALLOWS: dict[str, Swallows] = {
     "DynamicQuantizeMatMul": _INTEGER,
     "MatMulIntegerToFloat": _INTEGER,
 }
-"""What operators of a type take in besides the node they are named after."""
+"""What operators of a type take in next to the node they are named after."""
 
 CORES: dict[str, tuple[str, ...]] = {
     "Gelu": ("Erf",),

@@ -1,6 +1,6 @@
 """HWMonitor: what the machine did beside a timed loop, sampled in a thread.
 
-A source that this machine does not have is named with the reason; it never ends the measuring.
+A source that this machine does not have is reported with the reason; it never ends the measurement.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_USED = "it was not in use"
 
 
 class SourceMissing(Exception):
-    """This machine does not offer a source, and why."""
+    """A source is missing on this machine; the message says why."""
 
 
 def _process(pid: int) -> dict[str, Callable[[], Read]]:
@@ -187,7 +187,7 @@ class HWMonitor:
         """The answer of a source; one that has none is not asked again."""
         try:
             return ask()
-        except Exception as error:  # noqa: BLE001 - whatever a driver does, measuring goes on
+        except Exception as error:  # noqa: BLE001 - whatever a driver does, measuring continues
             self._reads.pop(name, None)
             if name not in self._samples:
                 self.missing[name] = (

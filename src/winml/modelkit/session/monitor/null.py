@@ -6,7 +6,7 @@ from winml.modelkit.session.monitor.ep_monitor import EPMonitor
 
 
 class NullEPMonitor(EPMonitor):
-    """Stands in where no monitor was asked for, so that nobody has to check."""
+    """Used where no monitor was requested, so that callers need no check."""
 
     def _collect(self) -> None:
         return None

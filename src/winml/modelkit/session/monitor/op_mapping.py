@@ -3,7 +3,7 @@
 Optimizers rename, fuse, insert and drop nodes. Where the runtime saved the graph it executes, the values of that graph
 say which nodes an operator does the work of (`final_graph`). Elsewhere an operator is resolved by its index, its name
 (without what optimizers append), the value it makes, or its position among equals; then it takes in the dropped nodes
-around it that its type is known to swallow. Either way it is spoken of by the node that does the work.
+around it that its type is known to swallow. Either way it is named by the node that does the work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from winml.modelkit.session.monitor.final_graph import constant_nodes, source_no
 from winml.modelkit.session.monitor.fusions import ANY, CORES, EDGES, HEAVY, LAYOUT, PARTS, SWALLOWS, Swallows
 
 _TOKEN = re.compile(r"_token_\d+(?:_\d+)*$")
-"""What the runtime appends to be unique; device builds number the parts of an operator besides (`Conv_token_1_2`)."""
+"""What the runtime appends to be unique; device builds also number the parts of an operator (`Conv_token_1_2`)."""
 _CASTS = ("InsertedPrecisionFreeCast_",)
 _MAX_DISTANCE = 6
 """Nodes between the one a kernel is named after and the one that does its work: BatchNormalization, Add, activation."""
@@ -247,7 +247,7 @@ def _positions(operators: Sequence[RuntimeOp], kernels: Sequence[OutlineNode]) -
 def _find_named(
     resolver: _Resolver, operators: Sequence[RuntimeOp], certain: Mapping[int, list[OutlineNode]]
 ) -> list[list[OutlineNode]]:
-    """The nodes each operator is named after; those with a clear name first, so that nobody takes theirs."""
+    """The nodes each operator is named after; those with a clear name first, so that no other operator takes theirs."""
     found: list[dict[int, OutlineNode]] = [dict(enumerate(certain.get(at, [])[:1])) for at in range(len(operators))]
     steps: tuple[Callable[[RuntimeOp, str, str | None], OutlineNode | None], ...] = (
         lambda op, name, kind: resolver.by_name(name, kind, op.node_index),

@@ -39,7 +39,7 @@ _ONNX_TYPES = {"Convolution": "Conv", "FullyConnected": "Gemm"}
 
 
 class PassFailed(Exception):
-    """There is no traced pass, and why."""
+    """There is no traced pass; the message says why."""
 
 
 def _ep_version() -> str | None:

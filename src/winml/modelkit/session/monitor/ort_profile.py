@@ -88,7 +88,7 @@ def _node(event: dict[str, Any]) -> NodeEvent | None:
 
 
 def _own_time(nodes: list[NodeEvent]) -> list[NodeEvent]:
-    """The nodes with the time of those they contain taken off: a Loop spans its body."""
+    """The nodes without the time of those they contain: a Loop spans its body."""
     from dataclasses import replace
 
     if not any(n.op_type in _CONTAINERS for n in nodes):
@@ -121,7 +121,7 @@ def _take(event: dict[str, Any], waiting: dict[Any, list[NodeEvent]], profile: P
 
 
 def read_profile(path: Path) -> Profile:
-    """The runs in a profile; events of runs at the same time are told apart by their thread."""
+    """The runs in a profile; events of concurrent runs are distinguished by their thread."""
     profile = Profile()
     waiting: dict[Any, list[NodeEvent]] = {}
     strange = 0

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 EP = "QNNExecutionProvider"
 PROFILING = {"basic": "detailed", "detail": "optrace"}
 RETRIES_S = (0.05, 0.1, 0.2)
-"""Waits for a file whose handle a Windows build lets go of after the session is gone."""
+"""Waits for a file whose handle a Windows build releases after the session is gone."""
 SIMULATED = "cycles are host time of a simulator; they rank operators roughly and say nothing about a device"
 _CSV = "qnn_profile.csv"
 _LOG = "qnn_profile_qnn.log"
@@ -217,7 +217,7 @@ class QNNMonitor(EPMonitor):
         }
 
     def _add_detail(self, result: OpTraceResult, partitions: set[str]) -> OpTraceResult:
-        """The result with what the viewer knows besides; with the reason where there is no viewer's word."""
+        """The result with the details of the viewer, or with the reason why there are none."""
         try:
             found, files = self._run_viewer(partitions)
         except ViewerFailed as error:
@@ -276,7 +276,7 @@ _NUMBERED_TOKEN = re.compile(r"_token_\d+_\d+$")
 def _model_names(names: Sequence[str], model: Outline) -> Mapping[str, str]:
     """The EP's names as the model has them: devices put a number at the end of every name (`Add_3`, `Conv_token_1_2`).
 
-    A number may belong to the name (`Add_1`), so that it is taken off everywhere or nowhere: everywhere when all names
+    A number may belong to the name (`Add_1`), so it is removed everywhere or nowhere: everywhere when all names
     have one and more of them are nodes of the model without it than with it, or when no name says otherwise.
     """
     if not names or not all(_LAST_NUMBER.search(name) for name in names):

@@ -1,6 +1,6 @@
-"""VitisAIMonitor: the runtime's profiler, and the report in which the VitisAI EP says where it put every node.
+"""VitisAIMonitor: the runtime's profiler, and the report in which the VitisAI EP lists where it put every node.
 
-The report's format is that of AMD's documentation; neither the EP nor its report were there to try this with.
+The report's format is that of AMD's documentation; neither the EP nor its report was available to test this with.
 """
 
 from __future__ import annotations

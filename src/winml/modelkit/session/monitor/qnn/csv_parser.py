@@ -1,8 +1,8 @@
 """Reads the CSV the QNN EP writes while it profiles, row by row.
 
 Every run of a partition ends with its EXECUTE row. Rows carry no name of their partition: a partition is known by its
-operators. The EP appends to a file that is there, and leaves an unfinished run when the process dies. Devices write
-rows besides whose value is a word (`UNKNOWN`, unit `OBJECT`).
+operators. The EP appends to a file that is there, and leaves an unfinished run when the process dies. Devices also
+write rows whose value is no number (`UNKNOWN`, unit `OBJECT`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CsvRun:
 
     @property
     def signature(self) -> tuple[tuple[str, str], ...]:
-        """What tells its partition from the others."""
+        """What distinguishes its partition from the others."""
         return tuple((node.name, node.op_id) for node in self.nodes)
 
 
@@ -148,7 +148,7 @@ def _check_header(line: bytes) -> bool:
 def _row(text: str, *, sourced: bool) -> tuple[str, float, str, str, str] | None:
     """Message, value, unit, event and sources of a row; None for a row that is cut off or no row at all.
 
-    A row whose value is a word tells nothing, and its message is empty.
+    A row whose value is no number is ignored, and its message is empty.
     """
     parts = text.split(",", len(HEADER) - 1)
     number = _NUMBER.fullmatch(parts[2]) if len(parts) == len(HEADER) else None

@@ -1,6 +1,6 @@
 """Reads the HTP analysis summary (QHAS) of Qualcomm's profile viewer.
 
-Written against its published field names and fixtures made by hand; no SDK was there to run it with.
+Written against its published field names and fixtures made by hand; no SDK was available to run it with.
 """
 
 from __future__ import annotations

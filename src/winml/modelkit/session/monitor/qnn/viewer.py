@@ -18,7 +18,7 @@ _SUMMARY = "_qnn_htp_analysis_summary.json"
 
 
 class ViewerFailed(Exception):
-    """The viewer did not give a summary; the reason is a word of the trace's `fallback_reason`."""
+    """The viewer did not give a summary; the reason is a value of the trace's `fallback_reason`."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ def _folders() -> tuple[str, ...]:
 
 
 def find_viewer(environment: Mapping[str, str] | None = None) -> Viewer:
-    """The viewer of the SDK that `QNN_SDK_ROOT` names; no other place is looked at."""
+    """The viewer of the SDK that `QNN_SDK_ROOT` names; no other place is searched."""
     root = (os.environ if environment is None else environment).get(SDK_ROOT)
     if not root:
         raise ViewerFailed("sdk_missing", f"{SDK_ROOT} is not set; detail needs the QAIRT SDK")
