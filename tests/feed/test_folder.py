@@ -121,7 +121,7 @@ def test_a_plain_path_is_a_folder_and_other_schemes_are_unknown(tmp_path: Path) 
     for address in ("ftp://host/x", "http://host/x", "ocl://host/x", "", "  "):
         with pytest.raises(RequestError, match="unknown kind of feed"):
             open_feed(address)
-    with pytest.raises(RequestError, match="is not the folder of a known user"):
+    with pytest.raises(RequestError, match="names no folder"):
         open_feed("folder:")
 
 
