@@ -87,7 +87,7 @@ def test_work_of_processes_that_are_gone_goes_with_them(builder: Builder) -> Non
 def test_a_manifest_names_files_of_its_own_folder(tmp_path: Path, names: dict[str, object]) -> None:
     """A node of a cluster may send any manifest back, and files it names are replaced by links."""
     (tmp_path / "build_manifest.json").write_text(json.dumps(to_json(manifest(**names))))
-    with pytest.raises(RunFailedError, match="which is not below its folder"):
+    with pytest.raises(RunFailedError, match="which is outside its folder"):
         manifest_of(tmp_path)
 
 

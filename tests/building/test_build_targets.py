@@ -85,16 +85,16 @@ def test_a_simulated_target_among_several_is_left_out_and_alone_refused(tmp_path
 def test_an_arm_takes_the_size_that_another_one_fixes(tmp_path: Path) -> None:
     opened = str(model_zoo.saved(model_zoo.text_model(IMAGE), tmp_path / "open.onnx"))
     fixed = str(model_zoo.saved(model_zoo.text_model(FIXED), tmp_path / "fixed.onnx"))
-    asked = {"dims": {"width": 16}, "int_ranges": {}, "seed": 0, "batch_size": None, "npz": None}
+    asked = InputSettings(dims={"width": 16})
     arms = arms_of(CompareRequest((opened, fixed), targets=("cpu",), inputs=asked), silent)
-    sizes = arms.specs[0].inputs["sizes"]
-    assert {name: (size["size"], size["source"]) for name, size in sizes.items()} == {
+    sizes = arms.specs[0].inputs.sizes or {}
+    assert {name: (size.size, size.source) for name, size in sizes.items()} == {
         "batch": (1, "batch"),
         "height": (8, "other arm"),
         "width": (16, "given"),
     }
     with pytest.raises(RequestError, match="no symbolic dimension `widht`"):
-        arms_of(CompareRequest((opened, fixed), inputs=asked | {"dims": {"widht": 3}}), silent)
+        arms_of(CompareRequest((opened, fixed), inputs=InputSettings(dims={"widht": 3})), silent)
 
 
 def test_a_simulator_is_run_a_few_times_unless_more_are_asked_for() -> None:
@@ -116,7 +116,7 @@ def composite(tmp_path: Path) -> Path:
 
 def test_every_part_of_a_composite_model_is_measured_at_the_sizes_it_was_made_for(composite: Path) -> None:
     protocol = AskedProtocol(iterations=2, warmup=0, sessions=1)
-    inputs = {"dims": {"width": 5}, "int_ranges": {}, "seed": 0}
+    inputs = InputSettings(dims={"width": 5})
     result = perf_model(PerfRequest(str(composite), protocol=protocol, inputs=inputs), silent)
     assert isinstance(result, PerfParts)
     shapes = {part.part: part.result.inputs.tensors["x"].shape for part in result.parts}

@@ -148,5 +148,5 @@ def manifest_of(folder: Path) -> BuildManifest:
         raise RunFailedError(f"`{folder}` has no {MANIFEST} of this version of winml")
     outside = [name for name in (*manifest.folder, *manifest.objects) if not stays_inside(name)]
     if outside:
-        raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is not below its folder")
+        raise RunFailedError(f"`{folder / MANIFEST}` names `{outside[0]}`, which is outside its folder")
     return manifest
