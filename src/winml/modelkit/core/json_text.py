@@ -103,17 +103,13 @@ def check_value(value: Any, *, lenient: bool = False) -> None:
 
 def _check_plain(item: object, *, lenient: bool) -> None:
     if isinstance(item, str):
-        if not item.isascii():
-            _check_characters(item)
+        try:
+            if not item.isascii():
+                item.encode()
+        except UnicodeEncodeError as error:
+            raise JSONError("it holds half of a character (a lone surrogate)") from error
     elif isinstance(item, float):
         if not lenient and not math.isfinite(item):
             raise JSONError("it holds a number that is too large")
     elif isinstance(item, int) and not (-_BEYOND < item < _BEYOND if lenient else _LOW <= item <= _HIGH):
         raise JSONError("it holds a number that is too large")
-
-
-def _check_characters(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise JSONError("it holds half of a character (a lone surrogate)") from error

@@ -102,15 +102,12 @@ def shell_word(text: str, *, windows: bool = sys.platform == "win32") -> str:
         return shown if _BARE_WINDOWS.fullmatch(shown) else f'"{shown.translate(_WINDOWS)}"'
     if one_line(text) == text:
         return shlex.quote(text)  # noqa: TID251 - this is the one place
-    raw = text.encode("utf-8", "surrogateescape" if _is_name(text) else "backslashreplace")
+    # Half characters in a text may be bytes of a file's name.
+    is_name = all("\udc80" <= c <= "\udcff" for c in text if "\ud800" <= c <= "\udfff")
+    raw = text.encode("utf-8", "surrogateescape" if is_name else "backslashreplace")
     return "$'" + "".join(chr(b) if 0x20 <= b < 0x7F and b not in b"'\\" else f"\\x{b:02x}" for b in raw) + "'"
 
 
 def command_line(words: Iterable[str]) -> str:
     """A command that can be pasted: every word means only itself."""
     return " ".join(map(shell_word, words))
-
-
-def _is_name(text: str) -> bool:
-    """Whether half characters in a text are bytes of a file's name."""
-    return all("\udc80" <= c <= "\udcff" for c in text if "\ud800" <= c <= "\udfff")

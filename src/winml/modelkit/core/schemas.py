@@ -84,14 +84,11 @@ def actions(schema: dict[str, Any]) -> frozenset[str]:
     return frozenset(name for node in _alternatives(_Node(schema, schema)) if (name := _action_of(node)) is not None)
 
 
-def _of_action(nodes: Iterable[_Node], action: str | None) -> list[_Node]:
-    """The alternatives that are the answer of one action; those that name no action are kept."""
-    return [node for node in nodes if action is None or _action_of(node) in (None, action)]
-
-
 def missing_field(schema: dict[str, Any], path: str, *, action: str | None = None) -> MissingField | None:
     """What is wrong with a dotted path such as `sessions[].wall_ns`; None when the schema describes all of it."""
-    nodes = _of_action(_alternatives(_Node(schema, schema)), action)
+    # Alternatives that name no action belong to every action.
+    every = _alternatives(_Node(schema, schema))
+    nodes = [node for node in every if action is None or _action_of(node) in (None, action)]
     for part in path.replace("[]", "").split("."):
         found = list(_children(nodes, part))
         if not found:

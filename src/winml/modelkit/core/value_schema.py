@@ -105,7 +105,11 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
         inner, *limits = get_args(form)
         found = {} if isinstance(limits[0], OneOf) else _schema(inner, definitions)
         for limit in limits:
-            known = _open_object(limit.form, definitions) if isinstance(limit, KnownKeys) else _limit(limit, found)
+            known = (
+                {"properties": _properties(limit.form, definitions)[0]}
+                if isinstance(limit, KnownKeys)
+                else _limit(limit, found)
+            )
             found = {**found, **known}
         return found
     if origin in (Union, UnionType):
@@ -118,10 +122,6 @@ def _schema(form: Any, definitions: _Definitions) -> Schema:
         of = _schema(get_args(form)[1], definitions)
         return {"type": "object", "additionalProperties": of} if of else {"type": "object"}
     return _class(form, definitions)
-
-
-def _open_object(form: Any, definitions: _Definitions) -> Schema:
-    return {"properties": _properties(form, definitions)[0]}
 
 
 def _choice_schema(words: Sequence[Any]) -> Schema:

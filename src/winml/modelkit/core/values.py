@@ -362,7 +362,8 @@ def _literal_reader(words: tuple[Any, ...]) -> Reader:
 def _reader_with_limits(form: Any) -> Reader:
     inner, *limits = get_args(form)
     if isinstance(limits[0], OneOf):
-        return _word_reader(limits[0])
+        literal, now = _literal_reader(limits[0].words), dict(limits[0].earlier)
+        return lambda value, strict: literal(now.get(value, value) if isinstance(value, str) else value, strict)
     read_inner = reader(inner)
 
     def read_limited(value: Any, strict: bool) -> Any:
@@ -377,11 +378,6 @@ def _reader_with_limits(form: Any) -> Reader:
         return found
 
     return read_limited
-
-
-def _word_reader(choice: OneOf) -> Reader:
-    literal, now = _literal_reader(choice.words), dict(choice.earlier)
-    return lambda value, strict: literal(now.get(value, value) if isinstance(value, str) else value, strict)
 
 
 def _beyond(limit: Any, value: Any) -> str | None:

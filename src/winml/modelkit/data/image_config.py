@@ -201,7 +201,9 @@ def read_steps(path: Path) -> Steps:
         resize = config.size("size", family.size, square=family.square, longest=family.longest is not None)
     if family.crop_pct is not None:
         if isinstance(resize, int):
-            resize, crop = _by_share(resize, config.number("crop_pct", family.crop_pct))
+            # What ConvNext does: a larger image of which a share is kept; large ones are squeezed instead.
+            edge, share = resize, config.number("crop_pct", family.crop_pct)
+            resize, crop = ((edge, edge), None) if edge >= _WARP_FROM else (int(edge / share), (edge, edge))
     elif config.flag("do_center_crop", family.crop_size is not None):
         asked = config.size("crop_size", family.crop_size or family.size, square=True)
         crop = (asked, asked) if isinstance(asked, int) else asked
@@ -217,8 +219,3 @@ def read_steps(path: Path) -> Steps:
         multiple=family.multiple if isinstance(resize, int) else 1,
         reduce_labels=any(config.flag(key, False) for key in _REDUCE if key in family.further),
     )
-
-
-def _by_share(edge: int, share: float) -> tuple[int | tuple[int, int], tuple[int, int] | None]:
-    """What ConvNext does: a larger image of which a share is kept; large ones are squeezed instead."""
-    return ((edge, edge), None) if edge >= _WARP_FROM else (int(edge / share), (edge, edge))

@@ -125,13 +125,6 @@ def takes_images(inputs: Sequence[Input]) -> bool:
     return sorted(len(i.shape) for i in inputs if i.name != MASK) == [4]
 
 
-def _image_input(inputs: Sequence[Input]) -> Input:
-    if not takes_images(inputs):
-        words = ", ".join(f"`{i.name}` {list(i.shape)}" for i in inputs) or "none"
-        raise DataError(f"images need a model with one four-dimensional input; this one takes {words}")
-    return next(i for i in inputs if i.name != MASK)
-
-
 def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | None]:
     """The steps for a model of one size: images that would keep their proportions are stretched, with a note."""
     height, width = spec.shape[1:3] if last else spec.shape[2:]
@@ -143,7 +136,10 @@ def _for_shape(steps: Steps, spec: Input, *, last: bool) -> tuple[Steps, str | N
 
 def image_encoder(wanted: SampleRequest) -> ImageEncoder:
     """The encoder for a model, by the processor beside it."""
-    spec = _image_input(wanted.inputs)
+    if not takes_images(wanted.inputs):
+        taken = ", ".join(f"`{i.name}` {list(i.shape)}" for i in wanted.inputs) or "none"
+        raise DataError(f"images need a model with one four-dimensional input; this one takes {taken}")
+    spec = next(i for i in wanted.inputs if i.name != MASK)
     path = processor.find(wanted.folder, CONFIG)
     if path is None:
         where = f" in `{wanted.folder}`" if wanted.folder else ""

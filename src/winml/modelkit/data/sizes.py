@@ -214,13 +214,9 @@ def _image_axes(value: SignatureInput) -> tuple[bool, dict[str, str]]:
     last = value.shape[1] not in (1, 3) and value.shape[3] in (1, 3)
     names = ("height", "width", "channels") if last else ("channels", "height", "width")
     axes = dict(zip(names, value.shape[1:], strict=True))
-    certain = axes["channels"] in (1, 3) or _has_image_names(axes)
+    is_named = str(axes["height"]).casefold() in _HEIGHT and str(axes["width"]).casefold() in _WIDTH
+    certain = axes["channels"] in (1, 3) or is_named
     return certain, {edge: name for edge, name in axes.items() if isinstance(name, str)} if certain else {}
-
-
-def _has_image_names(axes: Mapping[str, int | str]) -> bool:
-    """Whether the names of height and width say that they are such."""
-    return str(axes["height"]).casefold() in _HEIGHT and str(axes["width"]).casefold() in _WIDTH
 
 
 def _edges(folder: Path, config: Mapping[str, Any]) -> dict[str, Size]:

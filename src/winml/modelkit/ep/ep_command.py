@@ -22,7 +22,6 @@ from winml.modelkit.ep.discovery import Host, this_host
 from winml.modelkit.ep.environments import (
     MANIFEST,
     EnvironmentManifest,
-    PrivateEnvironment,
     environments_in,
     environments_root,
     python_in,
@@ -219,10 +218,6 @@ def remove(ep: str) -> EnvironmentsResult:
     return _result("remove")
 
 
-def _folder_bytes(environment: PrivateEnvironment) -> int:
-    return sum(p.lstat().st_size for p in environment.folder.rglob("*") if not p.is_dir())
-
-
 def _result(
     action: Literal["install", "list", "remove"], windows_ml: WindowsMLProvider | None = None
 ) -> EnvironmentsResult:
@@ -233,7 +228,7 @@ def _result(
             version=one.version,
             folder=str(one.folder),
             tracer=one.tracer,
-            bytes=_folder_bytes(one),
+            bytes=sum(p.lstat().st_size for p in one.folder.rglob("*") if not p.is_dir()),
         )
         for one in environments_in(environments_root())
     )

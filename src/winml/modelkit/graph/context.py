@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto
 
 _COMPATIBILITY = "ep_compatibility_info."
 
@@ -57,7 +57,12 @@ def context_facts(path: str | os.PathLike[str], model: ModelProto | None = None)
         nodes=len(contexts),
         binaries=dict(binaries),
         missing=tuple(name for name in binaries if not (folder / name).is_file()),
-        embedded_bytes=sum(map(_count_embedded_bytes, contexts)),
+        embedded_bytes=sum(
+            len(attribute.s)
+            for node in contexts
+            for attribute in node.attribute
+            if attribute.name == "ep_cache_context" and walk.attribute_value(node, "embed_mode", 1) != 0
+        ),
         other_ops=dict(others.most_common()),
         compatibility={
             entry.key.removeprefix(_COMPATIBILITY): entry.value
@@ -65,9 +70,3 @@ def context_facts(path: str | os.PathLike[str], model: ModelProto | None = None)
             if entry.key.startswith(_COMPATIBILITY)
         },
     )
-
-
-def _count_embedded_bytes(node: NodeProto) -> int:
-    if walk.attribute_value(node, "embed_mode", 1) == 0:
-        return 0
-    return sum(len(attribute.s) for attribute in node.attribute if attribute.name == "ep_cache_context")

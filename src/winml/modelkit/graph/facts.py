@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-    from onnx import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 CONVOLUTIONS = ("Conv", "ConvInteger", "ConvTranspose", "FusedConv", "NhwcConv", "NhwcFusedConv", "QLinearConv")
 
@@ -58,8 +58,11 @@ def facts(
 
     `path` is the file it came from, and gives the sizes on disk.
     """
-    ops = Counter(walk.op_key(node) for node in walk.nodes(model))
-    compiled_for = _context_sources(model)
+    nodes = list(walk.nodes(model))
+    ops = Counter(map(walk.op_key, nodes))
+    contexts = [node for node in nodes if node.op_type == "EPContext"]
+    compiled_for = tuple(sorted({str(walk.attribute_value(node, "source", "") or "unknown") for node in contexts}))
+    convolutions = sum(node.op_type in CONVOLUTIONS for node in nodes)
     on_disk = _on_disk(model, path)
     inputs = runtime_inputs(model.graph)
     return GraphFacts(
@@ -72,10 +75,12 @@ def facts(
         inputs=tuple(_value(value) for value in inputs),
         outputs=tuple(_value(value) for value in model.graph.output),
         dynamic_axes=_axes([*inputs, *model.graph.output]),
-        conv_share=None if compiled_for or not ops else _convolutions(model) / ops.total(),
+        conv_share=None if compiled_for or not ops else convolutions / ops.total(),
         parameters=_parameters(model),
         initializer_bytes=sum(byte_count(tensor) for _, tensor in _constants(model)),
-        file_bytes=None if path is None else _file_bytes(on_disk, Path(path)),
+        file_bytes=None
+        if path is None
+        else sum(file.stat().st_size for file in (Path(path), *files.external_files(path, on_disk))),
         macs=estimate_macs(model, dims=dims, read=None if path is None else partial(files.read_external, path=path)),
         quantized=quantization_of(model),
         float_types=_float_types(model),
@@ -97,10 +102,6 @@ def _has_external_data(model: ModelProto) -> bool:
 def _on_disk(model: ModelProto, path: str | os.PathLike[str] | None) -> ModelProto:
     """The model as its file has it; loading the weights takes the names of the data files away."""
     return model if path is None or _has_external_data(model) else files.load(path, weights=False)
-
-
-def _file_bytes(model: ModelProto, path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, *files.external_files(path, model)))
 
 
 def _value(value: ValueInfoProto) -> ValueFacts:
@@ -130,10 +131,6 @@ def _axes(values: list[ValueInfoProto]) -> dict[str, tuple[str, ...]]:
         for index, name in dynamic_axes(value):
             axes[name] = (*axes.get(name, ()), f"{value.name}[{index}]")
     return axes
-
-
-def _convolutions(model: ModelProto) -> int:
-    return sum(node.op_type in CONVOLUTIONS for node in walk.nodes(model))
 
 
 def _constants(model: ModelProto) -> Iterator[tuple[str, TensorProto]]:
@@ -180,15 +177,6 @@ def _float_types(model: ModelProto) -> dict[str, int]:
         if "float" in name:
             sizes[FLOATS.get(name, name)] += byte_count(tensor)
     return dict(sizes.most_common())
-
-
-def _context_sources(model: ModelProto) -> tuple[str, ...]:
-    sources = {_source(node) for node in walk.nodes(model) if node.op_type == "EPContext"}
-    return tuple(sorted(sources))
-
-
-def _source(node: NodeProto) -> str:
-    return str(walk.attribute_value(node, "source", "") or "unknown")
 
 
 def _contrib_ops(model: ModelProto) -> tuple[str, ...]:

@@ -412,7 +412,8 @@ def _external_layout(model: ModelProto, data_name: str, *, nested: bool) -> _Lay
         if size < EXTERNAL_MIN_BYTES or source.data_type == TensorProto.STRING or (inside and not nested):
             target.CopyFrom(source)
             return
-        offset = _align(end, size)
+        step = MAP_BYTES if size >= _LARGE_BYTES else PAGE_BYTES
+        offset = -(-end // step) * step
         placed.append((source, offset))
         end = offset + size
         _refer(source, target, {"location": data_name, "offset": offset, "length": size})
@@ -420,11 +421,6 @@ def _external_layout(model: ModelProto, data_name: str, *, nested: bool) -> _Lay
     structure = walk.copy_model(model, place)
     data = _serialize(structure)
     return None if data is None else _Layout(data, tuple(placed))
-
-
-def _align(offset: int, size: int) -> int:
-    step = MAP_BYTES if size >= _LARGE_BYTES else PAGE_BYTES
-    return -(-offset // step) * step
 
 
 def _refer(source: TensorProto, target: TensorProto, entries: dict[str, str | int]) -> None:

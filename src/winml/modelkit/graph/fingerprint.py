@@ -246,18 +246,13 @@ def _attributes(attributes: Sequence[AttributeProto], scope: _Scope) -> Iterator
 
 def _attribute(attribute: AttributeProto, scope: _Scope) -> bytes:
     # files of the first IR versions name no attribute type
-    field = _FIELDS.get(attribute.type) or next((name for name in _set_fields(attribute)), "")
+    written = (field.name for field, _ in attribute.ListFields() if field.name in _FIELDS.values())
+    field = _FIELDS.get(attribute.type) or next(written, "")
     if attribute.ref_attr_name or not field:
         return _digest("attribute", attribute.name, field, "from", attribute.ref_attr_name)
     value = getattr(attribute, field)
     items = [value] if field in _SINGLE else value
     return _digest("attribute", attribute.name, field, *(_item(item, scope) for item in items))
-
-
-def _set_fields(attribute: AttributeProto) -> Iterator[str]:
-    for field, _ in attribute.ListFields():
-        if field.name in _FIELDS.values():
-            yield field.name
 
 
 def _item(value: Any, scope: _Scope) -> bytes | str | int:

@@ -153,7 +153,9 @@ def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
             source = str(path)
             named = [_find_array(stored, spec, source) for spec in specs]
             check_sample(sum(array.nbytes for array in named), f"the inputs in `{path}`")
-            _check_shapes([(spec, array.shape) for spec, array in zip(specs, named, strict=True)], source)
+            symbols: dict[str, int] = {}
+            for spec, array in zip(specs, named, strict=True):
+                _check_shape(spec, array.shape, symbols, source)
             return fitting({a.name: npz.read_array(archive, a) for a in named}, specs, source=source)
     except FileNotFoundError as error:
         raise DataError(f"input data not found: `{path}`") from error
@@ -169,12 +171,6 @@ def _no_array(spec: Input, names: Iterable[str], source: str) -> DataError:
     return DataError(
         f"{source} has no array for input `{spec.name}`", hint=f"it has: {', '.join(sorted(names)) or 'none'}"
     )
-
-
-def _check_shapes(shapes: Sequence[tuple[Input, tuple[int, ...]]], source: str) -> None:
-    symbols: dict[str, int] = {}
-    for spec, shape in shapes:
-        _check_shape(spec, shape, symbols, source)
 
 
 def fitting(arrays: Mapping[str, npt.NDArray[Any]], specs: Sequence[Input], *, source: str) -> Arrays:

@@ -260,23 +260,17 @@ def _count(graph: GraphProto, outer: Mapping[str, Shape], opaque: set[str]) -> _
     total = _Count()
     for node in graph.node:
         branches = [_count(inner, shapes, opaque) for inner in walk.subgraphs(node)]
-        if branches:
-            total += _one_branch(branches) if node.op_type == "If" else _unknown_times(branches)
+        if branches and node.op_type == "If":
+            largest = max(branches, key=lambda branch: branch.macs)
+            total += _Count(largest.macs, largest.counted, sum(branch.unknown for branch in branches))
+        elif branches:  # how often the body of a loop runs is unknown
+            total += _Count(unknown=sum(body.counted + body.unknown for body in branches))
         elif _is_counted(node):
             macs = _node_macs(node, shapes)
             total += _Count(unknown=1) if macs is None else _Count(macs, counted=1)
         elif _is_opaque(node) or walk.op_key(node) in opaque:
             total += _Count(unknown=1)
     return total
-
-
-def _one_branch(branches: list[_Count]) -> _Count:
-    largest = max(branches, key=lambda branch: branch.macs)
-    return _Count(largest.macs, largest.counted, sum(branch.unknown for branch in branches))
-
-
-def _unknown_times(bodies: list[_Count]) -> _Count:
-    return _Count(unknown=sum(body.counted + body.unknown for body in bodies))
 
 
 def _is_counted(node: NodeProto) -> bool:

@@ -122,20 +122,17 @@ def match_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[s
     found: dict[str, int] = {}
     for word, size in dims.items():
         if word not in opened and word.endswith(_RANK) and word.removesuffix(_RANK) in shapes:
-            _check_rank(word.removesuffix(_RANK), size, shapes)
+            shape = shapes[word.removesuffix(_RANK)]
+            if len(shape) != size:
+                raise RequestError(
+                    f"input `{word.removesuffix(_RANK)}` has {len(shape)} dimensions but got {size} sizes",
+                    hint=f"it is [{', '.join(map(str, shape))}]",
+                )
             continue
         name = word if word in opened else _at(word, size, shapes, opened)
         if name is not None and found.setdefault(name, size) != size:
             raise RequestError(f"dimension `{name}` is given two sizes: {found[name]} and {size}")
     return found
-
-
-def _check_rank(name: str, rank: int, shapes: Mapping[str, Shape]) -> None:
-    if len(shapes[name]) != rank:
-        raise RequestError(
-            f"input `{name}` has {len(shapes[name])} dimensions but got {rank} sizes",
-            hint=f"it is [{', '.join(map(str, shapes[name]))}]",
-        )
 
 
 def _at(word: str, size: int, shapes: Mapping[str, Shape], opened: Iterable[str]) -> str | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent
-from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Verdict
@@ -155,7 +154,8 @@ class Comparison:
         early = self._judge_probe(spec, probe, parity)
         probed_s = time.monotonic() - started
         make = partial(make, placement=probe.placement, environment=probe.environment, parity=parity)
-        fallbacks = _fallbacks(spec, probe.placement)
+        fallback = describe_fallback(probe.placement)
+        fallbacks = () if fallback is None else (f"`{spec.label}`: {fallback[0]} nodes run on the CPU: {fallback[1]}",)
         if early is not None:
             has_gain = early.gain_pct is not None
             return make(
@@ -285,11 +285,6 @@ def _distance(parity: Parity) -> str:
     if parity.min_cosine is None:
         return "their shapes or types differ, or they are not finite"
     return f"cosine {parity.min_cosine:.4f}, relative error {parity.max_relative:.2g}"
-
-
-def _fallbacks(spec: ArmSpec, placement: Placement) -> tuple[str, ...]:
-    words = describe_fallback(placement)
-    return () if words is None else (f"`{spec.label}`: {words[0]} nodes run on the CPU: {words[1]}",)
 
 
 def _comparable(ports: Sequence[Port], by_position: bool) -> list[Port]:

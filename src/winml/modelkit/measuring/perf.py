@@ -205,13 +205,11 @@ def _keep_trace(run: PerfRun, folder: Path, keep: Path | None) -> OpTraceResult 
     except OSError as error:
         raise atomic.write_error(error, keep) from error
     moved = {
-        name: str(keep / Path(path).relative_to(folder)) for name, path in trace.artifacts.items() if _in(path, folder)
+        name: str(keep / Path(path).relative_to(folder))
+        for name, path in trace.artifacts.items()
+        if Path(path).is_relative_to(folder)
     }
     return replace(trace, artifacts={**trace.artifacts, **moved})
-
-
-def _in(path: str, folder: Path) -> bool:
-    return Path(path).is_relative_to(folder)
 
 
 def _batch(run: PerfRun, request: PerfRequest) -> int | None:

@@ -93,18 +93,14 @@ def _span(group: Sequence[Config], *, trend: bool = False) -> Drift:
     return Drift(math.log(high[0] / low[0]), tuple(sorted({low[1], high[1]})), trend)
 
 
-def _ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 0, equal values sharing theirs."""
-    ordered = sorted(values)
-    return [(ordered.index(v) + len(ordered) - 1 - ordered[::-1].index(v)) / 2 for v in values]
-
-
 def _trends(times: Sequence[float]) -> bool:
     """Whether the rank correlation of session medians with their order is beyond chance."""
     n = len(times)
     if n < TREND_SESSIONS:
         return False
-    ranks, centre = _ranks(times), (n - 1) / 2
+    # Ranks from 0, equal values sharing theirs.
+    ordered, centre = sorted(times), (n - 1) / 2
+    ranks = [(ordered.index(v) + n - 1 - ordered[::-1].index(v)) / 2 for v in times]
     spread = math.fsum((r - centre) ** 2 for r in ranks)
     if spread == 0:
         return False
@@ -145,7 +141,9 @@ def judge_pair(sweep: Sweep, base: str, candidate: str) -> PairAnswer:
         return PairAnswer(base, candidate, "insufficient", "unknown", f"{missing} is not in the record")
     few = [c for c in arms if c is not None and len(c.sessions_ms) < MIN_SESSIONS]
     if few:
-        return PairAnswer(base, candidate, "insufficient", "unknown", _too_few(few))
+        counts = " and ".join(f"{c.id} has {len(c.sessions_ms) or 'no'} recorded sessions" for c in few)
+        reason = f"too few: {counts}, {MIN_SESSIONS} are needed to estimate their variation"
+        return PairAnswer(base, candidate, "insufficient", "unknown", reason)
     found = _judge_entries(sweep, arms[0], arms[1])
     if arms[0].equals(arms[1]):
         return found
@@ -172,11 +170,6 @@ def _as_configs(found: PairAnswer, all_entries: Sequence[PairAnswer]) -> PairAns
     return replace(found, answer="insufficient", effect="unknown", reason=reason)
 
 
-def _too_few(configs: Sequence[Config]) -> str:
-    words = " and ".join(f"{c.id} has {len(c.sessions_ms) or 'no'} recorded sessions" for c in configs)
-    return f"too few: {words}, {MIN_SESSIONS} are needed to estimate their variation"
-
-
 def _judge_entries(sweep: Sweep, base: Config, candidate: Config) -> PairAnswer:
     found = _difference(base, candidate)
     moved = drift(sweep, candidate.id)
@@ -184,7 +177,8 @@ def _judge_entries(sweep: Sweep, base: Config, candidate: Config) -> PairAnswer:
     # Interleaved arms share their hours, so that only sampling is left.
     envelope = 0.0 if sweep.order == "interleaved" else moved.log_ratio
     answer, effect, reason = _answer(sweep, found, moved, envelope)
-    apart = _ranges_apart(base, candidate)
+    a, b = base.sessions_ms, candidate.sessions_ms
+    apart = max(a) < min(b) or max(b) < min(a)
     if answer == "supported" and not apart:
         answer, effect, reason = "insufficient", "unknown", "the ranges of the sessions overlap"
     return PairAnswer(
@@ -234,8 +228,3 @@ def _describe_drift(sweep: Sweep, moved: Drift) -> str:
         return f"{order}, and times drift one way by {_times(moved)} through the sweep ({where})"
     how = "equal configs" if len(moved.configs) > 1 else "sessions of one config"
     return f"{order}, and {how} ({where}) differ by {_times(moved)}"
-
-
-def _ranges_apart(base: Config, candidate: Config) -> bool:
-    a, b = base.sessions_ms, candidate.sessions_ms
-    return max(a) < min(b) or max(b) < min(a)

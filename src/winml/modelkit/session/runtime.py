@@ -82,8 +82,19 @@ def open_session(request: Request) -> tuple[Any, SessionFacts]:
         raise failures.opening(error, request.path) from error
     finally:
         chosen.release()
-    _check_providers(session, request.target, info)
-    _check_arrival(session, info, request.overlay)
+    providers = session.get_providers()
+    if info.full_name not in providers:
+        raise PlacementError(
+            f"`{request.target}` was requested, but the runtime opened {', '.join(providers)} instead",
+            hint="check the provider options and that the device is present; `winml sys` shows what was found",
+        )
+    # Lost options would make an empty trace; an EP that does not report its options cannot be checked.
+    arrived = session.get_provider_options().get(info.full_name)
+    lost = [k for k, v in request.overlay.provider.items() if arrived and arrived.get(k) != v]
+    if lost:
+        raise SessionError(
+            f"provider options of {request.overlay.owner} did not reach `{info.name}`: {', '.join(lost)}"
+        )
     subgraphs = session.get_provider_graph_assignment_info()
     placement = _placement(subgraphs, info, request.path, chosen.provider_options)
     _check_placement(placement, request)
@@ -120,23 +131,6 @@ def _nodes(subgraphs: Any) -> tuple[PlacedNode, ...]:
         for number, subgraph in enumerate(subgraphs)
         for node in subgraph.get_nodes()
     )
-
-
-def _check_providers(session: Any, target: Target, info: EPInfo) -> None:
-    providers = session.get_providers()
-    if info.full_name not in providers:
-        raise PlacementError(
-            f"`{target}` was requested, but the runtime opened {', '.join(providers)} instead",
-            hint="check the provider options and that the device is present; `winml sys` shows what was found",
-        )
-
-
-def _check_arrival(session: Any, info: EPInfo, overlay: Overlay) -> None:
-    """Lost options would make an empty trace; an EP that does not report its options cannot be checked."""
-    arrived = session.get_provider_options().get(info.full_name)
-    lost = {k: v for k, v in overlay.provider.items() if arrived and arrived.get(k) != v}
-    if lost:
-        raise SessionError(f"provider options of {overlay.owner} did not reach `{info.name}`: {', '.join(lost)}")
 
 
 def _check_placement(placement: Placement, request: Request) -> None:

@@ -183,7 +183,8 @@ class WinMLSession:
         """
         self.compile()
         self.last_inputs = dict(inputs)
-        bindable = all(v.dtype != np.dtype(object) for v in inputs.values()) and self._outputs_bindable()
+        are_tensors = all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
+        bindable = are_tensors and all(v.dtype != np.dtype(object) for v in inputs.values())
         bound = self._io_bound(inputs) if bindable else self._plain(inputs)
         self._bound.append(bound)
         return self._guard(bound.run), bindable
@@ -200,9 +201,6 @@ class WinMLSession:
             binding.bind_output(output.name)
         run_with_iobinding = self._session.run_with_iobinding
         return _Bound(lambda: run_with_iobinding(binding), binding)
-
-    def _outputs_bindable(self) -> bool:
-        return all(o.type.startswith("tensor(") and o.type != "tensor(string)" for o in self.outputs)
 
     def _guard(self, call: Callable[[], Any]) -> Callable[[], None]:
         """`call`, raising our errors and timed inside a perf() block; the try costs nothing while nothing is raised."""

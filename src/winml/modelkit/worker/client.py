@@ -170,7 +170,12 @@ class Worker:
                 if on_event is not None:
                     on_event(message)
             elif message["id"] == self._next_id:
-                return self._unwrap(message)
+                break
+        if "ok" in message:
+            return message["ok"]
+        if "error" in message:
+            raise errors.from_json(message["error"], {**message.get("details", {}), "log": self.log_tail()})
+        raise WorkerBug(message["bug"])
 
     def _wait(self, deadline: float | None) -> Message | None:
         """The next message; watches memory meanwhile, also when messages come all the time."""
@@ -199,13 +204,6 @@ class Worker:
             hint=f"raise the limit with `{limits.MEMORY_LIMIT}=16GiB` (`none`: no limit) if you trust the model",
             details=self._diagnostics(),
         )
-
-    def _unwrap(self, message: Message) -> Any:
-        if "ok" in message:
-            return message["ok"]
-        if "error" in message:
-            raise errors.from_json(message["error"], {**message.get("details", {}), "log": self.log_tail()})
-        raise WorkerBug(message["bug"])
 
     def _timeout_error(self, timeout_s: float) -> errors.WorkerTimeout:
         self._ended = True

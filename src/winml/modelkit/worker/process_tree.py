@@ -182,11 +182,6 @@ class _Starter:
 _STARTER = _Starter()
 
 
-def _launch_command(argv: list[str], lifeline: int, status: int) -> list[str]:
-    """The words that start a program of others so that it ends with us."""
-    return [sys.executable, "-I", "-S", str(LAUNCH), str(lifeline), str(status), str(os.getpid()), *argv]
-
-
 class ProcessTree:
     """A started program; its stderr goes to a file, its stdin and stdout are pipes unless stdout is a file too.
 
@@ -286,11 +281,12 @@ if sys.platform != "win32":
     def _launch(argv: list[str], held: int, options: dict[str, Any]) -> _Process:
         """Start a program of others on the lifeline; raises as `subprocess.Popen` does when it cannot be started."""
         answer, status = os.pipe()
+        launcher = [sys.executable, "-I", "-S", str(LAUNCH), str(held), str(status), str(os.getpid())]
         try:
             try:
                 process = _STARTER.start(
                     lambda: subprocess.Popen(
-                        _launch_command(argv, held, status), start_new_session=True, pass_fds=(held, status), **options
+                        [*launcher, *argv], start_new_session=True, pass_fds=(held, status), **options
                     )
                 )
             finally:

@@ -43,14 +43,10 @@ class AssignmentReport:
     nodes: tuple[ReportedNode, ...]
 
 
-def _op_type(text: str) -> str:
-    """`::Conv` and `com.microsoft::Gelu` as this project writes them."""
-    domain, _, name = text.rpartition("::")
-    return f"{domain}:{name}" if domain else name
-
-
 def _node(row: Mapping[str, Any], number: int) -> ReportedNode:
-    kind = _op_type(str(row["opType"]))
+    # `::Conv` and `com.microsoft::Gelu` as this project writes them
+    domain, _, op_type = str(row["opType"]).rpartition("::")
+    kind = f"{domain}:{op_type}" if domain else op_type
     name = row.get("name") or row.get("nodeName") or row.get("output") or f"{kind}_{number}"
     return ReportedNode(str(name), kind, str(row["device"]))
 
