@@ -18,26 +18,26 @@ def sizes(given: dict[str, Any]) -> dict[str, int]:
     found = dimensions(given["dims"])
     for name, shape in shapes(given.get("shapes", ())).items():
         pairs = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
-        for word, size in pairs.items():
-            if found.setdefault(word, size) != size:
-                raise RequestError(f"`{word}` is given two sizes: {found[word]} and {size}")
+        for raw, size in pairs.items():
+            if found.setdefault(raw, size) != size:
+                raise RequestError(f"`{raw}` is given two sizes: {found[raw]} and {size}")
     return found
 
 
-def dimensions(words: Iterable[str]) -> dict[str, int]:
-    """`NAME=N` words; N is at least 1."""
+def dimensions(raw_values: Iterable[str]) -> dict[str, int]:
+    """`NAME=N` values; N is at least 1."""
     parsed = {}
-    for name, value in parse_pairs(words, option="--dim", example="batch=4").items():
+    for name, value in parse_pairs(raw_values, option="--dim", example="batch=4").items():
         if not is_whole(value) or int(value) < 1:
             raise RequestError(f"dimension `{name}` must be at least 1 but got `{value[:40]}`")
         parsed[name] = int(value)
     return parsed
 
 
-def shapes(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """`NAME=N[,N…]` words: the size of an axis, or the shape of an input."""
+def shapes(raw_values: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """`NAME=N[,N…]` values: the size of an axis, or the shape of an input."""
     parsed = {}
-    for name, value in parse_pairs(words, option="--shape", example="sequence=64").items():
+    for name, value in parse_pairs(raw_values, option="--shape", example="sequence=64").items():
         sizes = value.split(",")
         if not all(is_whole(size) and int(size) >= 1 for size in sizes):
             raise RequestError(
@@ -47,11 +47,11 @@ def shapes(words: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return parsed
 
 
-def axis_names(word: str | None) -> tuple[str, ...] | None:
+def axis_names(raw: str | None) -> tuple[str, ...] | None:
     """`batch,sequence`, or `none` for no axis; None when it was not given."""
-    if word is None:
+    if raw is None:
         return None
-    return () if word.strip() == "none" else tuple(name.strip() for name in word.split(",") if name.strip())
+    return () if raw.strip() == "none" else tuple(name.strip() for name in raw.split(",") if name.strip())
 
 
 def input_specs(path: str | None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def input_specs(path: str | None) -> dict[str, Any]:
     return value
 
 
-def _bounds(word: str, text: str) -> tuple[int, int]:
+def _bounds(raw: str, text: str) -> tuple[int, int]:
     low, colon, high = text.partition(":")
     try:
         bounds = int(low), int(high)
@@ -79,68 +79,68 @@ def _bounds(word: str, text: str) -> tuple[int, int]:
         colon = ""
     if not colon:
         raise RequestError(
-            f"--int-range must be written [INPUT=]LOW:HIGH but got `{word}`",
+            f"--int-range must be written [INPUT=]LOW:HIGH but got `{raw}`",
             hint="for example `--int-range ids=0:100`",
         )
     if bounds[0] > bounds[1]:
-        raise RequestError(f"--int-range `{word}` is empty: {bounds[0]} is above {bounds[1]}")
+        raise RequestError(f"--int-range `{raw}` is empty: {bounds[0]} is above {bounds[1]}")
     return bounds
 
 
-def int_ranges(words: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """`[INPUT=]LOW:HIGH` words; without an input the range is for all integer inputs."""
+def int_ranges(raw_values: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """`[INPUT=]LOW:HIGH` values; without an input the range is for all integer inputs."""
     parsed: dict[str, tuple[int, int]] = {}
-    for word in words:
-        name, equals, text = word.rpartition("=")
+    for raw in raw_values:
+        name, equals, text = raw.rpartition("=")
         if equals and not name:
-            raise RequestError(f"--int-range `{word}` names no input")
-        bounds = _bounds(word, text)
+            raise RequestError(f"--int-range `{raw}` names no input")
+        bounds = _bounds(raw, text)
         if parsed.setdefault(name, bounds) != bounds:
             raise RequestError(f"--int-range gives {f'`{name}`' if name else 'all inputs'} two ranges")
     return parsed
 
 
-def _parse_scaled(word: str, units: dict[str, float], option: str, example: str) -> float:
-    number, unit = word.strip()[:-1], word.strip()[-1:].lower()
+def _parse_scaled(raw: str, units: dict[str, float], option: str, example: str) -> float:
+    number, unit = raw.strip()[:-1], raw.strip()[-1:].lower()
     if unit.isdigit():
-        number, unit = word.strip(), ""
+        number, unit = raw.strip(), ""
     try:
         value = float(number) * units[unit]
     except (ValueError, KeyError):
         value = float("nan")
     if not 0 <= value < float("inf"):
-        raise RequestError(f"{option} cannot be `{word}`", hint=f"for example `{example}`")
+        raise RequestError(f"{option} cannot be `{raw}`", hint=f"for example `{example}`")
     return value
 
 
-def size_bytes(word: str) -> int:
+def size_bytes(raw: str) -> int:
     """`500M`, `10G` or a number of bytes."""
     units = {"": 1.0, "b": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
-    return int(_parse_scaled(word, units, "a size", "10G"))
+    return int(_parse_scaled(raw, units, "a size", "10G"))
 
 
-def age_s(word: str) -> float:
+def age_s(raw: str) -> float:
     """`90s`, `12h`, `30d` or a number of seconds."""
-    return _parse_scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
+    return _parse_scaled(raw, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}, "an age", "30d")
 
 
-def duration_s(word: str) -> float:
+def duration_s(raw: str) -> float:
     """`90s`, `10m`, `2h` or a number of seconds."""
-    found = _parse_scaled(word, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
+    found = _parse_scaled(raw, {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}, "a budget", "10m")
     if found <= 0:
-        raise RequestError(f"a budget must be greater than 0 but got `{word}`")
+        raise RequestError(f"a budget must be greater than 0 but got `{raw}`")
     return found
 
 
-def gain_pct(word: str) -> float:
+def gain_pct(raw: str) -> float:
     """Share of the time that is saved, in percent, from `30%` or `1.5x`."""
-    text = word.strip().lower()
+    text = raw.strip().lower()
     try:
         value = 100 * (1 - 1 / float(text[:-1])) if text.endswith("x") else float(text.removesuffix("%"))
     except (ValueError, ZeroDivisionError):
         value = float("nan")
     if not 0 < value < 100:
-        raise RequestError(f"a gain cannot be `{word}`", hint="for example `30%`, or `1.5x`")
+        raise RequestError(f"a gain cannot be `{raw}`", hint="for example `30%`, or `1.5x`")
     return value
 
 

@@ -14,7 +14,7 @@ from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError,
 from winml.modelkit.core.events import Event, OnEvent, TargetChosen
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.search.events import DeliveryStarted, SearchPlanned
-from winml.modelkit.search.evidence import ask_target, weigh_notes
+from winml.modelkit.search.evidence import apply_evidence, ask_target
 from winml.modelkit.search.gate import Gate
 from winml.modelkit.search.prepare import AutoconfigRequest, Preparation, check_request, prepare
 from winml.modelkit.search.records import (
@@ -66,7 +66,7 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> SearchResult:
             evidence = ask_target(start.whole, start.insight, start.findings, bench.placement, known)
             for one in evidence:
                 journal.append(one)
-            start = replace(start, insight=weigh_notes(start.whole, start.insight, [*known, *evidence]))
+            start = replace(start, insight=apply_evidence(start.whole, start.insight, [*known, *evidence]))
             on_event(SearchPlanned(start.insight, request.limits))
             study = Study(
                 _make_plan(start),

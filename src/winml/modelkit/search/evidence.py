@@ -51,11 +51,11 @@ def _compare_placement(choice: Choice, whole: Space, place: Placer) -> tuple[boo
     return True, f"seen here: {ops} on the CPU, {count_pieces(after)} pieces instead of {count_pieces(before)}"
 
 
-def weigh_notes(whole: Space, insight: Insight, evidence: Iterable[EvidenceRecord]) -> Insight:
+def apply_evidence(whole: Space, insight: Insight, evidence: Iterable[EvidenceRecord]) -> Insight:
     """The insight with local evidence: a finding that does not hold here changes the order, but skips nothing."""
     known = {one.finding: one for one in evidence}
 
-    def weigh(note: Note) -> Note:
+    def apply(note: Note) -> Note:
         seen = known.get(note.source)
         if seen is None or note.kind != "skip":
             return note
@@ -64,4 +64,4 @@ def weigh_notes(whole: Space, insight: Insight, evidence: Iterable[EvidenceRecor
             return replace(note, reason=reason)
         return replace(note, kind="order", reason=reason, weight=NOT_SEEN_WEIGHT)
 
-    return make_insight(whole, map(weigh, insight.notes), insight.waiting, insight.concerns)
+    return make_insight(whole, map(apply, insight.notes), insight.waiting, insight.concerns)
