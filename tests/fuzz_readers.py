@@ -88,10 +88,10 @@ def _compile_config(folder: Path, data: bytes) -> None:
 
 
 def _input_specs(folder: Path, data: bytes) -> None:
-    from winml.modelkit.building.export.resolve import _specified
+    from winml.modelkit.building.export.resolve import _apply_specs
     from winml.modelkit.cli.option_values import input_specs
 
-    _specified((), input_specs(str(_file(folder, "s.json", data))))
+    _apply_specs((), input_specs(str(_file(folder, "s.json", data))))
 
 
 def _space(folder: Path, data: bytes) -> None:

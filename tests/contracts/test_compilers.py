@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from winml.modelkit.building.compile.base import CompileJob, Compiler, Tools
+from winml.modelkit.building.compile.base import CompileJob, Compiler, CompileTools
 from winml.modelkit.building.compile.result import CompileCost
 from winml.modelkit.building.compile.table import ALIASES, COMPILERS, find
 from winml.modelkit.core.config import CompileSection
@@ -28,7 +28,7 @@ def compiler(request: pytest.FixtureRequest) -> Compiler:
 
 
 def _job(compiler: Compiler, model: Path, output: Path, sdk: Path, **section: object) -> CompileJob:
-    return CompileJob(model, output, NPU, CompileSection(compiler.name, **section), tools=Tools(sdk))  # type: ignore[arg-type]
+    return CompileJob(model, output, NPU, CompileSection(compiler.name, **section), tools=CompileTools(sdk))  # type: ignore[arg-type]
 
 
 def test_its_name_is_its_key_and_every_alias_leads_to_one() -> None:
@@ -41,9 +41,9 @@ def test_its_name_is_its_key_and_every_alias_leads_to_one() -> None:
 
 def test_it_can_say_for_every_ep_whether_it_is_here(compiler: Compiler, sdk: Path) -> None:
     for info in catalog.TABLE:
-        missing = compiler.missing(info, Tools())
+        missing = compiler.missing(info, CompileTools())
         assert missing is None or missing.reason
-    assert compiler.missing(catalog.BY_NAME["qnn"], Tools(sdk)) is None
+    assert compiler.missing(catalog.BY_NAME["qnn"], CompileTools(sdk)) is None
 
 
 @pytest.mark.parametrize("embed", [False, True])

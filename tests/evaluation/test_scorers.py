@@ -13,7 +13,7 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.evaluation.all_tasks import TASKS
 from winml.modelkit.evaluation.labels import class_names
-from winml.modelkit.evaluation.question_answering import normalized, token_f1
+from winml.modelkit.evaluation.question_answering import normalize, token_f1
 from winml.modelkit.evaluation.task import Setting
 
 
@@ -133,7 +133,7 @@ def test_answers_are_compared_word_by_word_without_articles_and_punctuation(answ
 
 
 def test_an_article_inside_a_word_stays() -> None:
-    assert normalized("Theatre, an a.") == ["theatre"]
+    assert normalize("Theatre, an a.") == ["theatre"]
 
 
 SPANS = (None, (0, 3), (4, 7), (8, 11), None)

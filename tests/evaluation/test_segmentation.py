@@ -12,13 +12,13 @@ import pytest
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.data.samples import Sample
 from winml.modelkit.evaluation.all_tasks import TASKS
-from winml.modelkit.evaluation.segmentation import upsampled
+from winml.modelkit.evaluation.segmentation import upsample
 from winml.modelkit.evaluation.task import Setting
 
 
 def test_logits_are_brought_to_size_as_torch_does_it() -> None:
     # torch.nn.functional.interpolate(mode="bilinear", align_corners=False) of torch 2.13.
-    made = upsampled(np.asarray([[[0.0, 1.0, 4.0], [2.0, 8.0, -3.0]]], np.float32), (3, 5))
+    made = upsample(np.asarray([[[0.0, 1.0, 4.0], [2.0, 8.0, -3.0]]], np.float32), (3, 5))
     expected = [[[0.0, 0.4, 1.0, 2.8, 4.0], [1.0, 2.4, 4.5, 2.1, 0.5], [2.0, 4.4, 8.0, 1.4, -3.0]]]
     np.testing.assert_allclose(made, expected, atol=1e-6)
 

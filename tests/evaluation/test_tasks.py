@@ -21,7 +21,7 @@ from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.data.dataset import open_dataset
-from winml.modelkit.evaluation.all_tasks import TASKS, chosen_task
+from winml.modelkit.evaluation.all_tasks import TASKS, choose_task
 from winml.modelkit.evaluation.metrics import GOLD, estimate
 from winml.modelkit.evaluation.report import RunArguments, RunReport
 from winml.modelkit.evaluation.run import run
@@ -138,16 +138,16 @@ def test_a_stop_gives_what_there_is(name: str, case: Case) -> None:
 
 def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="unknown task `image-clasification`") as caught:
-        chosen_task("image-clasification", DataSection("x.npz"), None)
+        choose_task("image-clasification", DataSection("x.npz"), None)
     assert "`image-classification`" in (caught.value.hint or "")
     with pytest.raises(RequestError, match="what is the model for"):
-        chosen_task(None, DataSection("x.npz"), tmp_path)
+        choose_task(None, DataSection("x.npz"), tmp_path)
     (tmp_path / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
-    task, note = chosen_task(None, DataSection("x.npz"), tmp_path)
+    task, note = choose_task(None, DataSection("x.npz"), tmp_path)
     assert task.name == "question-answering"
     assert note == "task `question-answering`, because config.json says `BertForQuestionAnswering`"
-    assert chosen_task(None, DataSection("random"), tmp_path)[0].name == "outputs"
-    assert chosen_task("outputs", DataSection("x.npz"), tmp_path)[1] is None
+    assert choose_task(None, DataSection("random"), tmp_path)[0].name == "outputs"
+    assert choose_task("outputs", DataSection("x.npz"), tmp_path)[1] is None
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def test_architectures_are_for_their_task(architecture: str, task: str | None, t
     (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
     if task is None:
         with pytest.raises(RequestError, match=f"`{architecture}` is for none of the tasks"):
-            chosen_task(None, DataSection("x.npz"), tmp_path)
+            choose_task(None, DataSection("x.npz"), tmp_path)
     else:
-        assert chosen_task(None, DataSection("x.npz"), tmp_path)[0].name == task
+        assert choose_task(None, DataSection("x.npz"), tmp_path)[0].name == task
 
 
 def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path) -> None:

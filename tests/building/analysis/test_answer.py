@@ -19,16 +19,16 @@ def _node(name: str, op: str, ep: str = QNN, partition: int | None = 0) -> Asked
 
 def test_reasons_go_to_the_nodes_left_on_the_cpu_whatever_the_layout_did_to_their_names() -> None:
     reasons = [Reason("a_token_3", "Conv", "Conv", "too odd"), Reason("b", "Conv", "Conv", "said before it was taken")]
-    nodes = answer.placed_nodes([_node("a", "Conv", CPU), _node("b_token_12", "com.ms.internal.nhwc:Conv")], reasons)
+    nodes = answer.place_nodes([_node("a", "Conv", CPU), _node("b_token_12", "com.ms.internal.nhwc:Conv")], reasons)
     assert nodes == [PlacedNode("a", "Conv", CPU, None, "too odd"), PlacedNode("b", "Conv", QNN, 0)]
 
 
 def test_an_operator_is_supported_partial_or_unsupported_by_how_many_of_its_nodes_were_taken() -> None:
-    nodes = answer.placed_nodes(
+    nodes = answer.place_nodes(
         [_node("a", "Conv"), _node("b", "Relu"), _node("c", "Relu", CPU), _node("d", "Loop", CPU)],
         [Reason("d", "Loop", "Loop", "no loops")],
     )
-    assert answer.asked_ops(nodes, QNN) == (
+    assert answer.summarize_ops(nodes, QNN) == (
         OpAnswer("Conv", "supported", 1, 1, None),
         OpAnswer("Relu", "partial", 2, 1, None),
         OpAnswer("Loop", "unsupported", 1, 0, "no loops"),
@@ -37,20 +37,20 @@ def test_an_operator_is_supported_partial_or_unsupported_by_how_many_of_its_node
 
 def test_what_the_ep_leaves_by_a_setting_does_not_count_against_it_and_is_told() -> None:
     reasons = [Reason("q", "QuantizeLinear", "QuantizeLinear", SETTING)]
-    nodes = answer.placed_nodes([_node("q", "QuantizeLinear", CPU)], reasons)
-    ops = answer.asked_ops(nodes, QNN)
+    nodes = answer.place_nodes([_node("q", "QuantizeLinear", CPU)], reasons)
+    ops = answer.summarize_ops(nodes, QNN)
     assert (ops[0].status, ops[0].taken) == ("supported", 0)
     assert answer.placement(nodes, NPU, frozenset({"q"})) == NodePlacement(
         on_target=0, on_cpu=1, by_setting=1, partitions=0, layout_nodes=0
     )
-    assert answer.left_nodes(nodes, QNN)[0].by_setting is True
+    assert answer.find_left_nodes(nodes, QNN)[0].by_setting is True
 
 
 def test_the_cpus_own_layout_taken_by_another_ep_is_not_support() -> None:
-    nodes = answer.placed_nodes([_node("a", "com.microsoft.nchwc:Conv")], [])
-    assert answer.asked_ops(nodes, QNN)[0].status == "unsupported"
-    on_cpu = answer.placed_nodes([_node("a", "com.microsoft.nchwc:Conv", CPU)], [])
-    assert answer.asked_ops(on_cpu, CPU)[0].status == "supported"
+    nodes = answer.place_nodes([_node("a", "com.microsoft.nchwc:Conv")], [])
+    assert answer.summarize_ops(nodes, QNN)[0].status == "unsupported"
+    on_cpu = answer.place_nodes([_node("a", "com.microsoft.nchwc:Conv", CPU)], [])
+    assert answer.summarize_ops(on_cpu, CPU)[0].status == "supported"
 
 
 def test_transposes_that_are_not_in_the_model_are_the_layouts() -> None:
@@ -62,7 +62,7 @@ def test_transposes_that_are_not_in_the_model_are_the_layouts() -> None:
 
 def test_what_was_folded_before_the_ep_was_asked_is_gone() -> None:
     placed = [PlacedNode("a", "Conv", QNN, 0)]
-    assert answer.gone([("a", "Conv"), ("k", "Constant"), ("l", "Constant"), ("i", "Identity")], placed) == {
+    assert answer.count_removed([("a", "Conv"), ("k", "Constant"), ("l", "Constant"), ("i", "Identity")], placed) == {
         "Constant": 2, "Identity": 1,
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from winml.modelkit.building.compile.base import CompileJob, Tools
+from winml.modelkit.building.compile.base import CompileJob, CompileTools
 from winml.modelkit.building.compile.qairt import GENERATOR, QAIRTCompiler, htp_config
 from winml.modelkit.building.compile.result import CompileCost
 from winml.modelkit.core.config import CompileSection
@@ -24,7 +24,7 @@ QNN = catalog.BY_NAME["qnn"]
 
 
 def _compile(model: Path, output: Path, sdk: Path, **section: object) -> None:
-    job = CompileJob(model, output, NPU, CompileSection("qairt", **section), tools=Tools(sdk))  # type: ignore[arg-type]
+    job = CompileJob(model, output, NPU, CompileSection("qairt", **section), tools=CompileTools(sdk))  # type: ignore[arg-type]
     with Worker() as worker:
         worker.ask(CompileCost, "compile.model", job, timeout_s=60)
 
@@ -80,15 +80,15 @@ def test_options_of_the_graph_are_numbers() -> None:
 def test_it_says_why_it_is_not_here(tmp_path: Path) -> None:
     compiler = QAIRTCompiler()
     for tools, reason in (
-        (Tools(), "QNN_SDK_ROOT is not set"),
-        (Tools(tmp_path / "gone"), "the QAIRT SDK is not at"),
-        (Tools(tmp_path), "has no `qairt-converter`"),
+        (CompileTools(), "QNN_SDK_ROOT is not set"),
+        (CompileTools(tmp_path / "gone"), "the QAIRT SDK is not at"),
+        (CompileTools(tmp_path), "has no `qairt-converter`"),
     ):
         missing = compiler.missing(QNN, tools)
         assert missing is not None
         assert reason in missing.reason
         assert "--qnn-sdk-root" in (missing.hint or "")
-    other = compiler.missing(catalog.BY_NAME["openvino"], Tools())
+    other = compiler.missing(catalog.BY_NAME["openvino"], CompileTools())
     assert other is not None
     assert "`qnn` only" in other.reason
 
@@ -103,7 +103,7 @@ def test_compiling_without_the_sdk_is_a_matter_of_the_machine(zoo: Path, tmp_pat
 def test_another_sdk_is_another_version(sdk: Path, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(sdk, tmp_path / "qairt"))
     compiler = QAIRTCompiler()
-    assert compiler.version(Tools(copied)) == compiler.version(Tools(sdk))
+    assert compiler.version(CompileTools(copied)) == compiler.version(CompileTools(sdk))
     generator = next(copied.rglob(GENERATOR))
     generator.write_text(generator.read_text() + "# another build\n")
-    assert compiler.version(Tools(copied)) != compiler.version(Tools(sdk))
+    assert compiler.version(CompileTools(copied)) != compiler.version(CompileTools(sdk))

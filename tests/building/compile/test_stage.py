@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import model_zoo
-from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
+from winml.modelkit.building.compile.stage import CompileInput, CompileOutcome, CompileStage, Settings
 from winml.modelkit.building.events import CompileStep
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import WorkerCrashed
@@ -29,12 +29,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> list[Model]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[CompileInput]:
     """One net at three input sizes."""
     folder = tmp_path_factory.mktemp("nets")
     sizes = {name: 16 + 8 * i for i, name in enumerate("abc")}
     return [
-        Model(model_zoo.saved(model_zoo.conv_net(channels=64, size=size), folder / f"{name}.onnx"), f"{name}_ctx.onnx")
+        CompileInput(
+            model_zoo.saved(model_zoo.conv_net(channels=64, size=size), folder / f"{name}.onnx"), f"{name}_ctx.onnx"
+        )
         for name, size in sizes.items()
     ]
 
@@ -54,7 +56,9 @@ class _Killed(Worker):
         return super().call(op, args, **options)
 
 
-def _run(cache: Cache, models: list[Model], start: Callable[[], Worker] | None = None, **settings: Any) -> Outcome:
+def _run(
+    cache: Cache, models: list[CompileInput], start: Callable[[], Worker] | None = None, **settings: Any
+) -> CompileOutcome:
     used = Settings(NPU, CompileSection(), {"onnxruntime": "1", "qnn": "1"}, **settings)
     return CompileStage(used, cache=cache, start=start).run(models)
 
@@ -68,7 +72,7 @@ def _run(cache: Cache, models: list[Model], start: Callable[[], Worker] | None =
     ],
 )
 def test_a_process_that_dies_costs_one_model_and_the_others_start_over(
-    cache: Cache, models: list[Model], monkeypatch: pytest.MonkeyPatch, victim: str, calls: list[tuple[str, str]]
+    cache: Cache, models: list[CompileInput], monkeypatch: pytest.MonkeyPatch, victim: str, calls: list[tuple[str, str]]
 ) -> None:
     monkeypatch.setattr(_Killed, "victim", victim)
     monkeypatch.setattr(_Killed, "log", [])
@@ -84,30 +88,32 @@ def test_a_process_that_dies_costs_one_model_and_the_others_start_over(
     assert set(outcome.files) == {*(m.output for m in left), binary}
 
 
-def test_the_second_time_is_a_cache_hit(cache: Cache, models: list[Model]) -> None:
+def test_the_second_time_is_a_cache_hit(cache: Cache, models: list[CompileInput]) -> None:
     first = _run(cache, models[:1], validate=False)
     second = _run(cache, models[:1], validate=False)
     assert second.made[models[0]].cached
     assert second.files == first.files
 
 
-def test_another_version_option_or_content_is_not(cache: Cache, models: list[Model], tmp_path: Path) -> None:
+def test_another_version_option_or_content_is_not(cache: Cache, models: list[CompileInput], tmp_path: Path) -> None:
     _run(cache, models[:1], validate=False)
     other = Settings(NPU, CompileSection(), {"onnxruntime": "2", "qnn": "1"}, validate=False)
     assert not CompileStage(other, cache=cache).run(models[:1]).made[models[0]].cached
     embedded = Settings(NPU, CompileSection(embed=True), {"onnxruntime": "1", "qnn": "1"}, validate=False)
     assert not CompileStage(embedded, cache=cache).run(models[:1]).made[models[0]].cached
-    changed = Model(model_zoo.saved(model_zoo.conv_net(channels=32), tmp_path / "a.onnx"), "a_ctx.onnx")
+    changed = CompileInput(model_zoo.saved(model_zoo.conv_net(channels=32), tmp_path / "a.onnx"), "a_ctx.onnx")
     assert not _run(cache, [changed], validate=False).made[changed].cached
 
 
-def test_an_unknown_version_takes_nothing_from_the_cache(cache: Cache, models: list[Model]) -> None:
+def test_an_unknown_version_takes_nothing_from_the_cache(cache: Cache, models: list[CompileInput]) -> None:
     unknown = Settings(NPU, CompileSection(), None, validate=False)
     for _ in range(2):
         assert not CompileStage(unknown, cache=cache).run(models[:1]).made[models[0]].cached
 
 
-def test_a_stored_result_is_validated_when_that_is_asked_for_first_later(cache: Cache, models: list[Model]) -> None:
+def test_a_stored_result_is_validated_when_that_is_asked_for_first_later(
+    cache: Cache, models: list[CompileInput]
+) -> None:
     _run(cache, models[2:], validate=False)
     made = _run(cache, models[2:]).made[models[2]]
     assert made.cached
@@ -116,7 +122,7 @@ def test_a_stored_result_is_validated_when_that_is_asked_for_first_later(cache: 
     assert _run(cache, models[2:]).made[models[2]].report == made.report
 
 
-def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cache, models: list[Model]) -> None:
+def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cache, models: list[CompileInput]) -> None:
     outcome = _run(cache, models[:2])
     for model in models[:2]:
         shared, alone = outcome.made[model].report.validation, outcome.alone[model].report.validation
@@ -129,7 +135,7 @@ def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cac
 
 
 def test_a_source_that_changes_meanwhile_is_not_stored(cache: Cache, tmp_path: Path) -> None:
-    model = Model(model_zoo.saved(model_zoo.conv_net(channels=8), tmp_path / "m.onnx"), "m_ctx.onnx")
+    model = CompileInput(model_zoo.saved(model_zoo.conv_net(channels=8), tmp_path / "m.onnx"), "m_ctx.onnx")
 
     def touch(event: CompileStep) -> None:
         if event.action == "compiling":

@@ -10,7 +10,7 @@ from onnx import helper
 import pass_zoo
 from pass_zoo import GELU_WEIGHTS, TANH_GELU_WEIGHTS, graph, i64, scalar
 from winml.modelkit.building.optimize.apply import Runner
-from winml.modelkit.building.optimize.rewrites.low_rank_transpose import lowered
+from winml.modelkit.building.optimize.rewrites.low_rank_transpose import lower_rank
 from winml.modelkit.building.optimize.table import BY_NAME
 from winml.modelkit.building.optimize.workspace import Workspace
 
@@ -34,7 +34,7 @@ def _ops(name: str, model: onnx.ModelProto, workspace: Workspace, runner: Runner
 def test_a_transpose_needs_only_so_many_dimensions(
     sizes: tuple[int, ...], order: tuple[int, ...], expected: tuple[list[int], list[int]]
 ) -> None:
-    assert lowered(sizes, order) == expected
+    assert lower_rank(sizes, order) == expected
     data = np.arange(np.prod(sizes)).reshape(sizes)
     np.testing.assert_array_equal(
         data.reshape(expected[0]).transpose(expected[1]).ravel(), data.transpose(order).ravel()

@@ -18,7 +18,7 @@ from winml.modelkit.building.compile.stage import CompileStage
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.model_argument import model_argument
 from winml.modelkit.building.proof.prove import unproven
-from winml.modelkit.building.result import BuildResult, failed_build
+from winml.modelkit.building.result import BuildResult, failure_of
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.errors import CheckFailed, RequestError, RunFailedError
 from winml.modelkit.core.schemas import load_schema
@@ -71,8 +71,8 @@ def test_a_build_that_computes_something_else_ends_with_5_and_the_next_thing_to_
         made(folder, outliers(folder), word="int8")
     assert "`-p dynamic`" in str(caught.value.hint)
     assert "--fallback-precision" in str(caught.value.hint)
-    assert (failed_build(caught.value).proof or unproven("")).limit == 0.9
-    assert failed_build(caught.value).stage == "prove"
+    assert (failure_of(caught.value).proof or unproven("")).limit == 0.9
+    assert failure_of(caught.value).stage == "prove"
     assert not (folder / "out").exists()
 
 
@@ -111,7 +111,7 @@ def test_what_only_the_npu_computes_wrongly_is_caught_there(folder: Path) -> Non
     assert made(folder, model).proof.status == "proven on target", "the CPU computes it rightly"
     with pytest.raises(CheckFailed, match=r"on `qnn/npu` \(simulated\) output `logits`") as caught:
         made(folder, model, target="qnn/npu", overwrite=True)
-    proof = failed_build(caught.value).proof
+    proof = failure_of(caught.value).proof
     assert proof is not None
     assert proof.agreement is not None
     assert proof.agreement.cosine is not None

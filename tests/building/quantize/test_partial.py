@@ -6,10 +6,10 @@ import pytest
 
 from winml.modelkit.building.quantize import partial
 from winml.modelkit.building.quantize.partial import UNDECIDED, as_many_as_work
-from winml.modelkit.building.quantize.select import Selection
+from winml.modelkit.building.quantize.select import NodeSelection
 
 OPERATORS = {**{f"conv{i}": "Conv" for i in range(8)}, **{f"add{i}": "Add" for i in range(4)}, "norm": "Norm"}
-ALL = Selection(frozenset(OPERATORS), {"other": "not able"})
+ALL = NodeSelection(frozenset(OPERATORS), {"other": "not able"})
 
 
 class Attempts:
@@ -19,7 +19,7 @@ class Attempts:
         self.bad, self.together = set(bad), together
         self.count = 0
 
-    def __call__(self, selection: Selection) -> str | None:
+    def __call__(self, selection: NodeSelection) -> str | None:
         self.count += 1
         assert selection.chosen.isdisjoint(selection.left)
         if self.bad & selection.chosen:

@@ -28,7 +28,7 @@ from winml.modelkit.building.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.quantize import advice
-from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback, FilesBy, failed_build
+from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback, FilesBy, failure_of
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
 from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
@@ -74,7 +74,7 @@ class BuildRequest:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _BuildPlan:
     """What is built, from what, for where."""
 
     made: MadeConfig
@@ -127,12 +127,12 @@ class Attempt:
 
     request: BuildRequest
     fallbacks: tuple[Fallback, ...] = ()
-    plan: _Plan | None = None
+    plan: _BuildPlan | None = None
     """What it builds, once that is known."""
 
     def next(self, error: ModelkitError) -> Attempt | None:
         """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
-        failed = failed_build(error)
+        failed = failure_of(error)
         if self.fallbacks:
             error.result = replace(failed, fallbacks=self.fallbacks)
         plan = self.plan
@@ -152,14 +152,14 @@ class Attempt:
         return [f"precision {f.precision} was given up for {f.then}: {f.reason}" for f in self.fallbacks]
 
 
-def _calibration_data(request: BuildRequest, plan: _Plan) -> DataSection | None:
+def _calibration_data(request: BuildRequest, plan: _BuildPlan) -> DataSection | None:
     """What there is to calibrate on, whether or not the precision so far needs it."""
     if isinstance(request.config, ConfigRequest):
         return request.config.data or request.config.sample_data
     return None if plan.config.quantize is None else plan.config.quantize.calibration
 
 
-def _at_precision(request: BuildRequest, plan: _Plan, word: str, data: DataSection | None) -> BuildRequest:
+def _at_precision(request: BuildRequest, plan: _BuildPlan, word: str, data: DataSection | None) -> BuildRequest:
     if isinstance(request.config, ConfigRequest):
         return replace(request, config=replace(request.config, precision=word))
     section = precision.quantize_section(plan.made.planned.target, word)
@@ -173,7 +173,7 @@ class Ready:
     """An artifact that is made, neither proven nor delivered."""
 
     request: BuildRequest
-    plan: _Plan
+    plan: _BuildPlan
     pipeline: Pipeline
     cache: Cache
     uncompiled: Artifact
@@ -218,7 +218,7 @@ def _blaming(pipeline: Pipeline) -> Iterator[None]:
     try:
         yield
     except ModelkitError as error:
-        failed = failed_build(error)
+        failed = failure_of(error)
         if failed.stages is None:
             stages = tuple(run.summarize() for run in pipeline.runs)
             error.result = replace(failed, stages=stages, stage=pipeline.stage)
@@ -279,7 +279,9 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
     return read_source(path, tuple(Path(file) for file in answer["files"]))
 
 
-def _plan(request: BuildRequest, made: MadeConfig, exported: Exported | None, source: Source, cache: Cache) -> _Plan:
+def _plan(
+    request: BuildRequest, made: MadeConfig, exported: Exported | None, source: Source, cache: Cache
+) -> _BuildPlan:
     # What a build's result depends on: the model's content and the sections, not where anything lies.
     identity = identity_of(to_json(made.config), source.artifact.digest)
     if request.output is None:
@@ -291,7 +293,7 @@ def _plan(request: BuildRequest, made: MadeConfig, exported: Exported | None, so
     folders.check(folder, identity, overwrite=request.overwrite)
     section = made.config.quantize
     doubts = () if section is None else tuple(advice.check(section, made.planned.target))
-    return _Plan(made, exported, source, identity, folder, doubts)
+    return _BuildPlan(made, exported, source, identity, folder, doubts)
 
 
 def _calibration(section: QuantizeSection | None) -> str | None:
@@ -326,7 +328,7 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
     return found
 
 
-def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: Cache) -> AnalyzeResult | None:
+def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _BuildPlan, cache: Cache) -> AnalyzeResult | None:
     """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
     analysis: AnalyzeResult | None = None
     for step in steps(plan.config, plan.source):
@@ -338,7 +340,7 @@ def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _Plan, cache: C
     return analysis
 
 
-def _inputs(plan: _Plan) -> DataSection:
+def _inputs(plan: _BuildPlan) -> DataSection:
     """What a proof runs on: samples of the calibration data, or what an export was traced with."""
     section, exported = plan.config.quantize, plan.exported
     if section is not None and section.calibration is not None:
@@ -402,7 +404,7 @@ def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
     )
 
 
-def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> FilesBy:
+def _link(plan: _BuildPlan, pipeline: Pipeline, cache: Cache, staged: Path) -> FilesBy:
     """Fill the folder: every stage's files, and the last model once more as `model.onnx`."""
     if not pipeline.runs:
         for name, file in plan.source.files.items():
@@ -415,7 +417,7 @@ def _link(plan: _Plan, pipeline: Pipeline, cache: Cache, staged: Path) -> FilesB
     return "copy" if "copy" in ways else "link"
 
 
-def _processor(plan: _Plan, cache: Cache) -> dict[str, str]:
+def _processor(plan: _BuildPlan, cache: Cache) -> dict[str, str]:
     """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
     return {} if plan.exported is None else processor_objects(plan.exported.located.folder, cache)
 
@@ -432,7 +434,7 @@ def _stage_lines(pipeline: Pipeline, kind: str) -> list[str]:
     return [f"{run.step.stage.name}: {text}" for run in pipeline.runs for text in run.report.get(kind, ())]
 
 
-def _warnings(plan: _Plan, pipeline: Pipeline, analysis: AnalyzeResult | None) -> list[str]:
+def _warnings(plan: _BuildPlan, pipeline: Pipeline, analysis: AnalyzeResult | None) -> list[str]:
     found = [*plan.doubts, *_stage_lines(pipeline, "warnings")]
     section = plan.config.quantize
     if section is not None and section.calibration is not None and section.calibration.source == RANDOM:

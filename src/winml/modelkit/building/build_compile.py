@@ -10,7 +10,7 @@ from pathlib import Path
 from winml.modelkit.building.compile.command import compile_settings, sdk_tools
 from winml.modelkit.building.compile.parity import NO_VALIDATE
 from winml.modelkit.building.compile.result import CompileReport
-from winml.modelkit.building.compile.stage import CompileStage, Model, Outcome, Settings
+from winml.modelkit.building.compile.stage import CompileInput, CompileOutcome, CompileStage, Settings
 from winml.modelkit.building.events import StageStarted, tell_steps
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
@@ -38,7 +38,7 @@ def compile_artifact(pipeline: Pipeline, settings: Settings, cache: Cache) -> St
     pipeline.stage = COMPILE.name
     pipeline.tell(StageStarted(COMPILE.name))
     with pipeline.work_folder() as folder:
-        model = Model(pipeline.materialize(folder), COMPILE.file)
+        model = CompileInput(pipeline.materialize(folder), COMPILE.file)
         stage = CompileStage(settings, cache=cache, on_event=tell_steps(pipeline.tell))
         outcome = stage.run([model])
         error = outcome.errors.get(model)
@@ -61,7 +61,9 @@ def unloadable(runs: Sequence[StageRun]) -> str | None:
     )
 
 
-def _stage_run(pipeline: Pipeline, settings: Settings, outcome: Outcome, model: Model, seconds: float) -> StageRun:
+def _stage_run(
+    pipeline: Pipeline, settings: Settings, outcome: CompileOutcome, model: CompileInput, seconds: float
+) -> StageRun:
     made = outcome.made[model]
     section = {**settings.target.to_json(), **to_json(settings.section)}
     step = Step(COMPILE, section, settings.libraries or {})

@@ -14,7 +14,7 @@ from winml.modelkit.building.config import PRELOAD, ConfigRequest
 from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.pipeline import folder as folders
-from winml.modelkit.building.proof.links import linked_inputs
+from winml.modelkit.building.proof.links import find_linked_inputs
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.proof.prove import prove_parts
 from winml.modelkit.building.result import BuildPartsResult, BuildResult, BuiltPart
@@ -61,7 +61,7 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
             ranges: dict[str, tuple[float, float]] = {}
             for part in parts:
                 ready[part] = _make_ready(_in_ranges(attempt.request, ranges), part, folder, on_event, worker)
-                ranges |= _given_ranges(part, ready[part], worker)
+                ranges |= _measure_ranges(part, ready[part], worker)
             attempt.plan = ready[parts[0]].plan
             proofs = _proofs(ready, worker)
         built = {part: deliver(one, proofs[part], attempt) for part, one in ready.items()}
@@ -86,7 +86,7 @@ def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEven
         ) from error
 
 
-def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
+def _measure_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
     """What a part hands to later ones lies between: made-up inputs of those must have such values.
 
     A cache of numbers from -1 to 1 would be cut off there once the next part is quantized for it.
@@ -102,7 +102,7 @@ def _given_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[fl
     }
     what = f"running part `{part}`"
     found = worker.ask(dict[str, tuple[float, float]], "evaluate.ranges", args, timeout_s=subject.seconds, what=what)
-    return {name: found[output] for output, name in linked_inputs(part, found).items()}
+    return {name: found[output] for output, name in find_linked_inputs(part, found).items()}
 
 
 def _in_ranges(request: BuildRequest, ranges: dict[str, tuple[float, float]]) -> BuildRequest:

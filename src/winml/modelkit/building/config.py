@@ -85,7 +85,7 @@ class MadeConfig:
 
 
 @dataclass(frozen=True)
-class _Model:
+class _ModelSource:
     """The model of a config: an ONNX file, or a Hugging Face model as its export will be."""
 
     worker: Worker
@@ -136,7 +136,7 @@ class _Model:
 
 def describe_data(data: DataSection, model: Path, worker: Worker) -> DataSection:
     """Data for an ONNX file with its digest, and its path such that it means the same from any folder."""
-    return _Model(worker, model).describe_data(data)
+    return _ModelSource(worker, model).describe_data(data)
 
 
 def absent_note(absent: EPUnavailableError) -> str:
@@ -152,15 +152,15 @@ def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> Mad
     planned = targets.plan(request.target, request.ep, request.device)
     exporting = _plan_export(request, planned, weights=weights)
     session = SessionSection()
-    model = _Model(worker, export=exporting)
+    model = _ModelSource(worker, export=exporting)
     if exporting is None:
         argument = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))
-        model, session = _Model(worker, argument.path), argument.section
+        model, session = _ModelSource(worker, argument.path), argument.section
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
     word = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
         notes.append(f"precision auto is {word} on {planned.target}")
-    dims, dim_notes = _fixed_dims(request, planned, model)
+    dims, dim_notes = _choose_dims(request, planned, model)
     quantize = _quantize(request, planned, word, model, dims)
     quantize, range_notes = _with_range(quantize, planned, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
@@ -240,7 +240,7 @@ def _optimize(
     return (OptimizeSection(fixed_dims=dims), ("no pass runs; dimensions are fixed",)) if dims else (None, ())
 
 
-def _fixed_dims(request: ConfigRequest, planned: Planned, model: _Model) -> tuple[dict[str, int], list[str]]:
+def _choose_dims(request: ConfigRequest, planned: Planned, model: _ModelSource) -> tuple[dict[str, int], list[str]]:
     """Sizes for open dimensions: what the user gave, and where the device needs fixed shapes what is known of others.
 
     A size that nobody knows is refused: an artifact for another size than the model is used with is of no use.
@@ -258,7 +258,7 @@ def _fixed_dims(request: ConfigRequest, planned: Planned, model: _Model) -> tupl
 
 
 def _quantize(
-    request: ConfigRequest, planned: Planned, word: str, model: _Model, dims: Mapping[str, int]
+    request: ConfigRequest, planned: Planned, word: str, model: _ModelSource, dims: Mapping[str, int]
 ) -> QuantizeSection | None:
     section = precision.quantize_section(planned.target, word)
     data = request.data or request.sample_data
@@ -324,7 +324,9 @@ def complete(config: BuildConfig, worker: Worker, *, trust_remote_code: bool = F
     if config.compile is not None:
         _require_compiler(planned)
     exporting = _plan_of(config, trust_remote_code=trust_remote_code)
-    model = _Model(worker, model_path(config.model)) if exporting is None else _Model(worker, export=exporting)
+    model = (
+        _ModelSource(worker, model_path(config.model)) if exporting is None else _ModelSource(worker, export=exporting)
+    )
     session = replace(config.session, ep_options=options.check_options(planned.target, config.session.ep_options))
     quantize = None if config.quantize is None else _complete_calibration(config.quantize, model)
     quantize, range_notes = _with_range(quantize, planned, worker)
@@ -346,7 +348,7 @@ def _plan_of(config: BuildConfig, *, trust_remote_code: bool) -> ExportPlan | No
     return ExportPlan(located, config.export, trust_remote_code)
 
 
-def _complete_calibration(section: QuantizeSection, model: _Model) -> QuantizeSection:
+def _complete_calibration(section: QuantizeSection, model: _ModelSource) -> QuantizeSection:
     """The section with the digest of its data, without which results of other data would have the same key."""
     if section.mode != "static":
         return section

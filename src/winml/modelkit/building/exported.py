@@ -12,7 +12,7 @@ from winml.modelkit.building.export.folder import ModelFolder, Weights
 from winml.modelkit.building.export.resolve import ExportOptions, resolve, signature_of
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
-from winml.modelkit.building.pipeline.artifact import Source, named_source
+from winml.modelkit.building.pipeline.artifact import Source, hash_source
 from winml.modelkit.building.pipeline.run import Pipeline, StageRun, Step
 from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.core.build_folder import EXPORT, MANIFEST, MODEL
@@ -113,7 +113,7 @@ def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:
     """The export of a model, from the cache or from a worker of its own."""
     located, section = plan.located, plan.section
     files = located.folder.content_files(code=bool(located.folder.remote_code))
-    source = named_source(files, main=CONFIG)
+    source = hash_source(files, main=CONFIG)
     pipeline = Pipeline(
         source,
         cache=exporting.cache,

@@ -63,19 +63,19 @@ def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTH
     if ref.kind == "build":
         folder = Path(ref.source)
         if not (folder / CONFIG).is_file():
-            return ModelArgument(_built_model(folder), SessionSection())
+            return ModelArgument(_find_built_model(folder), SessionSection())
         config = _load_config(folder / CONFIG, trust)
-        return ModelArgument(_built_model(folder), config.session, config.eval, config.target)
+        return ModelArgument(_find_built_model(folder), config.session, config.eval, config.target)
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 
 def model_path(word: str, on_event: OnEvent = ignore) -> Path:
     """The model behind a word for who only reads it: how a build folder would have it opened is not asked."""
     ref = model_ref.parse(word)
-    return _built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
+    return _find_built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
 
 
-def _built_model(folder: Path) -> Path:
+def _find_built_model(folder: Path) -> Path:
     """The model of a build folder; raises when it is not what was built, which the manifest still vouches for."""
     from winml.modelkit.building.pipeline.identity import find_changed_file
 

@@ -25,7 +25,7 @@ def check(output: Path, model: Path, *, overwrite: bool) -> None:
 
 
 @contextlib.contextmanager
-def staged(output: Path, *, overwrite: bool) -> Iterator[Path]:
+def stage_output(output: Path, *, overwrite: bool) -> Iterator[Path]:
     """A path in a folder beside `output`; its files move there when the block ends well, and go when it does not.
 
     A worker may be ended at any moment, so that it must not write where its leftovers would stay.

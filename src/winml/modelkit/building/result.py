@@ -127,6 +127,6 @@ class FailedBuild:
     fallbacks: tuple[Fallback, ...] | None = key(omit=True)
 
 
-def failed_build(error: ModelkitError) -> FailedBuild:
+def failure_of(error: ModelkitError) -> FailedBuild:
     """What an error says of its build."""
     return error.result if isinstance(error.result, FailedBuild) else FailedBuild()

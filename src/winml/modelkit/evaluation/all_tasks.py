@@ -44,7 +44,7 @@ def _architectures(folder: Path | None) -> list[str]:
     return [str(name) for name in named] if isinstance(named, list) else []
 
 
-def _guessed(folder: Path | None) -> tuple[Task, str]:
+def _guess_task(folder: Path | None) -> tuple[Task, str]:
     """The task of the architecture that the model's config.json names, and why."""
     names = _architectures(folder)
     for name in names:
@@ -57,10 +57,10 @@ def _guessed(folder: Path | None) -> tuple[Task, str]:
     )
 
 
-def chosen_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
+def choose_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
     """The named task, the one of random data, or the one that the model's config.json is for, which is told."""
     if name is not None:
         if name not in TASKS:
             raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))
         return TASKS[name], None
-    return (TASKS["outputs"], None) if section.source == RANDOM else _guessed(folder)
+    return (TASKS["outputs"], None) if section.source == RANDOM else _guess_task(folder)

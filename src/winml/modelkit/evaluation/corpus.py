@@ -49,7 +49,7 @@ def precision(records: Sequence[Any], *, loose: bool) -> Of:
     return lambda kept: ranking.precision(kept, overlaps)
 
 
-def _drawn(count: int) -> list[int]:
+def _shuffle(count: int) -> list[int]:
     """Numbers of samples in an order that has nothing to do with the data's, which may repeat itself."""
     # `random()` is the one method that gives the same numbers in every version of Python.
     draw = random.Random(0).random  # noqa: S311 - a choice, not a secret
@@ -63,7 +63,7 @@ def jackknife(of: Of, count: int, *, level: float) -> float | None:
     an image, go wrong together.
     """
     groups = min(count, GROUPS)
-    drawn = _drawn(count)
+    drawn = _shuffle(count)
     found = [of(sorted(i for place, i in enumerate(drawn) if place % groups != group)) for group in range(groups)]
     known = [value for value in found if value is not None]
     if len(known) < len(found):

@@ -28,7 +28,7 @@ from winml.modelkit.session.distance import distance_of
 _NOT_COMPARABLE = Distance(same_shape=False, equal=False, max_abs=None, cosine=None, relative=None)
 
 
-def _matched(candidate: tuple[str, ...], reference: tuple[str, ...]) -> list[tuple[str, int, int]]:
+def _match_outputs(candidate: tuple[str, ...], reference: tuple[str, ...]) -> list[tuple[str, int, int]]:
     """Outputs to hold together: those of one name, or by position when no name is shared."""
     shared = [(name, candidate.index(name), reference.index(name)) for name in candidate if name in reference]
     return shared or [(name, i, i) for i, name in enumerate(candidate[: len(reference)])]
@@ -83,7 +83,7 @@ def distance(args: dict[str, Any], context: object) -> DistanceReport:
     """Distances over the first samples, output by output."""
     asked = read(DistanceRequest, args)
     mine, theirs = asked.candidate, asked.reference
-    matched = _matched(mine.outputs, theirs.outputs)
+    matched = _match_outputs(mine.outputs, theirs.outputs)
     tallies = [Distances(name) for name, _, _ in matched]
     keeper = Keeper(None if asked.keep is None else Path(asked.keep))
     for run, (ours, other) in enumerate(_runs(mine, theirs, asked.samples)):

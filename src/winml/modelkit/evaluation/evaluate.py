@@ -66,7 +66,7 @@ class EvalRequest:
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
     """Evaluate; a check that is answered with no is raised."""
     model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
-    request, data = _completed(request, model.evaluation)
+    request, data = _complete_request(request, model.evaluation)
     data = sizes.random_data(data, model.path, given=request.dims)
     chosen = targets.choose(model.target, request.target, request.ep, request.device)
     resolved = chosen.resolved
@@ -114,7 +114,7 @@ def _answer(
     return result
 
 
-def _completed(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
+def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
     """The request with what the build of the model says where the user said nothing, and the data."""
     judging = request.judging
     if built is not None and request.data is None:

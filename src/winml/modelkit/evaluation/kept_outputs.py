@@ -31,7 +31,7 @@ def name_of(side: str, output: int, run: int) -> str:
     return f"{side}.{output}.{run}"
 
 
-def kept(value: Array) -> Array:
+def sample_values(value: Array) -> Array:
     """The value itself, or of a large one the values that the seed chooses."""
     if is_whole(value.dtype, value.shape):
         return value
@@ -56,7 +56,7 @@ class Keeper:
         if self._path is None or value is None:
             return
         name = name_of(side, output, run)
-        self._arrays[name] = kept(value)
+        self._arrays[name] = sample_values(value)
         self._facts[name] = KeptArray(
             dtype=str(value.dtype),
             shape=value.shape,

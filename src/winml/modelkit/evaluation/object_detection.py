@@ -96,7 +96,7 @@ def _matches(overlap: Floats, crowd: npt.NDArray[np.bool_], least: float) -> tup
     return right, ignored
 
 
-def _found(scores: Floats, boxes: Floats, there: Sequence[Object]) -> list[list[float]]:
+def _score_boxes(scores: Floats, boxes: Floats, there: Sequence[Object]) -> list[list[float]]:
     """Score, overlaps at which it is right and at which it does not count, of each box of a class."""
     order = np.argsort(-scores, kind="stable")[:MOST]
     crowd = np.asarray([o.crowd for o in there], bool)
@@ -144,7 +144,7 @@ class BoxScorer:
             return Scored({"boxes": record(there, {})}, None)
         shares = _softmax(logits)[:, :-1]
         numbers, scores = shares.argmax(axis=1), shares.max(axis=1)
-        placed = _placed(boxes, sample.size)
+        placed = _scale_boxes(boxes, sample.size)
         said = {int(n): (scores[numbers == n], placed[numbers == n]) for n in np.unique(numbers)}
         shown = [
             {"category": int(numbers[i]), "score": float(scores[i]), "bbox": placed[i].tolist()}
@@ -153,7 +153,7 @@ class BoxScorer:
         return Scored({"boxes": record(there, said)}, shown)
 
 
-def _placed(boxes: Floats, size: tuple[int, int]) -> Floats:
+def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
     """Left, top, width and height in pixels, from centre, width and height as shares of the image."""
     height, width = size
     corners = np.concatenate([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]], axis=1)
@@ -166,7 +166,7 @@ def record(there: Sequence[Object], said: dict[int, tuple[Floats, Floats]]) -> d
     made = {}
     for number in sorted({o.number for o in there} | set(said)):
         mine = [o for o in there if o.number == number]
-        found = _found(*said[number], mine) if number in said else []
+        found = _score_boxes(*said[number], mine) if number in said else []
         made[str(number)] = {"objects": sum(not o.crowd for o in mine), "found": found}
     return made
 

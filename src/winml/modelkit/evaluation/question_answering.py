@@ -27,14 +27,14 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalized(answer: str) -> list[str]:
+def normalize(answer: str) -> list[str]:
     """The words that count: lower case, without punctuation and articles."""
     return _ARTICLES.sub(" ", answer.lower().translate(_PUNCTUATION)).split()
 
 
 def token_f1(answer: str, gold: str) -> float:
     """The harmonic mean of how much of the answer is right and how much of the right answer it has."""
-    said, right = normalized(answer), normalized(gold)
+    said, right = normalize(answer), normalize(gold)
     if not said or not right:
         return float(said == right)
     shared = sum((Counter(said) & Counter(right)).values())
@@ -88,7 +88,7 @@ class AnswerScorer:
         said = self._answer(sample.context, sample.spans, runs)
         if said is None:
             return Scored({"exact": 0.0, "f1": 0.0}, None)
-        exact = any(normalized(said) == normalized(gold) for gold in right)
+        exact = any(normalize(said) == normalize(gold) for gold in right)
         return Scored({"exact": float(exact), "f1": max(token_f1(said, gold) for gold in right)}, said)
 
     def _answer(self, context: str, windows: Sequence[Spans], runs: Sequence[Outputs]) -> str | None:

@@ -14,7 +14,7 @@ from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.data.dataset import Dataset, open_dataset
 from winml.modelkit.ep.discovery import distribution_version
 from winml.modelkit.evaluation import saved_outputs
-from winml.modelkit.evaluation.all_tasks import chosen_task
+from winml.modelkit.evaluation.all_tasks import choose_task
 from winml.modelkit.evaluation.report import DataFacts, ModelOpened, RunArguments, RunReport, SamplesDone
 from winml.modelkit.evaluation.task import Scorer, Setting, Task
 from winml.modelkit.graph.inputs import Arrays, InputSpec
@@ -75,7 +75,7 @@ def run(args: dict[str, Any], context: object) -> RunReport:
     asked = values.read(RunArguments, args)
     section = asked.data
     folder = Path(section.processor or asked.folder)
-    task, guessed = chosen_task(asked.task, section, folder)
+    task, guessed = choose_task(asked.task, section, folder)
     _check(task, asked)
     data, tally = _Data(section, folder, task), _Tally()
     arm = open_arm(asked.arm, data.first)

@@ -30,7 +30,7 @@ def _weights(given: int, wanted: int) -> tuple[Ints, Ints, npt.NDArray[np.float3
     return low, np.minimum(low + 1, given - 1), (centres - low).astype(np.float32)
 
 
-def upsampled(logits: npt.NDArray[np.float32], size: tuple[int, int]) -> npt.NDArray[np.float32]:
+def upsample(logits: npt.NDArray[np.float32], size: tuple[int, int]) -> npt.NDArray[np.float32]:
     """Classes x height x width brought to a size, linear between centres of pixels, as torch does it."""
     low, high, share = _weights(logits.shape[1], size[0])
     rows = logits[:, low] * (1 - share)[None, :, None] + logits[:, high] * share[None, :, None]
@@ -59,7 +59,7 @@ class MaskScorer:
         judged = mask != IGNORED
         if not np.isfinite(logits).all():
             return Scored(_values(mask[judged], np.full(int(judged.sum()), -1), classes), None)
-        said = upsampled(logits[0], (mask.shape[0], mask.shape[1])).argmax(axis=0)
+        said = upsample(logits[0], (mask.shape[0], mask.shape[1])).argmax(axis=0)
         shares = np.bincount(said.ravel(), minlength=classes) / said.size
         return Scored(
             _values(mask[judged], said[judged], classes), {str(c): float(shares[c]) for c in np.flatnonzero(shares)}

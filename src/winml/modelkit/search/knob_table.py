@@ -11,7 +11,7 @@ from winml.modelkit.building.compile import knobs as compile_knobs
 from winml.modelkit.building.optimize import knobs as optimize_knobs
 from winml.modelkit.building.optimize import table as passes
 from winml.modelkit.building.optimize.result import Candidate
-from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.support import find_unsupported
 from winml.modelkit.building.quantize import knobs as quantize_knobs
 from winml.modelkit.core.config import config_from_json
 from winml.modelkit.core.errors import RequestError
@@ -112,7 +112,7 @@ def _pass_notes(space: Space, target: Target) -> list[Note]:
     for knob, level in space.options():
         for name in space.knob(knob).level(level).adds.get("optimize.passes", ()):
             row = passes.BY_NAME[name]
-            never = refused(target, row.produces)
+            never = find_unsupported(target, row.produces)
             if row.unavailable is not None:
                 reason = f"pass `{name}`: {row.unavailable}"
                 found.append(Note(kind="skip", knob=knob, level=level, source="graph", reason=reason))

@@ -139,9 +139,9 @@ def check_request(request: AutoconfigRequest) -> None:
 def _check_task(request: AutoconfigRequest, model: Path) -> None:
     """Raise for labelled data whose task is neither given nor in the model's config.json."""
     if request.data is not None:
-        from winml.modelkit.evaluation.all_tasks import chosen_task
+        from winml.modelkit.evaluation.all_tasks import choose_task
 
-        chosen_task(request.task, request.data, model.parent)
+        choose_task(request.task, request.data, model.parent)
 
 
 def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[Objective, tuple[str, ...]]:

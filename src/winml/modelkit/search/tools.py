@@ -10,7 +10,7 @@ from pathlib import Path
 
 from winml.modelkit.building import build_compile, weight_range
 from winml.modelkit.building.build import steps
-from winml.modelkit.building.optimize.knobs import ordered
+from winml.modelkit.building.optimize.knobs import sort_passes
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
@@ -94,7 +94,7 @@ def complete_config(config: ConfigJSON, calibration: DataSection | None) -> Buil
     """
     value = {**config}
     if value.get("optimize") is not None:
-        value["optimize"] = {**value["optimize"], "passes": ordered(value["optimize"].get("passes", []))}
+        value["optimize"] = {**value["optimize"], "passes": sort_passes(value["optimize"].get("passes", []))}
     quantize = value.get("quantize")
     if quantize is not None:
         data = calibration if quantize["mode"] == "static" else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from winml.modelkit.building import exported
 from winml.modelkit.building.model_argument import model_path
-from winml.modelkit.building.pipeline.artifact import named_source, read_source
+from winml.modelkit.building.pipeline.artifact import hash_source, read_source
 from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.file_names import fit_name
@@ -49,7 +49,7 @@ def read_model(word: str) -> SupportModel:
         located = exported.locate(ref)
         files = located.folder.content_files(code=bool(located.folder.remote_code))
         config = read_object(located.folder.path / model_ref.CONFIG, lenient=True)
-        digest = named_source(files, main=model_ref.CONFIG).artifact.digest
+        digest = hash_source(files, main=model_ref.CONFIG).artifact.digest
         return SupportModel(word, True, digest, config, _places(located.folder.path))
     path = model_path(word)
     with Worker(preload=("winml.modelkit.graph.source",)) as worker:

@@ -23,7 +23,7 @@ OPERATIONS: dict[str, str] = {
     "evaluate.ranges": "winml.modelkit.building.proof.operations:ranges",
     "evaluate.reference": "winml.modelkit.building.proof.operations:reference",
     "evaluate.run": "winml.modelkit.evaluation.run:run",
-    "compile.compiled": "winml.modelkit.building.compile.reading:compiled",
+    "compile.compiled": "winml.modelkit.building.compile.reading:read_compiled",
     "compile.model": "winml.modelkit.building.compile.running:model",
     "compile.source": "winml.modelkit.building.compile.reading:source",
     "compile.users": "winml.modelkit.building.compile.reading:users",

@@ -59,7 +59,7 @@ def plain_name(name: str) -> str:
     return _LAYOUT_NAME.sub("", name)
 
 
-def placed_nodes(assigned: Iterable[AskedNode], reasons: Sequence[Reason]) -> list[PlacedNode]:
+def place_nodes(assigned: Iterable[AskedNode], reasons: Sequence[Reason]) -> list[PlacedNode]:
     """The nodes of a session with the EP's reasons for those it left to the CPU."""
     why = {plain_name(reason.node): reason.text for reason in reasons if plain_name(reason.node)}
     return [
@@ -79,15 +79,15 @@ def is_added(node: PlacedNode, names: frozenset[str]) -> bool:
     return node.op == "Transpose" and node.name not in names
 
 
-def asked_ops(nodes: Sequence[PlacedNode], ep: str) -> tuple[OpAnswer, ...]:
+def summarize_ops(nodes: Sequence[PlacedNode], ep: str) -> tuple[OpAnswer, ...]:
     """Per operator how much of it the EP took; what it leaves by a setting does not count against it."""
     by_op: dict[str, list[PlacedNode]] = {}
     for node in nodes:
         by_op.setdefault(node.op, []).append(node)
-    return tuple(_asked_op(op, group, ep) for op, group in by_op.items())
+    return tuple(_summarize_op(op, group, ep) for op, group in by_op.items())
 
 
-def _asked_op(op: str, nodes: list[PlacedNode], ep: str) -> OpAnswer:
+def _summarize_op(op: str, nodes: list[PlacedNode], ep: str) -> OpAnswer:
     taken = sum(node.ep == ep for node in nodes)
     if taken and ep != CPU and op.startswith(_PRIVATE_DOMAIN):
         return OpAnswer(op, "unsupported", len(nodes), taken, _MISREAD)
@@ -139,7 +139,7 @@ def verdict(answers: Sequence[OpAnswer]) -> OpStatus:
     return "unknown" if statuses <= {"supported", "unknown"} else "partial"
 
 
-def left_nodes(nodes: Sequence[PlacedNode], ep: str) -> tuple[LeftNode, ...]:
+def find_left_nodes(nodes: Sequence[PlacedNode], ep: str) -> tuple[LeftNode, ...]:
     """The nodes that another EP runs, with the reason."""
     return tuple(
         LeftNode(name=node.name, op=node.op, ep=node.ep, reason=node.reason, by_setting=node.by_setting)
@@ -148,7 +148,7 @@ def left_nodes(nodes: Sequence[PlacedNode], ep: str) -> tuple[LeftNode, ...]:
     )
 
 
-def gone(model_nodes: Iterable[Sequence[str]], nodes: Iterable[PlacedNode]) -> dict[str, int]:
+def count_removed(model_nodes: Iterable[Sequence[str]], nodes: Iterable[PlacedNode]) -> dict[str, int]:
     """Operators whose nodes the runtime folded or fused before it asked the EP."""
     placed = {node.name for node in nodes}
     return dict(Counter(op for name, op in model_nodes if name not in placed).most_common())

@@ -24,7 +24,7 @@ from winml.modelkit.building.analysis.result import (
 from winml.modelkit.building.events import AskingTarget, PassStarted, ReadingModel, TargetAnswered
 from winml.modelkit.building.model_argument import model_argument
 from winml.modelkit.building.optimize.result import Candidate, Candidates
-from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.support import find_unsupported
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
@@ -220,9 +220,9 @@ class _Asker:
     def _answer(self, target: Target, said: EPAnswer, reasons: list[Reason], section: SessionSection) -> TargetAnswer:
         ep = catalog.BY_NAME[target.ep].full_name
         names = frozenset(name for name, _ in self.prepared.nodes)
-        placed = answer.placed_nodes(said.nodes, reasons)
+        placed = answer.place_nodes(said.nodes, reasons)
         nodes = [node for node in placed if not answer.is_added(node, names)]
-        ops = answer.asked_ops(nodes, ep)
+        ops = answer.summarize_ops(nodes, ep)
         return TargetAnswer(
             target=target,
             status=answer.verdict(ops),
@@ -237,8 +237,8 @@ class _Asker:
             counts=answer.count(ops),
             ops=ops,
             placement=answer.placement(placed, target, names),
-            left=answer.left_nodes(nodes, ep),
-            gone=answer.gone(self.prepared.nodes, placed),
+            left=answer.find_left_nodes(nodes, ep),
+            gone=answer.count_removed(self.prepared.nodes, placed),
             hazards=self._hazards(target, ops),
         )
 
@@ -329,5 +329,5 @@ def _fusion(row: Candidate, wanted: Sequence[Target]) -> Fusion:
         nodes_delta=row.nodes_delta,
         ops_delta=row.ops_delta,
         seconds=row.seconds,
-        not_for=tuple(str(target) for target in wanted if refused(target, made)),
+        not_for=tuple(str(target) for target in wanted if find_unsupported(target, made)),
     )

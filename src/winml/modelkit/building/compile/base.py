@@ -17,7 +17,7 @@ Share = Literal["alone", "share", "last"]
 
 
 @dataclass(frozen=True)
-class Tools:
+class CompileTools:
     """What a compiler may need besides the EP's package."""
 
     sdk_root: Path | None = None
@@ -35,7 +35,7 @@ class CompileJob:
     share: Share = "alone"
     distribution: str | None = None
     """Package to take the EP from where several bring it."""
-    tools: Tools = field(default_factory=Tools)
+    tools: CompileTools = field(default_factory=CompileTools)
     seed: int = 0
     """Seed of the inputs that it is validated on."""
 
@@ -68,10 +68,10 @@ class Compiler(Protocol):
     shares: bool
     """Whether it can put several models into one context."""
 
-    def missing(self, info: EPInfo, tools: Tools) -> Missing | None:
+    def missing(self, info: EPInfo, tools: CompileTools) -> Missing | None:
         """Why it cannot compile for this EP here; None when it can, as far as files tell."""
 
-    def version(self, tools: Tools) -> str | None:
+    def version(self, tools: CompileTools) -> str | None:
         """The version of what it brings besides the runtime and the EP; None when it brings nothing."""
 
     def compile(self, job: CompileJob) -> dict[str, str]:

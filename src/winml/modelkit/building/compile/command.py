@@ -10,7 +10,7 @@ from typing import Any
 
 from winml.modelkit.building.compile import proof as compile_proof
 from winml.modelkit.building.compile import table
-from winml.modelkit.building.compile.base import Compiler, Tools
+from winml.modelkit.building.compile.base import Compiler, CompileTools
 from winml.modelkit.building.compile.delivery import check_free, deliver, output_names
 from winml.modelkit.building.compile.qairt import VARIABLE
 from winml.modelkit.building.compile.refusals import ep_refusal, sharing_refusal
@@ -25,11 +25,11 @@ from winml.modelkit.building.compile.result import (
     Sharing,
     Validation,
 )
-from winml.modelkit.building.compile.stage import CompileStage, Made, Model, Outcome, Settings
+from winml.modelkit.building.compile.stage import CompileInput, CompileOutcome, CompileStage, Made, Settings
 from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
-from winml.modelkit.building.result import failed_build
+from winml.modelkit.building.result import failure_of
 from winml.modelkit.core.config import CompileSection, check_compile
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
@@ -156,10 +156,10 @@ def _request_target(request: CompileRequest) -> TargetRequest:
     return target_request(wanted, request.ep, request.device)
 
 
-def sdk_tools(root: str | None = None) -> Tools:
+def sdk_tools(root: str | None = None) -> CompileTools:
     """Where the SDK is, from the command line or from the environment."""
     root = root or os.environ.get(VARIABLE)
-    return Tools(expand(root) if root else None)
+    return CompileTools(expand(root) if root else None)
 
 
 def _place(request: CompileRequest) -> _Place:
@@ -206,7 +206,7 @@ def _resolve_target(asked: TargetRequest, compiler: Compiler) -> Planned:
     return Planned(found.target, found, None)
 
 
-def _libraries(installed: Installed | None, compiler: Compiler, tools: Tools) -> dict[str, str] | None:
+def _libraries(installed: Installed | None, compiler: Compiler, tools: CompileTools) -> dict[str, str] | None:
     """Versions of what a compiled model depends on; None when one of them cannot be told."""
     versions: dict[str, str | None] = {}
     if installed is not None:
@@ -222,7 +222,9 @@ def _libraries(installed: Installed | None, compiler: Compiler, tools: Tools) ->
     return known if len(known) == len(versions) else None
 
 
-def compile_settings(section: CompileSection, target: Target, installed: Installed | None, tools: Tools) -> Settings:
+def compile_settings(
+    section: CompileSection, target: Target, installed: Installed | None, tools: CompileTools
+) -> Settings:
     """How models are compiled for a target with what is here; raises when the compiler is not."""
     compiler = table.find(section.compiler)
     missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
@@ -257,7 +259,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     settings = replace(settings, validate=request.validate and settings.validate)
     check_free(place.folder, place.names, overwrite=request.overwrite)
     on_event(TargetChosen(target))
-    models = [Model(path, name) for path, name in zip(paths, place.names, strict=True)]
+    models = [CompileInput(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
     outcome = _run(settings, planned, cache, on_event, models)
     _deliver(cache, outcome, place.folder, overwrite=request.overwrite)
@@ -265,7 +267,9 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     return _result(settings, place, rows, outcome)
 
 
-def _run(settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, models: list[Model]) -> Outcome:
+def _run(
+    settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, models: list[CompileInput]
+) -> CompileOutcome:
     """Compile, and prove every model where its target is here and nobody said otherwise."""
     if not settings.validate:
         return CompileStage(settings, cache=cache, on_event=on_event).run(models)
@@ -275,7 +279,7 @@ def _run(settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, 
         return CompileStage(settings, cache=cache, on_event=on_event, prove=prover).run(models)
 
 
-def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -> None:
+def _deliver(cache: Cache, outcome: CompileOutcome, folder: Path, *, overwrite: bool) -> None:
     if not outcome.files:
         return
     try:
@@ -286,7 +290,9 @@ def _deliver(cache: Cache, outcome: Outcome, folder: Path, *, overwrite: bool) -
     deliver(cache.objects, outcome.files, wrappers=wrappers, folder=folder, overwrite=overwrite)
 
 
-def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> CompiledModel | FailedModel:
+def _row(
+    word: str, model: CompileInput, outcome: CompileOutcome, request: CompileRequest
+) -> CompiledModel | FailedModel:
     """What became of one model."""
     error = outcome.errors.get(model)
     if error is not None:
@@ -295,7 +301,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
             error=ErrorObject.of(error),
             log=tuple(error.details.get("log", ())),
             validation=read(Validation | None, error.details.get("validation")),  # type: ignore[arg-type]
-            proof=failed_build(error).proof,
+            proof=failure_of(error).proof,
         )
     made = outcome.made[model]
     compiled = made.report.compiled
@@ -314,7 +320,7 @@ def _row(word: str, model: Model, outcome: Outcome, request: CompileRequest) -> 
     )
 
 
-def _proof(outcome: Outcome, model: Model, validation: Validation) -> Proof:
+def _proof(outcome: CompileOutcome, model: CompileInput, validation: Validation) -> Proof:
     """What is known of a model on its target; the reason of its validation where nothing is."""
     proof = outcome.proofs.get(model)
     if proof is None:
@@ -337,7 +343,7 @@ def _alone(made: Made | None) -> CompiledAlone | None:
 
 
 def _result(
-    settings: Settings, place: _Place, rows: Sequence[CompiledModel | FailedModel], outcome: Outcome
+    settings: Settings, place: _Place, rows: Sequence[CompiledModel | FailedModel], outcome: CompileOutcome
 ) -> CompileResult:
     section, target = settings.section, settings.target
     complete, added = options.complete(target, section.provider_options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.base import CompileJob, CompileTools, Missing
 from winml.modelkit.building.compile.result import CompilerName
 from winml.modelkit.building.compile.shared_context import share_entries
 from winml.modelkit.core.measurement import SessionSection
@@ -17,10 +17,10 @@ class ORTJitCompiler:
     needs_ep = True
     shares = True
 
-    def missing(self, info: EPInfo, tools: Tools) -> Missing | None:
+    def missing(self, info: EPInfo, tools: CompileTools) -> Missing | None:
         return None
 
-    def version(self, tools: Tools) -> str | None:
+    def version(self, tools: CompileTools) -> str | None:
         return None
 
     def compile(self, job: CompileJob) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from winml.modelkit.building.compile.parity import NO_VALIDATE
 from winml.modelkit.building.compile.result import SourceFacts, Validation
-from winml.modelkit.building.compile.stage import Model, Settings, read_reports
+from winml.modelkit.building.compile.stage import CompileInput, Settings, read_reports
 from winml.modelkit.building.events import CompileStep
 from winml.modelkit.building.pipeline.artifact import Artifact, read_source
 from winml.modelkit.building.pipeline.run import Pipeline
@@ -35,7 +35,7 @@ class Prover:
     on_event: OnEvent
     seconds: float = build_proof.SECONDS
 
-    def __call__(self, model: Model, facts: SourceFacts, entry: StageEntry) -> Proof:
+    def __call__(self, model: CompileInput, facts: SourceFacts, entry: StageEntry) -> Proof:
         """The proof of one model; raises when its target refuses it or computes something else."""
         self.on_event(CompileStep("proving", model.path.name))
         external = tuple(Path(file) for file in facts.states if Path(file) != model.path)

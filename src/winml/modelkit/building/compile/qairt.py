@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.building.compile.base import CompileJob, Missing, Tools
+from winml.modelkit.building.compile.base import CompileJob, CompileTools, Missing
 from winml.modelkit.building.compile.result import CompilerName
 from winml.modelkit.core.errors import RequestError, RunFailedError, UnavailableError
 from winml.modelkit.core.json_text import read_json
@@ -105,7 +105,7 @@ def _python() -> str:
     return sys.executable if found is None or "windowsapps" in found.lower() else found
 
 
-def find_sdk(tools: Tools) -> SDK | Missing:
+def find_sdk(tools: CompileTools) -> SDK | Missing:
     """The SDK for this host, or why there is none."""
     hint = f"set {VARIABLE} or use `--qnn-sdk-root` to name the folder of the QAIRT SDK"
     if tools.sdk_root is None:
@@ -150,13 +150,13 @@ class QAIRTCompiler:
     needs_ep = False
     shares = False
 
-    def missing(self, info: EPInfo, tools: Tools) -> Missing | None:
+    def missing(self, info: EPInfo, tools: CompileTools) -> Missing | None:
         if info.name != "qnn":
             return Missing("it compiles for `qnn` only")
         found = find_sdk(tools)
         return found if isinstance(found, Missing) else None
 
-    def version(self, tools: Tools) -> str | None:
+    def version(self, tools: CompileTools) -> str | None:
         found = find_sdk(tools)
         generator = None if isinstance(found, Missing) else found.tool(GENERATOR)
         return None if generator is None else digest.of_file(generator)

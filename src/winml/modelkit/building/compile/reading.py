@@ -47,7 +47,7 @@ def source(args: dict[str, Any], context: object) -> SourceFacts:
     )
 
 
-def compiled(args: dict[str, Any], context: object) -> ReadContext:
+def read_compiled(args: dict[str, Any], context: object) -> ReadContext:
     """What a compiled model is made of, read from its files."""
     path = Path(args["model"])
     model = files.load(path, weights=False)

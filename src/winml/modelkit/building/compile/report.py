@@ -39,11 +39,11 @@ def _warnings(source: SourceFacts, found: ContextFacts, section: CompileSection)
         warnings.append("no binary was written beside the model: the execution provider put it into the ONNX file")
     for kind, now, before in (("inputs", found.inputs, source.inputs), ("outputs", found.outputs, source.outputs)):
         if now != before:
-            warnings.append(f"the {kind} differ from those of the source: {_listed(now)}")
+            warnings.append(f"the {kind} differ from those of the source: {_list_values(now)}")
     return tuple(warnings)
 
 
-def _listed(values: Sequence[ValueFacts]) -> str:
+def _list_values(values: Sequence[ValueFacts]) -> str:
     return ", ".join(f"{v.name} {v.dtype}{None if v.shape is None else list(v.shape)}" for v in values)
 
 

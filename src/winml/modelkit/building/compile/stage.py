@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from winml.modelkit.building.compile import parity, table
-from winml.modelkit.building.compile.base import CompileJob, Tools, file_state
+from winml.modelkit.building.compile.base import CompileJob, CompileTools, file_state
 from winml.modelkit.building.compile.refusals import model_refusal
 from winml.modelkit.building.compile.report import describe_model
 from winml.modelkit.building.compile.result import (
@@ -41,7 +41,7 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 R = TypeVar("R")
-Prove = Callable[["Model", SourceFacts, StageEntry], Proof]
+Prove = Callable[["CompileInput", SourceFacts, StageEntry], Proof]
 """Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
 
 
@@ -57,7 +57,7 @@ class Settings:
     python: str | None = None
     """Interpreter of the environment that has the EP; None for this one."""
     distribution: str | None = None
-    tools: Tools = field(default_factory=Tools)
+    tools: CompileTools = field(default_factory=CompileTools)
     validate: bool = True
     reuse: bool = True
     """Whether what the cache has is taken from there."""
@@ -65,7 +65,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Model:
+class CompileInput:
     """A model and the name of the file it becomes."""
 
     path: Path
@@ -76,7 +76,7 @@ class Model:
 class _Source:
     """A model whose file was read."""
 
-    model: Model
+    model: CompileInput
     facts: SourceFacts
 
     def check_unchanged(self) -> None:
@@ -96,16 +96,16 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CompileOutcome:
     """What became of every model, in the order they were given."""
 
-    made: Mapping[Model, Made]
-    errors: Mapping[Model, ModelkitError]
-    alone: Mapping[Model, Made]
+    made: Mapping[CompileInput, Made]
+    errors: Mapping[CompileInput, ModelkitError]
+    alone: Mapping[CompileInput, Made]
     """What models that share a context are when each is compiled on its own."""
     files: Mapping[str, str]
     """Digests of all files of the compiled models, by name."""
-    proofs: Mapping[Model, Proof] = field(default_factory=dict)
+    proofs: Mapping[CompileInput, Proof] = field(default_factory=dict)
     """What was proven of each model compiled alone, where that was asked for."""
 
 
@@ -167,13 +167,13 @@ class CompileStage:
         self._on_event = on_event
         self._info = catalog.BY_NAME[settings.target.ep]
 
-    def run(self, models: Sequence[Model]) -> Outcome:
+    def run(self, models: Sequence[CompileInput]) -> CompileOutcome:
         """Compile every model; several of them into one context."""
-        errors: dict[Model, ModelkitError] = {}
-        proofs: dict[Model, Proof] = {}
+        errors: dict[CompileInput, ModelkitError] = {}
+        proofs: dict[CompileInput, Proof] = {}
         with _Reader(self._settings.timeout_s) as reader:
             sources = [s for model in models if (s := self._source(model, reader, errors)) is not None]
-            alone: dict[Model, tuple[StageEntry, bool]] = {}
+            alone: dict[CompileInput, tuple[StageEntry, bool]] = {}
             for source in sources:
                 try:
                     alone[source.model] = self._group([source], reader)
@@ -189,10 +189,10 @@ class CompileStage:
             left = [s.model for s in good if s.model not in errors]
             made = {model: _load_made(*alone[model]) for model in left}
             files = {name: d for model in left for name, d in alone[model][0].files.items()}
-            return Outcome(made, errors, {}, files, proofs)
+            return CompileOutcome(made, errors, {}, files, proofs)
         group, entry, cached = together
         reports = zip(group, read_reports(entry), strict=True)
-        return Outcome(
+        return CompileOutcome(
             made={s.model: Made(report, cached) for s, report in reports},
             errors=errors,
             alone={s.model: _load_made(*alone[s.model]) for s in group},
@@ -200,7 +200,9 @@ class CompileStage:
             proofs=proofs,
         )
 
-    def _source(self, model: Model, reader: _Reader, errors: dict[Model, ModelkitError]) -> _Source | None:
+    def _source(
+        self, model: CompileInput, reader: _Reader, errors: dict[CompileInput, ModelkitError]
+    ) -> _Source | None:
         """The model as its file shows it; None when it is refused, with the reason in `errors`."""
         try:
             facts = reader.ask(SourceFacts, "compile.source", model.path)
@@ -214,7 +216,7 @@ class CompileStage:
         return _Source(model, facts)
 
     def _together(
-        self, good: list[_Source], reader: _Reader, errors: dict[Model, ModelkitError]
+        self, good: list[_Source], reader: _Reader, errors: dict[CompileInput, ModelkitError]
     ) -> tuple[list[_Source], StageEntry, bool] | None:
         """The models that can share a context, compiled into one; None when fewer than two are left.
 

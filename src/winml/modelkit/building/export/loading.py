@@ -56,7 +56,7 @@ def load(folder: Path, section: ExportSection, *, attention: str | None, trust: 
     except MemoryError:
         raise
     except Exception as error:
-        raise _refused(error, described, section) from error
+        raise _explain_failure(error, described, section) from error
     if report["missing_keys"]:
         raise ModelFileError(
             f"`{folder}` has no weights for {section.task}: {len(report['missing_keys'])} tensors are missing, such as "
@@ -80,7 +80,7 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
         raise UnavailableError("transformers has no models here", hint=f"install torch, then {_HINT}") from error
 
 
-def _refused(error: Exception, folder: ModelFolder, section: ExportSection) -> Exception:
+def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSection) -> Exception:
     text = str(error).strip().splitlines()
     reason = text[0][:300] if text else type(error).__name__
     if "trust_remote_code" in str(error):

@@ -47,7 +47,7 @@ def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[O
     with WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection()) as session:
         for seed, sizes in zip(SEEDS, shapes, strict=False):
             inputs = samples.make_samples(section, sizes, seed=section.seed + seed)
-            wanted, made = _answer(reference, inputs), session.run(_taken(inputs, session))
+            wanted, made = _answer(reference, inputs), session.run(_select_inputs(inputs, session))
             for name, value in wanted.items():
                 difference, largest = _difference(name, value, made)
                 yield OutputParity(output=name, sizes=dict(sizes), difference=difference, largest=largest)
@@ -65,7 +65,7 @@ def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
         ) from error
 
 
-def _taken(inputs: samples.Arrays, session: WinMLSession) -> samples.Arrays:
+def _select_inputs(inputs: samples.Arrays, session: WinMLSession) -> samples.Arrays:
     """The inputs that the graph has; one that changes nothing is not among them."""
     names = {spec.name for spec in session.inputs}
     return {name: array for name, array in inputs.items() if name in names}

@@ -39,7 +39,7 @@ class PairPrefill(Part):
 
     def forward(self, input_ids: Tensor, encoder_hidden_states: Tensor, **masks: Tensor) -> Tensors:
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
-        return _decoded(self.model, input_ids, encoder_hidden_states, masks, cache, kinds=("decoder", "encoder"))
+        return _decode(self.model, input_ids, encoder_hidden_states, masks, cache, kinds=("decoder", "encoder"))
 
 
 class PairDecode(Part):
@@ -52,7 +52,7 @@ class PairDecode(Part):
         length = others["past_0_encoder_key"]
         width = _width(self.model)
         state = length.new_zeros(1).expand(length.shape[0], length.shape[2], width)
-        return _decoded(self.model, input_ids, state, masks, cache, kinds=("decoder",))
+        return _decode(self.model, input_ids, state, masks, cache, kinds=("decoder",))
 
 
 class Prefill(Part):
@@ -138,7 +138,7 @@ def _width(model: Any) -> int:
     return int(getattr(encoder, "d_model", None) or encoder.hidden_size)
 
 
-def _decoded(
+def _decode(
     model: Any, words: Tensor, state: Tensor, masks: Tensors, cache: EncoderDecoderCache, *, kinds: tuple[str, ...]
 ) -> Tensors:
     from transformers.modeling_outputs import BaseModelOutput

@@ -75,7 +75,7 @@ def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> E
         )
     known = options.input_specs and folder.family is None
     usual = () if known else signature.inputs_of(folder, folder.require_family(), task, part)
-    inputs = _shaped(_specified(usual, options.input_specs), options)
+    inputs = _apply_shapes(_apply_specs(usual, options.input_specs), options)
     return ExportSection(
         task=task,
         part=part,
@@ -98,7 +98,7 @@ def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
         )
 
 
-def _specified(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str, Any]]) -> tuple[InputSection, ...]:
+def _apply_specs(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str, Any]]) -> tuple[InputSection, ...]:
     """The inputs with what a file of specs says of them."""
     by_name = {entry.name: to_json(entry) for entry in inputs}
     for name, spec in specs.items():
@@ -108,7 +108,7 @@ def _specified(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str
     return tuple(read(InputSection, value, f"inputs.{name}") for name, value in by_name.items())
 
 
-def _shaped(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[InputSection, ...]:
+def _apply_shapes(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[InputSection, ...]:
     """The inputs with the sizes that were given in place of open axes."""
     shapes = dict(options.shapes)
     axes = {axis for entry in inputs for axis in entry.shape if isinstance(axis, str)}
@@ -123,10 +123,10 @@ def _shaped(inputs: tuple[InputSection, ...], options: ExportOptions) -> tuple[I
     for name in options.dynamic_axes or ():
         if name not in axes:
             raise RequestError(f"the model has no open axis `{name}`", hint=did_you_mean(name, axes))
-    return tuple(replace(entry, shape=_fixed(entry, shapes, options.dynamic_axes)) for entry in inputs)
+    return tuple(replace(entry, shape=_fix_shape(entry, shapes, options.dynamic_axes)) for entry in inputs)
 
 
-def _fixed(
+def _fix_shape(
     entry: InputSection, shapes: Mapping[str, tuple[int, ...]], open_axes: tuple[str, ...] | None
 ) -> tuple[int | str, ...]:
     if entry.name in shapes:

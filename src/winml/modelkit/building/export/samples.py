@@ -31,7 +31,7 @@ def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generat
     shape = tuple(axis if isinstance(axis, int) else sizes[axis] for axis in entry.shape)
     dtype = np.dtype(entry.dtype)
     if entry.values == "padding":
-        return _padded(shape, dtype)
+        return _make_padded_mask(shape, dtype)
     if entry.values == "positions":
         return np.broadcast_to(np.arange(shape[-1], dtype=dtype), shape).copy()
     if dtype.kind == "f":
@@ -39,7 +39,7 @@ def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generat
     return rng.integers(int(entry.low), int(entry.high), shape, endpoint=True).astype(dtype)
 
 
-def _padded(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _make_padded_mask(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """A mask whose last sample is a third padding; a mask of ones alone would not show that it is used."""
     mask = np.ones(shape, dtype)
     padding = shape[-1] // 3

@@ -69,7 +69,7 @@ class _Export:
         written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
-        left_out = self._left_out(section)
+        left_out = self._find_skipped_inputs(section)
         return ExportMetadata(
             architecture=architecture,
             parameters=parameters,
@@ -118,12 +118,12 @@ class _Export:
         inputs = tuple(entry for entry in self.section.inputs if entry.name in known)
         if not inputs:
             raise RequestError(
-                f"{type(part.model).__name__} takes none of these inputs: {', '.join(self._left_out(None))}",
+                f"{type(part.model).__name__} takes none of these inputs: {', '.join(self._find_skipped_inputs(None))}",
                 hint=f"it takes {', '.join(list(known)[:8])}; name them with `--input-specs`",
             )
         return replace(self.section, inputs=inputs)
 
-    def _left_out(self, section: ExportSection | None) -> list[str]:
+    def _find_skipped_inputs(self, section: ExportSection | None) -> list[str]:
         """The inputs of the request that an export does not have."""
         kept = {entry.name for entry in section.inputs} if section else set()
         return [entry.name for entry in self.section.inputs if entry.name not in kept]

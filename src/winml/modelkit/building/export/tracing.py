@@ -32,7 +32,7 @@ def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProt
     except (RequestError, RunFailedError):
         raise
     except Exception as error:  # an exporter raises whatever the code of a model raises
-        raise _refused(error, section) from error
+        raise _explain_failure(error, section) from error
 
 
 def _refuse_single(section: ExportSection) -> None:
@@ -59,7 +59,7 @@ def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> M
     }
     config = OnnxConfig(dynamic_shapes=shapes, opset_version=max(section.opset, _OLDEST_OF_TORCH))
     program = OnnxExporter().export(part, dict(inputs), config=config)
-    return _saved(lambda path: program.save(path, external_data=True))
+    return _save_and_load(lambda path: program.save(path, external_data=True))
 
 
 def _with_legacy(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:
@@ -70,7 +70,7 @@ def _with_legacy(part: Part, inputs: Tensors, section: ExportSection) -> ModelPr
         for entry in section.inputs
     }
     wrapped = _Positional(part, names).eval()  # torch puts a module back into the mode it had, also what is inside
-    return _saved(
+    return _save_and_load(
         lambda path: torch.onnx.export(
             wrapped,
             tuple(inputs.values()),
@@ -102,7 +102,7 @@ _EXPORTERS: dict[str, Callable[[Part, Tensors, ExportSection], ModelProto]] = {
 }
 
 
-def _saved(save: Callable[[str], Any]) -> ModelProto:
+def _save_and_load(save: Callable[[str], Any]) -> ModelProto:
     """The model that an exporter writes to a file, which may be past what protobuf holds."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="export-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "traced.onnx"
@@ -110,7 +110,7 @@ def _saved(save: Callable[[str], Any]) -> ModelProto:
         return files.load(path)
 
 
-def _refused(error: Exception, section: ExportSection) -> RunFailedError:
+def _explain_failure(error: Exception, section: ExportSection) -> RunFailedError:
     """What an exporter says, in one line, with what a user can do about it."""
     root: BaseException = error
     while root.__cause__ is not None:

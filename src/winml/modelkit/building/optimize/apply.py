@@ -31,9 +31,9 @@ class Runner:
             return self._transformers.apply(row, version, after=row.needs)
         return self.apply(row, version)
 
-    def prepared(self, row: Pass, version: Version) -> Version:
+    def prepare(self, row: Pass, version: Version) -> Version:
         """What `alone` starts from."""
-        return self._transformers.saved(version, row, after=row.needs) if row.kind == "ort" else version
+        return self._transformers.save(version, row, after=row.needs) if row.kind == "ort" else version
 
     def why_not(self, row: Pass, version: Version) -> str | None:
         """What is known of a pass that changed nothing."""

@@ -41,7 +41,7 @@ def _try(runner: apply.Runner, row: Pass, version: Version) -> Candidate:
     started = time.perf_counter()
     made, note = None, None
     try:
-        before = runner.prepared(row, version)
+        before = runner.prepare(row, version)
         made = runner.alone(row, version)
     except (RunFailedError, ModelFileError) as error:
         runner.workspace.require_space()

@@ -17,7 +17,7 @@ from winml.modelkit.building.optimize.result import (
     PassRow,
     PassTable,
 )
-from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.support import find_unsupported
 from winml.modelkit.building.pipeline.stage import run_alone
 from winml.modelkit.building.pipeline.table import OPTIMIZE
 from winml.modelkit.core.dataclass import dataclass
@@ -103,7 +103,7 @@ def list_passes(target: str | None, ep: str | None, device: str | None) -> PassT
             level=row.level,
             what=row.what,
             produces=row.produces,
-            refused=tuple(refused(named, row.produces)),
+            refused=tuple(find_unsupported(named, row.produces)),
             needs=row.needs,
             approximate=row.approximate,
             unavailable=row.unavailable,

@@ -12,7 +12,7 @@ from winml.modelkit.graph.shapes import infer_shapes
 from winml.modelkit.graph.sizes import match_sizes
 
 
-def named(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
+def name_dims(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """The model with names for the open dimensions of `sizes` that have none; itself when there are none.
 
     Many exporters leave dimensions open without a symbol; such a dimension goes by its place, as `x[0]`.

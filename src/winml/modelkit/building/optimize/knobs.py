@@ -29,7 +29,7 @@ def knobs(target: Target) -> tuple[Knob, ...]:
     return (Knob("optimize.passes", groups, prior=2.0), Knob("optimize.opset", opsets, prior=-1.0), *single)
 
 
-def ordered(passes: list[str]) -> list[str]:
+def sort_passes(passes: list[str]) -> list[str]:
     """Passes in the order they run."""
     return [row.name for row in table.PASSES if row.name in passes]
 

@@ -43,17 +43,17 @@ class Transformers:
         With `after`, the passes of those names act too, and what they do is not counted as a change.
         """
         extended = _is_extended(row, after)
-        before = self.saved(version, row, after=after)
+        before = self.save(version, row, after=after)
         made = self._run(version, (*_parts(after), *row.parts), row.entries, extended=extended)
         if made.digest == before.digest:
             return None
-        if _inserted_casts(made) > _inserted_casts(version):
+        if _count_inserted_casts(made) > _count_inserted_casts(version):
             raise RunFailedError("ONNX Runtime would leave Casts around the float16 nodes that its CPU provider lacks")
         # What ONNX Runtime wrote is what it would write again.
         self._plain[made.digest, (), extended] = made
         return made
 
-    def saved(self, version: Version, row: Pass, *, after: tuple[str, ...] = ()) -> Version:
+    def save(self, version: Version, row: Pass, *, after: tuple[str, ...] = ()) -> Version:
         """The version as ONNX Runtime saves it at the level of `row`, with no transformer but those of `after`."""
         extended = _is_extended(row, after)
         key = (version.digest, after, extended)
@@ -95,7 +95,7 @@ def _parts(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(part for name in names for part in BY_NAME[name].parts)
 
 
-def _inserted_casts(version: Version) -> int:
+def _count_inserted_casts(version: Version) -> int:
     return sum(node.name.startswith(_INSERTED_CAST) for node in walk.nodes(version.model))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from winml.modelkit.building.optimize import table
-from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.support import find_unsupported
 from winml.modelkit.building.optimize.table import Pass
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.errors import RequestError
@@ -38,7 +38,7 @@ def resolve(
     if opset is not None and opset < LOWEST_OPSET:
         raise RequestError(f"opset must be at least {LOWEST_OPSET} but got {opset}")
     checked = None if allow_unsupported else target
-    chosen = {row.name for row in _of_level(level, target) if not refused(checked, row.produces)}
+    chosen = {row.name for row in _of_level(level, target) if not find_unsupported(checked, row.produces)}
     for name in sorted(wanted):
         _require_supported(table.BY_NAME[name], checked)
     names = (chosen | wanted) - unwanted
@@ -55,7 +55,7 @@ def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:
 
 
 def _require_supported(row: Pass, target: Target | None) -> None:
-    never = refused(target, row.produces)
+    never = find_unsupported(target, row.produces)
     if never:
         raise RequestError(
             f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to take",

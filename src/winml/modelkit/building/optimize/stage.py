@@ -22,7 +22,7 @@ from winml.modelkit.building.optimize.result import (
     Verification,
     WrittenFile,
 )
-from winml.modelkit.building.optimize.support import refused
+from winml.modelkit.building.optimize.support import find_unsupported
 from winml.modelkit.building.optimize.table import Pass, find
 from winml.modelkit.building.optimize.verify import Reference
 from winml.modelkit.building.optimize.workspace import Version, Workspace, nameless
@@ -44,7 +44,7 @@ MAX_NAMES = 5
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PassOutcome:
     """A pass that was tried."""
 
     row: Pass
@@ -67,7 +67,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Job:
+class OptimizeJob:
     """What does not change while passes run."""
 
     rows: tuple[Pass, ...]
@@ -95,7 +95,7 @@ def run(args: dict[str, Any], context: Context) -> OptimizeReport:
         if reference is not None and start is not first:
             context.tell(OptimizedOutputs(of="prepared"))
             _require_equal(reference, start)
-        job = Job(rows, Runner(workspace), target, reference, context, crashes)
+        job = OptimizeJob(rows, Runner(workspace), target, reference, context, crashes)
         last, outcomes, verification = _optimize(job, start)
         result = source if last is first else files.load(last.path)
         rename_generated(result, source=value_names)
@@ -129,7 +129,7 @@ def _target(word: str | None) -> Target | None:
 def _open(workspace: Workspace, source: ModelProto, section: OptimizeSection) -> Version:
     """The first version; dimensions that are fixed have names in it, so that inputs can be made for it too."""
     version = workspace.open(source)
-    model = dims.named(version.model, section.fixed_dims)
+    model = dims.name_dims(version.model, section.fixed_dims)
     return version if model is version.model else workspace.write(model)
 
 
@@ -164,7 +164,7 @@ def _require_equal(reference: Reference, start: Version) -> None:
         )
 
 
-def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], Verification]:
+def _optimize(job: OptimizeJob, start: Version) -> tuple[Version, tuple[PassOutcome, ...], Verification]:
     """The last version, what became of each pass, and the comparison of outputs.
 
     Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
@@ -178,7 +178,7 @@ def _optimize(job: Job, start: Version) -> tuple[Version, tuple[Outcome, ...], V
     return last, outcomes, verification
 
 
-def _verify(job: Job, version: Version, outcomes: Iterable[Outcome]) -> Verification:
+def _verify(job: OptimizeJob, version: Version, outcomes: Iterable[PassOutcome]) -> Verification:
     """How the outputs of a version compare; one that the runtime refuses has failed."""
     approximate = any(outcome.changed and outcome.row.approximate for outcome in outcomes)
     tolerance = verify.APPROXIMATION if approximate else verify.ROUNDING
@@ -190,10 +190,10 @@ def _verify(job: Job, version: Version, outcomes: Iterable[Outcome]) -> Verifica
         return verify.refusal(job.reference, nameless(error, version.path), tolerance=tolerance)
 
 
-def _run_passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tuple[Outcome, ...]]:
+def _run_passes(job: OptimizeJob, start: Version, *, careful: bool) -> tuple[Version, tuple[PassOutcome, ...]]:
     """Run every pass once, in order; with `careful` outputs are compared after each that changed something."""
     version = start
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[PassOutcome, ...] = ()
     for row in job.rows:
         job.context.tell(PassStarted(name=row.name, done=len(outcomes), total=len(job.rows)))
         version, outcome = _run_pass(job, row, version, outcomes if careful else None)
@@ -201,11 +201,13 @@ def _run_passes(job: Job, start: Version, *, careful: bool) -> tuple[Version, tu
     return version, outcomes
 
 
-def _run_pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ...] | None) -> tuple[Version, Outcome]:
+def _run_pass(
+    job: OptimizeJob, row: Pass, version: Version, compared: tuple[PassOutcome, ...] | None
+) -> tuple[Version, PassOutcome]:
     """The version after one pass; the one before it when the pass fails, does nothing or makes what it must not."""
     crash = _crash(job, row)
     if crash is not None:
-        return version, Outcome(row, False, 0.0, crash)
+        return version, PassOutcome(row, False, 0.0, crash)
     started = time.perf_counter()
     made, failure, note = None, None, None
     try:
@@ -217,11 +219,11 @@ def _run_pass(job: Job, row: Pass, version: Version, compared: tuple[Outcome, ..
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
-        return version, Outcome(row, False, seconds, failure, note)
-    return made, Outcome(row, True, seconds)
+        return version, PassOutcome(row, False, seconds, failure, note)
+    return made, PassOutcome(row, True, seconds)
 
 
-def _crash(job: Job, row: Pass) -> str | None:
+def _crash(job: OptimizeJob, row: Pass) -> str | None:
     """Why a pass is not tried again, or at all, after crashes."""
     if row.name in job.crashes.passes:
         return job.crashes.passes[row.name]
@@ -232,21 +234,21 @@ def _crash(job: Job, row: Pass) -> str | None:
 
 
 def _objection(
-    job: Job, row: Pass, version: Version, made: Version, compared: tuple[Outcome, ...] | None
+    job: OptimizeJob, row: Pass, version: Version, made: Version, compared: tuple[PassOutcome, ...] | None
 ) -> str | None:
     """Why the work of a pass is not kept, or None."""
-    never = refused(job.target, set(made.ops) - set(version.ops))
+    never = find_unsupported(job.target, set(made.ops) - set(version.ops))
     if never:
         return f"would make {', '.join(never)}, which {job.target} is not known to take"
     if compared is None:
         return None
-    found = _verify(job, made, (*compared, Outcome(row, True, 0.0)))
+    found = _verify(job, made, (*compared, PassOutcome(row, True, 0.0)))
     if found.status == "failed":
         return found.reason or "would change the outputs of the model"
     return None
 
 
-def _warnings(outcomes: tuple[Outcome, ...], last: Version, verification: Verification) -> tuple[str, ...]:
+def _warnings(outcomes: tuple[PassOutcome, ...], last: Version, verification: Verification) -> tuple[str, ...]:
     found = []
     by_reason: dict[str, list[str]] = {}
     for outcome in outcomes:

@@ -8,7 +8,7 @@ from winml.modelkit.core.target import Target
 from winml.modelkit.knowledge import operators
 
 
-def refused(target: Target | None, ops: Iterable[str]) -> list[str]:
+def find_unsupported(target: Target | None, ops: Iterable[str]) -> list[str]:
     """The operators among `ops` that must not be made for a target.
 
     Without a target nothing is refused. ONNX Runtime's CPU provider runs whatever ONNX Runtime makes. Of another EP

@@ -75,7 +75,7 @@ def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, i
     sizes_done = 0
     for sizes in trial_sizes(model, specs, dims, _SIZES, small_first=True):
         try:
-            made = list(_sized(session, specs, InputRequest(sizes, seed=seed, int_ranges=ranges)))
+            made = list(_run_samples(session, specs, InputRequest(sizes, seed=seed, int_ranges=ranges)))
         except ModelkitError as error:
             failure = error
             continue
@@ -87,15 +87,15 @@ def _samples(session: WinMLSession, model: Path, seed: int, dims: Mapping[str, i
         raise failure
 
 
-def _sized(session: WinMLSession, specs: Sequence[InputSpec], asked: InputRequest) -> Iterator[Sample]:
+def _run_samples(session: WinMLSession, specs: Sequence[InputSpec], asked: InputRequest) -> Iterator[Sample]:
     positive, sizes = synthetic(specs, asked), asked.dims
     yield Sample(SeededInputs(sizes, "0 to 1"), positive, session.run(positive))
     if any(array.dtype.kind == "f" for array in positive.values()):
-        mixed = {name: _mixed(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
+        mixed = {name: _mix_signs(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
         yield Sample(SeededInputs(sizes, "-1 to 1"), mixed, session.run(mixed))
 
 
-def _mixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _mix_signs(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(array * 2 - 1, array.dtype)  # arithmetic makes a number of an array without dimensions
 
 

@@ -90,7 +90,7 @@ class Workspace:
             path.write_bytes(model.SerializeToString(deterministic=True))
         except OSError as error:
             raise atomic.write_error(error, path) from error
-        return Version(path, model, fingerprint(_named_weights(model)))
+        return Version(path, model, fingerprint(_replace_weights(model)))
 
 
 def _drop_unused_imports(model: ModelProto) -> None:
@@ -102,7 +102,7 @@ def _drop_unused_imports(model: ModelProto) -> None:
     model.opset_import.extend(kept)
 
 
-def _named_weights(model: ModelProto) -> ModelProto:
+def _replace_weights(model: ModelProto) -> ModelProto:
     """A copy whose external tensors hold the place of their data instead of the data."""
 
     def place(source: TensorProto, target: TensorProto, nested: bool) -> None:

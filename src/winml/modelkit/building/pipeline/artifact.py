@@ -56,10 +56,10 @@ SOURCE_NAME = "model.onnx"
 def read_source(path: Path, external: tuple[Path, ...]) -> Source:
     """Hash a model file and the files that belong to it."""
     files = {SOURCE_NAME: path} | {file.relative_to(path.parent).as_posix(): file for file in external}
-    return named_source(files, main=SOURCE_NAME)
+    return hash_source(files, main=SOURCE_NAME)
 
 
-def named_source(files: Mapping[str, Path], *, main: str) -> Source:
+def hash_source(files: Mapping[str, Path], *, main: str) -> Source:
     """Hash files that together are a model."""
     states = {file: _state(file) for file in files.values()}
     digests = {name: digest.of_file(file) for name, file in files.items()}

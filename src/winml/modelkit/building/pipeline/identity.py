@@ -32,7 +32,7 @@ def find_changed_file(manifest: Path) -> str | None:
         return manifest.name
     if stated is None:
         return None
-    for name, built in _used_files(stated).items():
+    for name, built in _find_used_files(stated).items():
         file = manifest.parent / name
         outside = ".." in Path(name).parts or Path(name).is_absolute()
         if outside or (file.is_file() and digest.of_file(file) != built):
@@ -40,7 +40,7 @@ def find_changed_file(manifest: Path) -> str | None:
     return None
 
 
-def _used_files(stated: BuildManifest) -> dict[str, str]:
+def _find_used_files(stated: BuildManifest) -> dict[str, str]:
     """Digests of the model, of what it names and of what makes its inputs; without what earlier stages left."""
     unused: set[str] = set()
     if stated.stages:

@@ -134,7 +134,7 @@ class Pipeline:
         explanation = self._explain(key, entry)
         self.tell(StageStarted(step.stage.name, explanation.hit))
         if entry is None:
-            entry, explanation = self._made(step, key, explanation)
+            entry, explanation = self._get_or_execute(step, key, explanation)
         done = StageRun(
             step=step,
             key=key,
@@ -179,7 +179,7 @@ class Pipeline:
     def _find(self, key: StageKey) -> StageEntry | None:
         return None if self.rebuild else self._cache.stages.find(key)
 
-    def _made(self, step: Step, key: StageKey, explanation: Explanation) -> tuple[StageEntry, Explanation]:
+    def _get_or_execute(self, step: Step, key: StageKey, explanation: Explanation) -> tuple[StageEntry, Explanation]:
         """The result of a stage that is not in the cache: from us, or from a process that was at it already."""
         with self._cache.stages.computing(key):
             entry = self._find(key)

@@ -74,7 +74,7 @@ def run_alone(
     `arguments` is the value that the operation takes; it writes beside `output` until it is done.
     """
     module, _, _ = OPERATIONS[stage.operation].partition(":")
-    with output_model.staged(output, overwrite=overwrite) as staged:
+    with output_model.stage_output(output, overwrite=overwrite) as staged:
         return run_stage(
             form,
             stage,

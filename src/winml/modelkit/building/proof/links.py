@@ -46,7 +46,7 @@ def link(part: str, feed: Arrays, specs: Sequence[Input], earlier: Mapping[str, 
     return linked
 
 
-def linked_inputs(part: str, outputs: Iterable[str]) -> dict[str, str]:
+def find_linked_inputs(part: str, outputs: Iterable[str]) -> dict[str, str]:
     """What inputs of later parts are called that outputs of a part go to, by output."""
     found = {name: PAST + name.removeprefix(PRESENT) for name in outputs if name.startswith(PRESENT)}
     return found | ({"last_hidden_state": "encoder_hidden_states"} if part == "encoder" else {})

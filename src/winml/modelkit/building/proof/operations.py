@@ -85,7 +85,7 @@ def _reference(args: dict[str, Any], data: DataSection, specs: Sequence[InputSpe
         feeds = [sample.inputs for sample in itertools.islice(dataset, SAMPLES)]
     except ModelkitError as error:
         return Reference(samples=0, dims={}, reason=f"no inputs can be made: {error.message}")
-    feeds = [_linked(args, feed, specs, index, "outputs") for index, feed in enumerate(feeds)]
+    feeds = [_link_inputs(args, feed, specs, index, "outputs") for index, feed in enumerate(feeds)]
     dims = symbol_sizes(specs, feeds[0])
     try:
         done = _save_reference(Path(args["source"]), feeds, Path(args["folder"]), args["seconds"])
@@ -121,7 +121,7 @@ def _outwards(value: float, sign: int) -> float:
     return float(f"{sign * math.ceil(sign * value / step) * step:.6g}")
 
 
-def _linked(args: dict[str, Any], feed: Arrays, specs: Sequence[Input], index: int, kind: str) -> Arrays:
+def _link_inputs(args: dict[str, Any], feed: Arrays, specs: Sequence[Input], index: int, kind: str) -> Arrays:
     """The inputs of a part with what the parts before it gave for the same sample; others as they are.
 
     `kind` says whose: `outputs` of the sources, or those that the artifacts `made`.
@@ -139,7 +139,7 @@ def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds
     # `basic` changes nothing in the numbers; higher levels may.
     with WinMLSession(source, target=CPU, section=SessionSection(optimization_level="basic")) as session:
         for feed in feeds:
-            outputs = session.run(typed(feed, session.inputs))
+            outputs = session.run(cast_inputs(feed, session.inputs))
             save(folder / f"inputs-{done}.npz", feed)
             save(folder / f"outputs-{done}.npz", outputs)
             done += 1
@@ -148,7 +148,7 @@ def _save_reference(source: Path, feeds: Iterable[Arrays], folder: Path, seconds
     return done
 
 
-def typed(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
+def cast_inputs(feed: Arrays, inputs: Iterable[InputSpec]) -> Arrays:
     """The inputs that a model has, in the types that it takes."""
     return {spec.name: feed[spec.name].astype(spec.dtype if spec.dtype != "str" else object) for spec in inputs}
 
@@ -184,8 +184,8 @@ def prove(args: dict[str, Any], context: object) -> ArtifactRun:
         placement = session.placement
         at_risk = weights_at_risk(session.path, session.target)
         for index in range(args["samples"]):
-            feed = _linked(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
-            got = session.run(typed(feed, session.inputs))
+            feed = _link_inputs(args, load(folder / f"inputs-{index}.npz"), session.inputs, index, "made")
+            got = session.run(cast_inputs(feed, session.inputs))
             if args["part"] is not None:
                 save(folder / f"made-{index}.npz", got)
             for name, expected in load(folder / f"outputs-{index}.npz").items():

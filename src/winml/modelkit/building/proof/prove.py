@@ -289,7 +289,7 @@ def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: P
         except WorkerTimeout:
             raise
         except RunFailedError as error:
-            raise _refused(subject, error) from error
+            raise _explain_failure(subject, error) from error
     return replace(found, reason=expected.reason, data=subject.data.source)
 
 
@@ -343,7 +343,7 @@ def advise(subject: Subject) -> str:
     return way if after is None else f"try `-p {after}`, or let `--fallback-precision` do that; {way}"
 
 
-def _refused(subject: Subject, error: ModelkitError) -> ModelkitError:
+def _explain_failure(subject: Subject, error: ModelkitError) -> ModelkitError:
     return type(error)(
         f"the artifact does not run on `{subject.target}`: {error.message}",
         hint=advise(subject),

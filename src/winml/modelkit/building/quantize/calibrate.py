@@ -57,7 +57,7 @@ class Calibration:
     """Tensors whose values reach so far that no range is of use, with what they reach."""
     runs: int = 0
 
-    def extended(self, same: Mapping[str, str]) -> Calibration:
+    def extend(self, same: Mapping[str, str]) -> Calibration:
         """With the ranges of values that hold the same numbers as one that was observed."""
         ranges = {name: self.ranges[source] for name, source in same.items() if source in self.ranges}
         endless = {name: self.endless[source] for name, source in same.items() if source in self.endless}

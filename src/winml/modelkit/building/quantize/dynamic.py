@@ -9,14 +9,14 @@ from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
 from onnxruntime.quantization.quant_utils import QuantizationMode, QuantType
 from onnxruntime.quantization.registry import IntegerOpsRegistry
 
-from winml.modelkit.building.quantize.library import guarded
+from winml.modelkit.building.quantize.library import wrap_errors
 from winml.modelkit.building.quantize.select import (
-    Selection,
+    NodeSelection,
+    find_untouched,
     flat_products,
     inputs_by_node,
     select,
     standard_attentions,
-    untouched,
 )
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
@@ -37,7 +37,7 @@ def check(section: QuantizeSection) -> None:
         raise RequestError(f"dynamic quantization has uint8 activations, not {section.activation_type}")
 
 
-def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection:
+def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
     """The nodes to quantize; convolutions only when they are named."""
     named = section.op_types is not None or section.nodes is not None
     # The library makes a MatMul of every Gemm first.
@@ -57,10 +57,10 @@ def _other_floats(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]
     return found
 
 
-def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
+def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
     """The model with integer operators, and which nodes became some."""
     before = inputs_by_node(model)
-    with guarded():
+    with wrap_errors():
         quantizer = ONNXQuantizer(
             model,
             section.per_channel,
@@ -71,7 +71,7 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) 
             QuantType.QUInt8,
             None,
             [],
-            _excluded(before.keys() - selection.chosen),
+            _list_excluded(before.keys() - selection.chosen),
             sorted(IntegerOpsRegistry),
             {
                 "EnableSubgraph": any(True for node in model.graph.node for _ in walk.subgraphs(node)),
@@ -81,9 +81,9 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) 
         )
         quantizer.quantize_model()
     result: ModelProto = quantizer.model.model
-    return result, selection.without(untouched(before, result, "it has no constant weight"))
+    return result, selection.without(find_untouched(before, result, "it has no constant weight"))
 
 
-def _excluded(names: Iterable[str]) -> list[str]:
+def _list_excluded(names: Iterable[str]) -> list[str]:
     """The names of nodes to leave, and what the library calls the MatMul it makes of a Gemm."""
     return sorted(word for name in names for word in (name, f"{name}_MatMul"))

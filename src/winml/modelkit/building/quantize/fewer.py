@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from winml.modelkit.building.quantize.result import Fidelity
-from winml.modelkit.building.quantize.select import Selection
+from winml.modelkit.building.quantize.select import NodeSelection
 from winml.modelkit.core.config import QuantizeSection
 
 POOR_COSINE = 0.99
@@ -24,7 +24,7 @@ def is_open(section: QuantizeSection) -> bool:
     return section.mode == "static" and section.rules == "ort" and narrow and not (named or excluded)
 
 
-def products_only(selection: Selection, operators: Mapping[str, str]) -> Selection:
+def products_only(selection: NodeSelection, operators: Mapping[str, str]) -> NodeSelection:
     """The selection with products and what follows them alone."""
     others = (name for name in selection.chosen if operators[name] not in (*PRODUCTS, *FOLLOWERS))
     return selection.without(dict.fromkeys(others, LEFT))

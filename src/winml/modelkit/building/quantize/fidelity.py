@@ -52,7 +52,7 @@ def measure(
     16 bits, which saturate.
     """
 
-    def failed(reason: str) -> Fidelity:
+    def make_unknown(reason: str) -> Fidelity:
         return Fidelity(status="unknown", reason=reason, source=source, sizes=sizes)
 
     few = list(itertools.islice(feeds, samples))
@@ -61,9 +61,9 @@ def measure(
         found = _distances(expected, _outputs(quantized, few))
         reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
     except (RunFailedError, ModelFileError, DataError) as error:
-        return failed(f"it cannot be run on the CPU here: {error.message}")
+        return make_unknown(f"it cannot be run on the CPU here: {error.message}")
     if any(distance.max_abs is None for distance in found.values()):
-        return failed("an output is NaN or infinite")
+        return make_unknown("an output is NaN or infinite")
     outputs = tuple(
         OutputFidelity(
             name=name,
@@ -76,7 +76,7 @@ def measure(
         for name, distance in found.items()
     )
     if not outputs:
-        return failed("no output is a float tensor of the same shape in both models")
+        return make_unknown("no output is a float tensor of the same shape in both models")
     return Fidelity(status="measured", source=source, samples=len(few), sizes=sizes, outputs=outputs)
 
 

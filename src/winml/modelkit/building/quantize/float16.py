@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from onnx import ModelProto, NodeProto, TensorProto
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
-from winml.modelkit.building.quantize.library import guarded
-from winml.modelkit.building.quantize.select import Selection, select
+from winml.modelkit.building.quantize.library import wrap_errors
+from winml.modelkit.building.quantize.select import NodeSelection, select
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.graph import walk
@@ -25,11 +25,11 @@ def check(section: QuantizeSection) -> None:
         raise RequestError("with `fp16` neither activations nor weights have a type of their own")
 
 
-def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection:
+def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
     """The nodes to convert; none in a model without float32."""
     weights = {tensor.data_type for tensor in walk.initializers(model)}
     if TensorProto.FLOAT not in weights.union(types.values()):
-        return Selection(frozenset(), {node.name: "the model has no float32 values" for node in walk.nodes(model)})
+        return NodeSelection(frozenset(), {node.name: "the model has no float32 values" for node in walk.nodes(model)})
     able = {node.op_type for node in walk.nodes(model)} - _BLOCKED.keys()
     return select(model, section, able, bodies=True, unable=_BLOCKED).without(_with_sequences(model, types))
 
@@ -53,9 +53,9 @@ def _inside(node: NodeProto) -> Iterator[NodeProto]:
             yield from _inside(inner)
 
 
-def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
+def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
     """The model in float16, but for the nodes that are left."""
-    with guarded():
+    with wrap_errors():
         result: ModelProto = convert_float_to_float16(
             model,
             keep_io_types=section.keep_io_types,

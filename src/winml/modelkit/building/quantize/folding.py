@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnx import ModelProto, NodeProto, numpy_helper
 
 from winml.modelkit.building.quantize.finish import drop_unused_initializers
-from winml.modelkit.building.quantize.prepare import FLOATS, captured
+from winml.modelkit.building.quantize.prepare import FLOATS, find_captured
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.graph import walk
@@ -56,7 +56,7 @@ class _Graph:
         self._named = named
         self._weights = {t.name: t for t in model.graph.initializer if t.data_type in FLOATS}
         self._producers = {name: node for node in model.graph.node for name in node.output}
-        seen = {value.name for value in model.graph.output} | captured(model)
+        seen = {value.name for value in model.graph.output} | find_captured(model)
         reads = Counter(name for node in model.graph.node for name in node.input)
         self._single = {name for name, count in reads.items() if count == 1 and name not in seen}
 

@@ -13,7 +13,7 @@ from winml.modelkit.core.errors import ModelkitError, RunFailedError
 
 
 @contextlib.contextmanager
-def _hidden(module: str) -> Iterator[None]:
+def _hide_module(module: str) -> Iterator[None]:
     """Make a module that was not imported yet look as if it were not installed."""
     if module in sys.modules:
         yield
@@ -26,12 +26,12 @@ def _hidden(module: str) -> Iterator[None]:
 
 
 # Its package imports torch where that is installed, for a helper of exporters that nobody calls here.
-with _hidden("torch"):
+with _hide_module("torch"):
     from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config as get_qnn_qdq_config
 
 
 @contextlib.contextmanager
-def guarded() -> Iterator[None]:
+def wrap_errors() -> Iterator[None]:
     """Turn any exception of a quantizer into an error that names it; the traceback goes into the details."""
     try:
         yield

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from winml.modelkit.building.quantize.select import Selection
+from winml.modelkit.building.quantize.select import NodeSelection
 
 MAX_ATTEMPTS = 48
 """Each quantizes the whole model; nodes that were not decided by then are left."""
 UNDECIDED = f"nodes like it fail, and {MAX_ATTEMPTS} attempts did not tell which"
 
-Attempt = Callable[[Selection], str | None]
+Attempt = Callable[[NodeSelection], str | None]
 """Why a selection cannot be had; None when it can."""
 
 
 class _Search:
     """Attempts with more and more nodes."""
 
-    def __init__(self, selection: Selection, attempt: Attempt) -> None:
+    def __init__(self, selection: NodeSelection, attempt: Attempt) -> None:
         self._selection, self._attempt = selection, attempt
         self._left_attempts = MAX_ATTEMPTS
         self.left: dict[str, str] = {}
@@ -46,7 +46,7 @@ class _Search:
         return kept
 
 
-def as_many_as_work(selection: Selection, operators: Mapping[str, str], attempt: Attempt) -> Selection:
+def as_many_as_work(selection: NodeSelection, operators: Mapping[str, str], attempt: Attempt) -> NodeSelection:
     """As much of a selection as can be had, with the reason of each node that is left.
 
     All but one operator is tried first; of the one that has to go, halves come back. Where that is not enough,

@@ -100,7 +100,7 @@ def prepare(model: ModelProto, *, opset: int, contrib_from: int | None = None) -
     return Prepared(model, tuple(notes), contrib_pairs)
 
 
-def captured(model: ModelProto) -> set[str]:
+def find_captured(model: ModelProto) -> set[str]:
     """Names of outer values that are read inside the bodies of If, Loop and Scan."""
     return {name for node in model.graph.node for name in _read_inside(node)}
 
@@ -233,7 +233,7 @@ def _part_initializers(model: ModelProto) -> None:
     """Give every role of a shared float initializer a copy of its own."""
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type in FLOATS}
-    inside = captured(model) | {value.name for value in graph.output}
+    inside = find_captured(model) | {value.name for value in graph.output}
     names: dict[tuple[str, tuple[str, ...]], str] = {}
     # What a body reads keeps its name and stays as it is.
     taken = {name: True for name in weights if name in inside}

@@ -23,16 +23,16 @@ NOT_ABLE = "this mode does not quantize the operator"
 
 
 @dataclass(frozen=True)
-class Selection:
+class NodeSelection:
     """Names of the nodes to quantize; for the others the reason why not."""
 
     chosen: frozenset[str]
     left: Mapping[str, str]
 
-    def without(self, names: Mapping[str, str]) -> Selection:
+    def without(self, names: Mapping[str, str]) -> NodeSelection:
         """The selection with some nodes left out, each with its reason."""
         gone = {name: reason for name, reason in names.items() if name in self.chosen}
-        return Selection(self.chosen - gone.keys(), {**self.left, **gone})
+        return NodeSelection(self.chosen - gone.keys(), {**self.left, **gone})
 
 
 def select(
@@ -42,7 +42,7 @@ def select(
     *,
     bodies: bool,
     unable: Mapping[str, str] = MappingProxyType({}),
-) -> Selection:
+) -> NodeSelection:
     """The nodes that a section asks for among those of the `able` operators.
 
     Without `bodies` nodes inside other nodes are left alone. `unable` has the reasons of single operators.
@@ -59,7 +59,7 @@ def select(
             chosen.add(node.name)
         else:
             left[node.name] = reason
-    return Selection(frozenset(chosen), left)
+    return NodeSelection(frozenset(chosen), left)
 
 
 def _against(node: NodeProto, section: QuantizeSection, able: Collection[str], unable: Mapping[str, str]) -> str | None:
@@ -119,7 +119,7 @@ def inputs_by_node(model: ModelProto) -> dict[str, tuple[str, ...]]:
     return {node.name: tuple(node.input) for node in walk.nodes(model)}
 
 
-def untouched(before: Mapping[str, tuple[str, ...]], result: ModelProto, reason: str) -> dict[str, str]:
+def find_untouched(before: Mapping[str, tuple[str, ...]], result: ModelProto, reason: str) -> dict[str, str]:
     """Nodes that read the same as before, with the reason for that."""
     return {name: reason for name, inputs in inputs_by_node(result).items() if before.get(name) == inputs}
 
@@ -129,7 +129,7 @@ def operators(model: ModelProto) -> dict[str, str]:
     return {node.name: walk.op_key(node) for node in walk.nodes(model)}
 
 
-def summarize(ops: Mapping[str, str], selection: Selection) -> NodeSummary:
+def summarize(ops: Mapping[str, str], selection: NodeSelection) -> NodeSummary:
     """Nodes of the model before quantizing: per operator those quantized, and those left with their reasons."""
     quantized = Counter(op for name, op in ops.items() if name in selection.chosen)
     left = Counter((op, selection.left[name]) for name, op in ops.items() if name not in selection.chosen)

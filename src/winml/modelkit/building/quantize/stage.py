@@ -31,7 +31,7 @@ from winml.modelkit.building.quantize.result import (
     Sizes,
 )
 from winml.modelkit.building.quantize.runnable import Runnable
-from winml.modelkit.building.quantize.select import Selection, operators, summarize
+from winml.modelkit.building.quantize.select import NodeSelection, operators, summarize
 from winml.modelkit.building.quantize.types import Values, ask_types, note_types
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
@@ -59,11 +59,11 @@ class WithoutData(Protocol):
 
     def check(self, section: QuantizeSection) -> None: ...
 
-    def choose(self, model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection: ...
+    def choose(self, model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection: ...
 
     def quantize(
-        self, model: ModelProto, section: QuantizeSection, selection: Selection
-    ) -> tuple[ModelProto, Selection]: ...
+        self, model: ModelProto, section: QuantizeSection, selection: NodeSelection
+    ) -> tuple[ModelProto, NodeSelection]: ...
 
 
 WITHOUT_DATA: dict[str, str] = {
@@ -100,7 +100,7 @@ class _Outcome:
     """A quantized model and how it came about."""
 
     model: ModelProto
-    selection: Selection
+    selection: NodeSelection
     inputs: tuple[InputSpec, ...]
     notes: tuple[str, ...]
     nodes: NodeSummary
@@ -115,7 +115,7 @@ class _Outcome:
         return bool(self.nodes.quantized)
 
 
-class _Plan:
+class _QuantizePlan:
     """A model that is ready to be quantized, as often as it takes; a quantizer uses up the one it gets."""
 
     def __init__(
@@ -124,10 +124,10 @@ class _Plan:
         runnable: Runnable,
         values: Values,
         *,
-        selection: Selection,
+        selection: NodeSelection,
         notes: tuple[str, ...],
         section: QuantizeSection,
-        quantize: Callable[[ModelProto, Selection, QuantizeSection], tuple[ModelProto, Selection]],
+        quantize: Callable[[ModelProto, NodeSelection, QuantizeSection], tuple[ModelProto, NodeSelection]],
         calibration: Calibration | None = None,
     ) -> None:
         self._model: ModelProto | None = prepared.model
@@ -138,7 +138,7 @@ class _Plan:
         self.inputs = values.inputs
         self.operators = operators(prepared.model)
 
-    def outcome(self, selection: Selection, section: QuantizeSection | None = None) -> _Outcome:
+    def outcome(self, selection: NodeSelection, section: QuantizeSection | None = None) -> _Outcome:
         """The model with the nodes of a selection quantized, as another section says where one is given."""
         model, done = self._fresh(), selection
         if selection.chosen:
@@ -221,7 +221,7 @@ def _about(error: ModelkitError, job: _Job) -> ModelkitError:
 _Finished = tuple[_Outcome, tuple[Path, ...], Fidelity]
 
 
-def _finish(job: _Job, plan: _Plan, context: Context) -> _Finished:
+def _finish(job: _Job, plan: _QuantizePlan, context: Context) -> _Finished:
     """The outcome, its files and the comparison; nodes with which the result cannot be had are left."""
     outcome, failure, sizes = None, None, None
     try:
@@ -248,7 +248,7 @@ class _Candidate:
     """One way to quantize, and how its outputs agree on the samples that decide."""
 
     outcome: _Outcome
-    selection: Selection
+    selection: NodeSelection
     section: QuantizeSection
     compared: Fidelity
 
@@ -256,11 +256,11 @@ class _Candidate:
     def cosine(self) -> float | None:
         return fewer.least_cosine(self.compared)
 
-    def noted(self, note: str, granularity: Granularity | None) -> _Candidate:
+    def add_note(self, note: str, granularity: Granularity | None) -> _Candidate:
         return replace(self, outcome=replace(self.outcome, notes=(*self.outcome.notes, note), granularity=granularity))
 
 
-def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finished:
+def _best(job: _Job, plan: _QuantizePlan, done: _Finished, context: Context) -> _Finished:
     """What was done, or the same with fewer operators or other scales where it agrees poorly and that agrees better."""
     outcome, _, compared = done
     cosine = fewer.least_cosine(compared)
@@ -276,7 +276,7 @@ def _best(job: _Job, plan: _Plan, done: _Finished, context: Context) -> _Finishe
     return best.outcome, files.save(best.outcome.model, job.output, overwrite=True), best.compared
 
 
-def _with_fewer(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+def _with_fewer(job: _Job, plan: _QuantizePlan, best: _Candidate, context: Context) -> _Candidate:
     """The candidate, or the one with fewer operators."""
     selection, cosine = fewer.products_only(plan.selection, plan.operators), best.cosine
     open_ = fewer.is_open(job.section) and selection.chosen and selection != plan.selection
@@ -285,10 +285,10 @@ def _with_fewer(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _
     rival = _candidate(job, plan, selection, job.section, context)
     found = None if rival is None else rival.cosine
     winner = rival if rival is not None and fewer.is_better(found, cosine) else best
-    return winner.noted(fewer.note(found, cosine), best.outcome.granularity)
+    return winner.add_note(fewer.note(found, cosine), best.outcome.granularity)
 
 
-def _with_scales(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> _Candidate:
+def _with_scales(job: _Job, plan: _QuantizePlan, best: _Candidate, context: Context) -> _Candidate:
     """The candidate, or the one with scales per tensor."""
     cosine = best.cosine
     if not scales.is_measured(job.asked) or cosine is None:
@@ -299,13 +299,13 @@ def _with_scales(job: _Job, plan: _Plan, best: _Candidate, context: Context) -> 
     rival = _candidate(job, plan, best.selection, replace(job.section, per_channel=False), context)
     chosen = scales.choose(cosine, None if rival is None else rival.cosine)
     if rival is None or chosen.per_channel:
-        return best.noted(chosen.note, chosen)
+        return best.add_note(chosen.note, chosen)
     kept = replace(rival, outcome=replace(rival.outcome, notes=best.outcome.notes))
-    return kept.noted(chosen.note, chosen)
+    return kept.add_note(chosen.note, chosen)
 
 
 def _candidate(
-    job: _Job, plan: _Plan, selection: Selection, section: QuantizeSection, context: Context
+    job: _Job, plan: _QuantizePlan, selection: NodeSelection, section: QuantizeSection, context: Context
 ) -> _Candidate | None:
     """Another way to quantize, written and compared; None where it cannot be had."""
     try:
@@ -316,7 +316,7 @@ def _candidate(
     return _Candidate(outcome, selection, section, compared) if _refusal(job, outcome, compared) is None else None
 
 
-def _attempt(job: _Job, plan: _Plan, selection: Selection, feeds: Sequence[Arrays]) -> str | None:
+def _attempt(job: _Job, plan: _QuantizePlan, selection: NodeSelection, feeds: Sequence[Arrays]) -> str | None:
     """Why a selection cannot be had."""
     try:
         outcome = plan.outcome(selection)
@@ -376,7 +376,7 @@ def _data(job: _Job) -> DataSection:
     return job.section.calibration or DataSection(RANDOM, limit=fidelity.SAMPLES)
 
 
-def _plan(job: _Job) -> _Plan:
+def _plan(job: _Job) -> _QuantizePlan:
     if job.section.mode == "static":
         return _static(job)
     if job.section.calibration is not None:
@@ -384,12 +384,12 @@ def _plan(job: _Job) -> _Plan:
     return _without_data(job, cast(WithoutData, import_module(WITHOUT_DATA[job.section.mode])))
 
 
-def _without_data(job: _Job, mode: WithoutData) -> _Plan:
+def _without_data(job: _Job, mode: WithoutData) -> _QuantizePlan:
     mode.check(job.section)
     prepared = prepare(load(job.path), opset=mode.OPSET)
     runnable = Runnable(prepared.model, job.work)
     values = ask_types(prepared.model, runnable)
-    return _Plan(
+    return _QuantizePlan(
         prepared,
         runnable,
         values,
@@ -408,7 +408,7 @@ def _prepare_static(path: Path, section: QuantizeSection) -> Prepared:
     return replace(prepared, notes=(*prepared.notes, *folded, *device_forms.rewrite(prepared.model, section.rules)))
 
 
-def _static(job: _Job) -> _Plan:
+def _static(job: _Job) -> _QuantizePlan:
     section = job.section
     static.check(section)
     if section.calibration is None:
@@ -422,7 +422,7 @@ def _static(job: _Job) -> _Plan:
     chosen = static.choose(prepared.model, section)
     if not chosen.chosen:
         # Without anything to quantize there is nothing that data could be wrong for.
-        return _Plan(
+        return _QuantizePlan(
             prepared,
             runnable,
             values,
@@ -434,7 +434,7 @@ def _static(job: _Job) -> _Plan:
     dataset = open_dataset(section.calibration, values.inputs, model_folder=job.model_folder, labels=False)
     wanted = static.to_calibrate(prepared.model, chosen, values.types)
     outputs = [value.name for value in prepared.model.graph.output]
-    calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extended(wanted.same)
+    calibration = calibrate(runnable, wanted.tensors, outputs, dataset, section, job.progress).extend(wanted.same)
     facts = Calibration(
         source=dataset.source,
         digest=dataset.digest,
@@ -444,7 +444,7 @@ def _static(job: _Job) -> _Plan:
         method=cast("CalibrationMethod", section.calibration_method),
         tensors=len(calibration.ranges),
     )
-    return _Plan(
+    return _QuantizePlan(
         prepared,
         runnable,
         values,

@@ -14,9 +14,9 @@ from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
 from winml.modelkit.building.quantize.calibrate import Calibration
-from winml.modelkit.building.quantize.library import get_qnn_qdq_config, guarded
-from winml.modelkit.building.quantize.prepare import FLOATS, Prepared, captured
-from winml.modelkit.building.quantize.select import Selection, flat_products, inputs_by_node, select, untouched
+from winml.modelkit.building.quantize.library import get_qnn_qdq_config, wrap_errors
+from winml.modelkit.building.quantize.prepare import FLOATS, Prepared, find_captured
+from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, flat_products, inputs_by_node, select
 from winml.modelkit.building.quantize.thresholds import Range
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
@@ -90,7 +90,7 @@ def check(section: QuantizeSection) -> None:
         raise RequestError(f"`reduce_range` is for 8-bit weights, not {section.weight_type}")
 
 
-def choose(model: ModelProto, section: QuantizeSection) -> Selection:
+def choose(model: ModelProto, section: QuantizeSection) -> NodeSelection:
     """The nodes to quantize; those that a removed activation would tear from a body are left."""
     if section.rules == "qnn":
         able = {node.op_type for node in model.graph.node if not any(walk.subgraphs(node))}.difference(_QNN_LEFT)
@@ -100,7 +100,7 @@ def choose(model: ModelProto, section: QuantizeSection) -> Selection:
     selection = select(
         model, section, able - fused.keys(), bodies=False, unable=fused | (ALONE if section.rules == "ort" else {})
     )
-    inside = captured(model)
+    inside = find_captured(model)
     torn = {
         node.name: "its input is read inside the body of an If, Loop or Scan too"
         for node in model.graph.node
@@ -134,7 +134,7 @@ class Wanted:
     """Values that hold the same numbers as an observed one, only elsewhere."""
 
 
-def to_calibrate(model: ModelProto, selection: Selection, types: Mapping[str, int]) -> Wanted:
+def to_calibrate(model: ModelProto, selection: NodeSelection, types: Mapping[str, int]) -> Wanted:
     """The float values that the chosen nodes read or make."""
     weights = {tensor.name for tensor in model.graph.initializer}
     tensors: dict[str, None] = {}
@@ -182,10 +182,10 @@ def _provider(info: Any) -> str | None:
 def quantize(
     prepared: Prepared,
     section: QuantizeSection,
-    selection: Selection,
+    selection: NodeSelection,
     calibration: Calibration,
     types: Mapping[str, int],
-) -> tuple[ModelProto, Selection]:
+) -> tuple[ModelProto, NodeSelection]:
     """The model with pairs, and which nodes have them."""
     model = prepared.model
     before = inputs_by_node(model)
@@ -193,7 +193,7 @@ def quantize(
     excluded = sorted(before.keys() - selection.chosen)
     ranges = {name: _tensor_data(found, types[name]) for name, found in calibration.ranges.items()}
     # A channel of zeros divides by zero before its scale is set to 1.
-    with guarded(), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+    with wrap_errors(), warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         quantizer = _Quantizer(
             model,
             section.per_channel,
@@ -207,7 +207,7 @@ def quantize(
             _options(prepared, section, op_types, excluded),
         )
         result: ModelProto = quantizer.quantize_model()
-    return result, selection.without(untouched(before, result, "none of its inputs is quantized"))
+    return result, selection.without(find_untouched(before, result, "none of its inputs is quantized"))
 
 
 def _tensor_data(found: Range, kind: int) -> Any:

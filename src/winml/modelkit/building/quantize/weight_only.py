@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from onnx import ModelProto
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-from winml.modelkit.building.quantize.library import guarded
-from winml.modelkit.building.quantize.select import Selection, inputs_by_node, select, untouched
+from winml.modelkit.building.quantize.library import wrap_errors
+from winml.modelkit.building.quantize.select import NodeSelection, find_untouched, inputs_by_node, select
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.errors import RequestError
 
@@ -31,15 +31,15 @@ def check(section: QuantizeSection) -> None:
         raise RequestError(f"`block_size` must be a power of 2 but got {size}", hint="for example 32")
 
 
-def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> Selection:
+def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]) -> NodeSelection:
     """The nodes to quantize."""
     return select(model, section, _ABLE, bodies=True)
 
 
-def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) -> tuple[ModelProto, Selection]:
+def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
     """The model with weights in blocks, and which nodes have them."""
     before = inputs_by_node(model)
-    with guarded():
+    with wrap_errors():
         quantizer = MatMulNBitsQuantizer(
             model,
             bits=_BITS[section.weight_type or ""],
@@ -49,4 +49,4 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: Selection) 
         )
         quantizer.process()
     result: ModelProto = quantizer.model.model
-    return result, selection.without(untouched(before, result, "it has no constant weight of two dimensions"))
+    return result, selection.without(find_untouched(before, result, "it has no constant weight of two dimensions"))

@@ -20,7 +20,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 """Activations and what their parameters are called, in order."""
 
 
-def known(name: str, parameters: Sequence[float]) -> bool:
+def is_known(name: str, parameters: Sequence[float]) -> bool:
     return name in _PARAMETERS and len(parameters) >= len(_PARAMETERS[name])
 
 

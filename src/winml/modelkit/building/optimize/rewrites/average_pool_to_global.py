@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, fixed_shape, nodes
+from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, nodes, static_shape
 
 
 def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "AveragePool"):
-        sizes = fixed_shape(node.inputs[0])
+        sizes = static_shape(node.inputs[0])
         if sizes is not None and _whole(node, sizes[2:]):
             made = editor.node("GlobalAveragePool", [node.inputs[0]], node.outputs[0])
             editor.replace([node], [made], {node.outputs[0]: made.outputs[0]})

@@ -47,7 +47,7 @@ def shape(value: ir.Value | None) -> tuple[int | None, ...] | None:
     return tuple(dim if isinstance(dim, int) else None for dim in value.shape)
 
 
-def fixed_shape(value: ir.Value | None) -> tuple[int, ...] | None:
+def static_shape(value: ir.Value | None) -> tuple[int, ...] | None:
     """The sizes of a value, or None when one of them is open."""
     sizes = shape(value)
     return None if sizes is None or None in sizes else tuple(size for size in sizes if size is not None)

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, constant, fixed_shape, nodes
+from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, constant, nodes, static_shape
 
 
 def rewrite(model: ir.Model) -> bool:
     editor = Editor(model)
     for node in nodes(model, "GatherND"):
-        sizes, indices = fixed_shape(node.inputs[0]), constant(node.inputs[1])
+        sizes, indices = static_shape(node.inputs[0]), constant(node.inputs[1])
         if sizes and indices is not None and attribute(node, "batch_dims", 0) == 0:
             _replace(editor, node, sizes, indices)
     return editor.replaced

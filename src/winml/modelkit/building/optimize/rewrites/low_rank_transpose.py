@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, fixed_shape, nodes, only_use
+from winml.modelkit.building.optimize.rewrites.editing import Editor, attribute, nodes, only_use, static_shape
 
 MIN_RANK = 5
 
@@ -34,11 +34,11 @@ def _is_pattern(first: ir.Node, transpose: ir.Node, last: ir.Node) -> bool:
 
 
 def _lower(editor: Editor, first: ir.Node, transpose: ir.Node) -> None:
-    sizes = fixed_shape(first.outputs[0])
+    sizes = static_shape(first.outputs[0])
     if sizes is None or len(sizes) < MIN_RANK:
         return
     order = attribute(transpose, "perm", tuple(reversed(range(len(sizes)))))
-    lower_sizes, lower_order = lowered(sizes, order)
+    lower_sizes, lower_order = lower_rank(sizes, order)
     if len(lower_sizes) >= len(sizes):
         return
     target = editor.constant(np.array(lower_sizes, np.int64), first.outputs[0].name, "shape")
@@ -47,7 +47,7 @@ def _lower(editor: Editor, first: ir.Node, transpose: ir.Node) -> None:
     editor.replace([first, transpose], [reshape, moved], {transpose.outputs[0]: moved.outputs[0]})
 
 
-def lowered(sizes: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[int]]:
+def lower_rank(sizes: Sequence[int], order: Sequence[int]) -> tuple[list[int], list[int]]:
     """The sizes and the order of a Transpose of the smallest rank (at least 1) that moves the same elements."""
     kept = [axis for axis in order if sizes[axis] != 1]
     rank = {axis: position for position, axis in enumerate(sorted(kept))}

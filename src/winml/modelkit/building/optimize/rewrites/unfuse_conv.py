@@ -15,7 +15,7 @@ def rewrite(model: ir.Model) -> bool:
     for node in nodes(model, "FusedConv", MICROSOFT):
         name = attribute(node, "activation", "")
         parameters = attribute(node, "activation_params", ())
-        if not name or (activation.known(name, parameters) and (name != "Clip" or opset(model) >= 11)):
+        if not name or (activation.is_known(name, parameters) and (name != "Clip" or opset(model) >= 11)):
             _unfuse(editor, node, name, parameters)
     return editor.replaced
 

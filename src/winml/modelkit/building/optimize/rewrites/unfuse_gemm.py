@@ -16,7 +16,7 @@ def rewrite(model: ir.Model) -> bool:
         name = attribute(node, "activation", "")
         parameters = [attribute(node, key, None) for key in _PARAMETERS]
         given = [float(value) for value in parameters if value is not None]
-        if activation.known(name, given) and (name != "Clip" or opset(model) >= 11):
+        if activation.is_known(name, given) and (name != "Clip" or opset(model) >= 11):
             _unfuse(editor, node, name, given)
     return editor.replaced
 
