@@ -89,7 +89,7 @@ def test_two_models_share_one_binary_and_about_half_the_bytes(
         assert row["validation"]["status"] == "not-validated"
         assert row["alone"]["validation"]["status"] == "passed"
         assert row["proof"]["status"] == "proven on target", "as it is when compiled alone"
-        assert row["proof"]["compiled"].startswith("the simulator loads no context that several models share: ")
+        assert row["proof"]["compiled"].startswith("the simulator cannot load a context that several models share: ")
         assert row["compatibility"]["QNNExecutionProvider"].startswith("v2:")
         assert row["peak_bytes"] > 0
     assert "compiled form not proven: the simulator loads no context" in result.stderr

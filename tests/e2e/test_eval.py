@@ -56,7 +56,7 @@ def test_a_model_that_lost_its_mind_fails_both_checks(tmp_path: Path) -> None:
     result = winml("eval", *args, "--max-drop", "0.01", "--min-metric", "0.9", "-o", out, "--json")
     message = failed(result, 5)
     assert "accuracy dropped by 0.8" in message
-    assert "the least is 0.9" in message
+    assert "the minimum is 0.9" in message
     value = valid(result.stdout)
     assert {c["check"]: c["answer"] for c in value["checks"]} == {"min-metric": "exceeded", "max-drop": "exceeded"}
     assert value["agreement"]["value"] < 0.2
@@ -113,7 +113,7 @@ def test_a_build_folder_brings_its_own_evaluation(tmp_path: Path) -> None:
 
 def test_an_agreement_needs_something_to_agree_with() -> None:
     error = failed(winml("eval", "--sample", *CPU, "--min-agreement", "0.9"), 2)
-    assert "outputs need something to agree with" in error
+    assert "`--min-agreement` needs a reference" in error
 
 
 @pytest.mark.qnn
@@ -266,4 +266,4 @@ def test_the_task_that_was_guessed_is_told(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTokenClassification"]}))
     value = evaluated("-m", case.model, "--data", case.data, *CPU)
-    assert "task `token-classification`, because config.json says `BertForTokenClassification`" in value["notes"]
+    assert "task `token-classification`, because config.json names `BertForTokenClassification`" in value["notes"]

@@ -234,7 +234,7 @@ def test_going_on_needs_no_clock_and_no_stamp_in_the_folder_of_the_run(tmp_path:
         winml("matrix", "run", *args, "--continue", "--run-stamp", "s2"), 2
     )
     (out / "digits/build_manifest.json").unlink()
-    assert "files that are not of a build" in failed(winml("matrix", "run", *args, "--continue"), 2)
+    assert "files that do not belong to a build" in failed(winml("matrix", "run", *args, "--continue"), 2)
     shutil.rmtree(out / "digits")
     assert _run(*args, "--continue")["cells"][0]["build_status"] == "ok"
     assert (out / "digits/model.onnx").is_file()

@@ -83,7 +83,7 @@ def test_a_slow_pair_is_named(zoo: Path, tmp_path: Path) -> None:
 BAD = [
     (("-p", "int9"), "unknown precision `int9`"),
     (("-p", "fp32"), "leaves the model as it is"),
-    (("-p", "fp16", "--per-channel"), "has no meaning with precision `fp16`"),
+    (("-p", "fp16", "--per-channel"), "does not apply to precision `fp16`"),
     (("-p", "dynamic", "--calibration", "random"), "needs no calibration data"),
     (("--calibration", "random", "--op-types", "Konv"), "no operator `Konv`"),
     (("--calibration", "random", "--activations", "int8", "--weights", "uint8"), "cannot go with uint8 weights"),

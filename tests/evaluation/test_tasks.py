@@ -145,7 +145,7 @@ def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
     task, note = choose_task(None, DataSection("x.npz"), tmp_path)
     assert task.name == "question-answering"
-    assert note == "task `question-answering`, because config.json says `BertForQuestionAnswering`"
+    assert note == "task `question-answering`, because config.json names `BertForQuestionAnswering`"
     assert choose_task(None, DataSection("random"), tmp_path)[0].name == "outputs"
     assert choose_task("outputs", DataSection("x.npz"), tmp_path)[1] is None
 

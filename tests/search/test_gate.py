@@ -57,5 +57,5 @@ def test_with_labels_outputs_need_not_agree_unless_a_limit_is_given(tmp_path: Pa
 def test_data_that_could_never_show_so_small_a_drop_end_the_search_before_it_begins(tmp_path: Path) -> None:
     with pytest.raises(RunFailedError, match="32 samples cannot show that a drop stays within 0.01") as caught:
         gate(tmp_path, None, judge="interval")
-    assert "about 268 that go on like these would decide" in (caught.value.hint or "")
+    assert "about 268 samples like these would decide" in (caught.value.hint or "")
     assert gate(tmp_path, None, judge="interval", max_drop=0.2).check(spec(sample.MODEL)).passed

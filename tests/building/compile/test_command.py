@@ -32,7 +32,7 @@ def test_one_model_goes_to_a_file_or_into_a_folder(tmp_path: Path) -> None:
     ("models", "where", "message"),
     [
         (("a.onnx", "b.onnx"), {"output": "x.onnx"}, "`-o` names one file"),
-        (("a.onnx", "b.onnx"), {}, "name where the result goes, once: `--output-dir DIR`"),
+        (("a.onnx", "b.onnx"), {}, "the output must be given exactly once: `--output-dir DIR`"),
         (("a.onnx",), {}, "`-o FILE` or `--output-dir DIR`"),
         (("a.onnx",), {"output": "x.onnx", "output_dir": "d"}, "once"),
         (("a.onnx",), {"output": "folder"}, "must end in .onnx"),

@@ -77,7 +77,7 @@ def test_a_death_counts_against_the_model_unless_something_else_explains_it() ->
     [
         (True, {}, False, None),
         (True, {"soc_model": "87"}, False, None),
-        (True, {}, True, "the simulator loads no context that several models share"),
+        (True, {}, True, "the simulator cannot load a context that several models share"),
         (True, {"soc_model": "60,87"}, False, "it is for several devices (soc_model=60,87)"),
         (False, {"soc_model": "60"}, False, "it is for another device (soc_model=60)"),
         (False, {"vtcm_mb": "8"}, True, None),

@@ -81,7 +81,7 @@ def test_it_says_why_it_is_not_here(tmp_path: Path) -> None:
     compiler = QAIRTCompiler()
     for tools, reason in (
         (CompileTools(), "QNN_SDK_ROOT is not set"),
-        (CompileTools(tmp_path / "gone"), "the QAIRT SDK is not at"),
+        (CompileTools(tmp_path / "gone"), "QAIRT SDK not found"),
         (CompileTools(tmp_path), "has no `qairt-converter`"),
     ):
         missing = compiler.missing(QNN, tools)

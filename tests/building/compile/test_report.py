@@ -1,4 +1,4 @@
-"""What is said about compiled models."""
+"""Descriptions of compiled models."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_numbers_that_other_programs_write_do_not_hinder(tmp_path: Path) -> None
 @pytest.mark.parametrize("size", [["x", 3], [2**31, 2**31], {"height": None, "width": 3}, -1, 0, [1.5, 2], True])
 def test_an_image_size_that_is_none_is_refused(tmp_path: Path, size: Any) -> None:
     vit = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "image_size": size}
-    with pytest.raises(ModelFileError, match="gives images the size"):
+    with pytest.raises(ModelFileError, match="has an invalid image size"):
         folder(tmp_path / "m", vit).image_size()
 
 

@@ -65,7 +65,7 @@ def test_no_level_makes_what_an_npu_does_not_take(level: str) -> None:
 
 
 def test_asking_for_what_an_npu_does_not_take_is_an_error_unless_one_insists() -> None:
-    with pytest.raises(RequestError, match="makes `com.microsoft:FusedConv`, which qnn/npu is not known to take"):
+    with pytest.raises(RequestError, match="makes `com.microsoft:FusedConv`, which qnn/npu is not known to support"):
         resolve(enable=("conv_activation_fusion",), target=NPU)
     insisted = resolve(enable=("conv_activation_fusion",), target=NPU, allow_unsupported=True)
     assert "conv_activation_fusion" in insisted.passes

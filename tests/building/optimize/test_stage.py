@@ -165,7 +165,7 @@ def test_an_npu_gets_no_operator_it_does_not_take(tmp_path: Path, events: Any) -
     report = _optimized(model_zoo.conv_net(), tmp_path, events, target=npu, stage=args)
     left_out = _pass(report, "conv_activation_fusion")
     assert left_out.status == "left out"
-    assert left_out.note == "would make com.microsoft:FusedConv, which qnn/npu is not known to take"
+    assert left_out.note == "would make com.microsoft:FusedConv, which qnn/npu is not known to support"
     assert not report.changed
     kept = _optimized(
         model_zoo.conv_net(), tmp_path, events, name="kept", target=npu, stage={**args, "allow_unsupported": True}
@@ -191,7 +191,7 @@ def test_a_pass_that_changes_outputs_is_left_out_and_named(
     assert _pass(report, "unfuse_bias_gelu").changed
     assert _pass(report, "identity_elimination").changed
     assert report.verification.status == "passed"
-    assert list(report.warnings) == ["left out unfuse_conv: would change the outputs of the model"]
+    assert list(report.warnings) == ["skipped unfuse_conv: would change the outputs of the model"]
 
 
 def test_a_pass_that_fails_leaves_the_model_as_it_was(
@@ -204,7 +204,7 @@ def test_a_pass_that_fails_leaves_the_model_as_it_was(
     monkeypatch.setattr(unfuse_bias_gelu, "rewrite", broken)
     report = _optimized(pass_zoo.FIRES["unfuse_bias_gelu"], tmp_path, events, enable=("unfuse_bias_gelu",))
     assert not report.changed
-    assert list(report.warnings) == ["left out unfuse_bias_gelu: KeyError: 'no such thing'"]
+    assert list(report.warnings) == ["skipped unfuse_bias_gelu: KeyError: 'no such thing'"]
 
 
 def test_a_pass_that_fails_on_a_full_disk_is_not_left_out(
@@ -250,7 +250,7 @@ def test_a_fusion_beside_float16_nodes_leaves_no_casts(tmp_path: Path, events: A
     report = _optimized(model, tmp_path, events, level="extended")
     assert not report.changed
     assert list(report.warnings) == [
-        "left out conv_activation_fusion: ONNX Runtime would leave Casts around the float16 nodes that its CPU "
+        "skipped conv_activation_fusion: ONNX Runtime would leave Casts around the float16 nodes that its CPU "
         "provider lacks"
     ]
 

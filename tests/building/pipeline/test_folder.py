@@ -131,7 +131,7 @@ def test_files_that_are_not_of_a_build_are_never_replaced(tmp_path: Path, overwr
 def test_a_folder_without_our_manifest_is_foreign_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_text("somebody's")
     (tmp_path / MANIFEST).write_text(json.dumps({"schema": "other/1", "folder": ["model.onnx"]}))
-    with pytest.raises(RequestError, match="not of a build"):
+    with pytest.raises(RequestError, match="not belong to a build"):
         folders.check(tmp_path, A, overwrite=True)
 
 

@@ -176,7 +176,7 @@ def test_a_stage_run_is_json(builds: Builds) -> None:
 def test_a_pass_that_takes_the_worker_down_is_named(builds: Builds) -> None:
     with pytest.raises(WorkerCrashed, match="pass `some_fusion`: the process crashed") as caught:
         builds.pipeline().run(step(FIRST, "x"))
-    assert caught.value.hint == "leave it out with `--disable some_fusion`"
+    assert caught.value.hint == "skip it with `--disable some_fusion`"
 
 
 def test_two_builds_that_need_a_stage_at_the_same_time_run_it_once(builds: Builds) -> None:

@@ -69,7 +69,7 @@ def test_the_result_is_put_in_place_and_steps_are_told(tmp_path: Path, monkeypat
         (
             PassStarted(name="one", done=0, total=2),
             "pass `one`: it took too long; nothing was written",
-            "leave it out with `--disable one`",
+            "skip it with `--disable one`",
         ),
         (
             OptimizedOutputs(of="prepared"),

@@ -81,7 +81,7 @@ def test_a_build_may_go_on_with_the_next_precision_and_says_so(folder: Path) -> 
     result = made(folder, model, word="int8", fallback_precision=True)
     assert [entry.precision for entry in result.fallbacks] == ["int8", "dynamic"]
     assert (result.precision, result.proof.status) == ("fp32", "proven on target")
-    assert "precision int8 was given up for dynamic: on `cpu` output `y`" in result.notes[0]
+    assert "fell back from precision int8 to dynamic: on `cpu` output `y`" in result.notes[0]
     manifest = json.loads((folder / "out" / "build_manifest.json").read_bytes())
     assert manifest["fallbacks"] == to_json(result.fallbacks)
     # The same request finds its own folder.

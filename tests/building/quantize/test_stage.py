@@ -310,7 +310,7 @@ def test_a_quantizer_that_trips_is_named(quantize: Quantize, monkeypatch: pytest
     _, report = quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
     assert not report.outcome.changed
     (left,) = report.outcome.nodes.left
-    assert "cannot take this model: KeyError: 'no scale for bias'" in left.reason
+    assert "cannot quantize this model: KeyError: 'no scale for bias'" in left.reason
     assert any("KeyError: 'no scale for bias'" in text for text in report.outcome.warnings)
 
 
@@ -429,7 +429,7 @@ def test_a_node_that_the_quantizer_trips_over_is_left_and_the_rest_is_quantized(
     )
     assert report.outcome.nodes.quantized == {"MatMul": 1}
     assert "the quantizer of onnxruntime" in _left(report)["LayerNormalization"]
-    assert report.outcome.warnings[0].startswith("nodes stay in float because with them the result cannot be had")
+    assert report.outcome.warnings[0].startswith("nodes stay in float because they cannot be quantized")
     _runs_everywhere(model)
 
 

@@ -49,7 +49,7 @@ class BuildRequest:
     """Everything the user decided."""
 
     config: ConfigRequest | BuildConfig | str
-    """Words to make a config from, a config, or the path of one."""
+    """Options to make a config from, a config, or the path of one."""
     model: str | None = None
     """The model for a config that was given as a file; None takes the one it names."""
     output: str | None = None
@@ -59,16 +59,16 @@ class BuildRequest:
     analyze: bool = True
     timeout_s: float | None = None
     prove: bool = True
-    """Whether the artifact is opened on its target, run there and held against its source."""
+    """Whether the artifact is opened on its target, run there and compared with its source."""
     unproven: str = build_proof.SWITCHED_OFF
     """Why it is not, where it is not."""
     proof: Proof | None = None
-    """A proof that somebody made already of the same artifact."""
+    """An existing proof of the same artifact."""
     prove_timeout_s: float = build_proof.SECONDS
     fallback_precision: bool = False
-    """Whether a build whose artifact is no good on its target goes on with the next precision."""
+    """Whether a build whose artifact fails on its target continues with the next precision."""
     trust_remote_code: bool = False
-    """Whether code that comes with the model of a config file may run; a config never says so itself."""
+    """Whether code that comes with the model of a config file may run; a config cannot allow that itself."""
     trust: Trust = NOTHING
     """What a config file may set though it names a library or a file."""
 
@@ -84,7 +84,7 @@ class _BuildPlan:
     identity: str
     folder: Path
     doubts: tuple[str, ...]
-    """What speaks against the quantize section on the target."""
+    """Warnings about the quantize section on the target."""
 
     @property
     def config(self) -> BuildConfig:
@@ -92,7 +92,7 @@ class _BuildPlan:
 
 
 def build(request: BuildRequest, on_event: OnEvent) -> BuildResult:
-    """Build; an error says in its result how far the build came."""
+    """Build; the result of an error shows how far the build got."""
 
     def run(attempt: Attempt) -> BuildResult:
         # One process reads the model at the beginning and runs the proof at the end.
@@ -123,7 +123,7 @@ def with_fallbacks(request: BuildRequest, on_event: OnEvent, run: Callable[[Atte
 
 @dataclass
 class Attempt:
-    """A build at one precision, and those that were no good before it."""
+    """A build at one precision, and the precisions that failed before it."""
 
     request: BuildRequest
     fallbacks: tuple[Fallback, ...] = ()
@@ -131,7 +131,7 @@ class Attempt:
     """What it builds, once that is known."""
 
     def next(self, error: ModelkitError) -> Attempt | None:
-        """The attempt after one whose artifact is no good on its target; None when there is none or nobody asked."""
+        """The attempt after one whose artifact failed on its target; None when there is none or none is allowed."""
         failed = failure_of(error)
         if self.fallbacks:
             error.result = replace(failed, fallbacks=self.fallbacks)
@@ -149,7 +149,7 @@ class Attempt:
 
     @property
     def notes(self) -> list[str]:
-        return [f"precision {f.precision} was given up for {f.then}: {f.reason}" for f in self.fallbacks]
+        return [f"fell back from precision {f.precision} to {f.then}: {f.reason}" for f in self.fallbacks]
 
 
 def _calibration_data(request: BuildRequest, plan: _BuildPlan) -> DataSection | None:
@@ -170,7 +170,7 @@ def _at_precision(request: BuildRequest, plan: _BuildPlan, word: str, data: Data
 
 @dataclass(frozen=True)
 class Ready:
-    """An artifact that is made, neither proven nor delivered."""
+    """An artifact that was made but neither proven nor delivered."""
 
     request: BuildRequest
     plan: _BuildPlan
@@ -182,7 +182,7 @@ class Ready:
 
     @property
     def given_proof(self) -> Proof | None:
-        """A proof that somebody made already, or that nobody wants; None when one is to be made."""
+        """A proof that was given or is switched off; None when one has to be made."""
         if self.request.proof is None and not self.request.prove:
             return build_proof.unproven(self.request.unproven)
         return self.request.proof
@@ -208,7 +208,7 @@ class Ready:
 
     @contextlib.contextmanager
     def blaming(self) -> Iterator[None]:
-        """Errors say which stages there were, and which of them it was."""
+        """Errors carry the stages that ran and the one that failed."""
         with _blaming(self.pipeline):
             yield
 
@@ -282,7 +282,7 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
 def _plan(
     request: BuildRequest, made: MadeConfig, exported: Exported | None, source: Source, cache: Cache
 ) -> _BuildPlan:
-    # What a build's result depends on: the model's content and the sections, not where anything lies.
+    # What a build's result depends on: the model's content and the sections, not the location of any file.
     identity = identity_of(to_json(made.config), source.artifact.digest)
     if request.output is None:
         stem = Path(made.config.model or "").stem if exported is None else exported.located.name
@@ -320,7 +320,7 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
         found.append(Step(OPTIMIZE, to_json(config.optimize), _libraries(OPTIMIZE)))
     if config.quantize is not None:
         whole = to_json(config.quantize)
-        # Where the data lies is not what the result depends on; its digest is.
+        # The result depends on the digest of the data, not on its location.
         section = {name: value for name, value in whole.items() if name != "calibration"}
         arguments = {"section": whole, "model_folder": str(source.path.parent)}
         libraries = {**_libraries(QUANTIZE), **_data_libraries(config.quantize.calibration)}
@@ -351,7 +351,7 @@ def _inputs(plan: _BuildPlan) -> DataSection:
 
 
 def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
-    """Fill the build folder and return what the build has to say."""
+    """Fill the build folder and return the result of the build."""
     plan, pipeline, analysis, cache = ready.plan, ready.pipeline, ready.analysis, ready.cache
     config, exported, target = plan.config, plan.exported, plan.made.planned.target
     seconds = time.monotonic() - ready.started
@@ -418,7 +418,7 @@ def _link(plan: _BuildPlan, pipeline: Pipeline, cache: Cache, staged: Path) -> F
 
 
 def _processor(plan: _BuildPlan, cache: Cache) -> dict[str, str]:
-    """What makes the inputs of an exported model and names its classes, for whoever uses the artifact."""
+    """What makes the inputs of an exported model and names its classes, for users of the artifact."""
     return {} if plan.exported is None else processor_objects(plan.exported.located.folder, cache)
 
 

@@ -22,7 +22,7 @@ from winml.modelkit.store.stage_cache import StageEntry, StageKey
 
 
 def target_libraries(planned: Planned) -> dict[str, str]:
-    """What the answer depends on: our tables, the runtime, and the EP where it is here."""
+    """What the answer depends on: our tables, the runtime, and the EP where it is installed."""
     names = ["onnxruntime"]
     if planned.here is not None:
         names.append(planned.here.installed.package.distribution)
@@ -30,14 +30,14 @@ def target_libraries(planned: Planned) -> dict[str, str]:
     for name in dict.fromkeys(names):
         try:
             found[name] = version(name)
-        except PackageNotFoundError:  # an EP in an environment of its own; its interpreter tells it apart
+        except PackageNotFoundError:  # an EP in an environment of its own; its interpreter identifies it
             assert planned.here is not None
             found[name] = str(planned.here.installed.python)
     return found
 
 
 def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache) -> AnalyzeResult:
-    """What the target says about the model as it is now."""
+    """The analysis of the current model on the target."""
     key = StageKey(
         stage="analyze",
         stage_version=2,
@@ -79,19 +79,19 @@ def counts(analysis: AnalyzeResult) -> OperatorCounts:
 
 
 def placement(analysis: AnalyzeResult | None) -> dict[str, int | str] | None:
-    """Where the nodes of the analyzed model went; None when nobody was asked or nobody answered."""
+    """Where the nodes of the analyzed model went; None when the target was not asked or did not answer."""
     found = None if analysis is None else analysis.targets[0].placement
     return None if analysis is None or found is None else {"of": analysis.model, **to_json(found)}
 
 
 def warnings(analysis: AnalyzeResult | None) -> list[str]:
-    """What speaks against the artifact on its target."""
+    """Warnings about the artifact on its target."""
     if analysis is None:
         return []
     answered = analysis.targets[0]
     found = [hazard.message for hazard in answered.hazards]
     if answered.error is not None:
-        found.append(f"{answered.target} could not take {analysis.model}: {answered.error.message}")
+        found.append(f"{answered.target} could not open {analysis.model}: {answered.error.message}")
     if answered.left:
-        found.append(f"{len(answered.left)} nodes of {analysis.model} are not taken by {answered.target}")
+        found.append(f"{len(answered.left)} nodes of {analysis.model} do not run on {answered.target}")
     return found

@@ -22,7 +22,7 @@ from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import Explanation
 
-UNCOMPILED = "`--no-compile` leaves it as it is, and the execution provider compiles it whenever it is opened"
+UNCOMPILED = "`--no-compile` skips the stage; the execution provider then compiles the model each time it is opened"
 
 
 def settings_for(section: CompileSection, planned: Planned, *, rebuild: bool, timeout_s: float | None) -> Settings:
@@ -43,7 +43,7 @@ def compile_artifact(pipeline: Pipeline, settings: Settings, cache: Cache) -> St
         outcome = stage.run([model])
         error = outcome.errors.get(model)
         if error is not None:
-            # A build has another way out than `winml compile`.
+            # A build offers another option than `winml compile`.
             hint = UNCOMPILED if error.hint == NO_VALIDATE else error.hint
             raise error.with_message(error.message, hint=hint)
     run = _stage_run(pipeline, settings, outcome, model, time.monotonic() - started)

@@ -49,7 +49,7 @@ def parts_of(request: BuildRequest) -> tuple[str, ...]:
 
 
 def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEvent) -> BuildPartsResult:
-    """Build every part, prove them together, and only then leave anything."""
+    """Build every part, prove them together, and only then write anything."""
     if request.output is None:
         raise RequestError("a composite model has several artifacts", hint="name a folder for them with `-o DIR`")
     folder = folders.place(request.output)
@@ -87,7 +87,7 @@ def _make_ready(request: BuildRequest, part: str, folder: Path, on_event: OnEven
 
 
 def _measure_ranges(part: str, ready: Ready, worker: Worker) -> dict[str, tuple[float, float]]:
-    """What a part hands to later ones lies between: made-up inputs of those must have such values.
+    """The ranges of what a part passes to later ones: their synthetic inputs must have such values.
 
     A cache of numbers from -1 to 1 would be cut off there once the next part is quantized for it.
     """
@@ -121,7 +121,7 @@ def _proofs(ready: Mapping[str, Ready], worker: Worker) -> dict[str, Proof]:
 
 
 def _result(folder: Path, built: Mapping[str, BuildResult]) -> BuildPartsResult:
-    """Write what the parts are, for whoever runs them together, and say it."""
+    """Write the list of parts, for programs that run them together, and return the result."""
     first = next(iter(built.values()))
     parts = {part: _part_entry(part, Path(result.artifact.path), result) for part, result in built.items()}
     folders.write_json(folder / PARTS, PartsFile(model=first.model, target=str(first.target), parts=parts))
@@ -160,14 +160,15 @@ def _check(folder: Path, parts: tuple[str, ...], *, overwrite: bool) -> None:
     foreign = sorted(path.name for path in folder.iterdir() if path.name not in (*parts, PARTS))
     if foreign:
         raise RequestError(
-            f"output folder `{folder}` holds files that are not of a build: `{foreign[0]}`", hint="name a new folder"
+            f"output folder `{folder}` holds files that do not belong to a build: `{foreign[0]}`",
+            hint="name a new folder",
         )
     if (folder / PARTS).exists() and not overwrite:
         raise RequestError(f"output folder holds another build: `{folder}`", hint="add `--overwrite` to replace it")
 
 
 def _lines(lines: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """What is said of every part; what is said of all of them once."""
+    """The lines of every part; a line that all parts have is listed once."""
     common = [line for line in next(iter(lines.values())) if all(line in others for others in lines.values())]
     rest = [f"{part}: {line}" for part, own in lines.items() for line in own if line not in common]
     return (*common, *rest)

@@ -1,4 +1,4 @@
-"""`winml config`: from a few words to a config that leaves nothing open."""
+"""`winml config`: from a few options to a complete config."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ConfigRequest:
     data: DataSection | None = None
     """Calibration data; the digest is found out."""
     sample_data: DataSection | None = None
-    """What the sample brings along, for a precision that needs data."""
+    """What the sample model comes with, for a precision that needs data."""
     optimize: bool = True
     level: str | None = None
     enable: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class _ModelSource:
 
     @property
     def word(self) -> str:
-        """What finds the same model again."""
+        """A reference that finds the same model again."""
         return str(self.path) if self.export is None else self.export.located.word
 
     @property
@@ -107,13 +107,13 @@ class _ModelSource:
         return self.path
 
     def find_sizes(self, given: Mapping[str, int]) -> sizes.KnownSizes:
-        """Sizes of all open dimensions; one that nobody knows is refused."""
+        """Sizes of all open dimensions; an unknown one is refused."""
         if self.export is not None:
             return sizes.find_in(self.export.signature, given).require()
         return sizes.find(self._file, given, worker=self.worker).require()
 
     def size_data(self, data: DataSection, given: Mapping[str, int], fixed: Mapping[str, int]) -> DataSection:
-        """Random data with ranges and sizes; other data brings its own."""
+        """Random data with ranges and sizes; other data has its own."""
         if self.export is None:
             return sizes.random_data(data, self._file, given=given, worker=self.worker)
         if data.source == RANDOM:
@@ -123,7 +123,7 @@ class _ModelSource:
         return sizes.random_data_in(data, self.export.signature, given)
 
     def describe_data(self, data: DataSection) -> DataSection:
-        """The data with its digest, and its path such that it means the same from any folder."""
+        """The data with its digest and an absolute path."""
         data = data.absolute()
         if self.export is None:
             args = {"model": str(self._file), "folder": str(self._file.parent), "data": to_json(data)}
@@ -135,18 +135,18 @@ class _ModelSource:
 
 
 def describe_data(data: DataSection, model: Path, worker: Worker) -> DataSection:
-    """Data for an ONNX file with its digest, and its path such that it means the same from any folder."""
+    """Data for an ONNX file, with its digest and an absolute path."""
     return _ModelSource(worker, model).describe_data(data)
 
 
 def absent_note(absent: EPUnavailableError) -> str:
-    return f"{absent.message}; the build goes on without it, and nothing is asked of it"
+    return f"{absent.message}; the build continues without asking it"
 
 
 def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> MadeConfig:
     """The config for a request; the worker is asked about the model and the data.
 
-    Nothing is exported for it: what a Hugging Face model says of itself decides its axes and inputs. Without
+    Nothing is exported for it: the config of a Hugging Face model decides its axes and inputs. Without
     `weights` those of a model of the hub are not fetched.
     """
     planned = targets.plan(request.target, request.ep, request.device)
@@ -184,11 +184,11 @@ def _plan_export(request: ConfigRequest, planned: Planned, *, weights: bool) -> 
     ref = model_ref.parse(request.model)
     if not ref.is_exported:
         if request.export != ExportOptions():
-            raise RequestError(f"`{ref}` is ONNX already and is not exported", hint="drop the options of the export")
+            raise RequestError(f"`{ref}` is ONNX already and is not exported", hint="remove the export options")
         return None
     if planned.target.device == "npu" and (request.opset or 0) > NPU_OPSET:
         raise RequestError(
-            f"opset {request.opset} has operators that {planned.target} is not known to take",
+            f"opset {request.opset} has operators that {planned.target} is not known to support",
             hint=f"export with `--opset {NPU_OPSET}` or less",
         )
     chosen = replace(request.export, opset=request.opset)
@@ -211,7 +211,7 @@ def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
 
 
 def _session(request: ConfigRequest, built: SessionSection, planned: Planned) -> SessionSection:
-    """How the result is opened: as a build folder says that the model comes from, and as the user says."""
+    """How the result is opened: with the options of the build folder that the model comes from, then of the user."""
     return replace(
         built,
         threads=built.threads if request.threads is None else request.threads,
@@ -241,9 +241,9 @@ def _optimize(
 
 
 def _choose_dims(request: ConfigRequest, planned: Planned, model: _ModelSource) -> tuple[dict[str, int], list[str]]:
-    """Sizes for open dimensions: what the user gave, and where the device needs fixed shapes what is known of others.
+    """Sizes for open dimensions: those the user gave and, where the device needs fixed shapes, the known ones.
 
-    A size that nobody knows is refused: an artifact for another size than the model is used with is of no use.
+    An unknown size is refused: an artifact for another size than the model is used with is useless.
     """
     if planned.target.device != "npu":
         return match_sizes(model.signature.inputs, request.dims) if request.dims else {}, []
@@ -268,7 +268,7 @@ def _quantize(
         raise RequestError(
             f"precision `{word}` needs calibration data",
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
-            "`--calibration random` makes some up, at the cost of accuracy",
+            "`--calibration random` uses random inputs, at the cost of accuracy",
         )
     return replace(section, calibration=model.describe_data(model.size_data(data, request.dims, dims)))
 
@@ -314,7 +314,7 @@ def load(path: str, trust: Trust = NOTHING) -> BuildConfig:
 
 
 def complete(config: BuildConfig, worker: Worker, *, trust_remote_code: bool = False) -> MadeConfig:
-    """A config that was read, held to what one made here holds: known words and options, data that has its digest."""
+    """A config that was read, checked and completed like one made here: known names and options, digests of data."""
     planned = targets.plan(config.target, None, None)
     if config.model is None:
         raise RequestError("the config names no model", hint="name one with `-m FILE`")
@@ -339,7 +339,7 @@ def _plan_of(config: BuildConfig, *, trust_remote_code: bool) -> ExportPlan | No
     ref = model_ref.parse(config.model or "")
     if ref.is_exported != (config.export is not None):
         if config.export is None:
-            raise RequestError(f"`{ref}` has to be exported, and the config has no `export` section")
+            raise RequestError(f"`{ref}` must be exported but the config has no `export` section")
         raise RequestError(f"`export` must be null: `{ref}` is an ONNX model, which is not exported")
     if config.export is None:
         return None

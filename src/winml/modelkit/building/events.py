@@ -1,4 +1,4 @@
-"""What a build tells of while it works: stages that begin, how far they are, and how they end."""
+"""Events of a build: stages that begin, how far they are, and how they end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StageStarted(Event):
 
 @dataclass(frozen=True)
 class StageStep(Event):
-    """What the running stage is at, and how far it is where that can be counted."""
+    """What the running stage is doing, and its progress where that can be counted."""
 
     name: str
     done: int | None = None
@@ -39,7 +39,7 @@ class StageDone(Event):
 
 @dataclass(frozen=True)
 class PrecisionGivenUp(Event):
-    """An artifact is no good on its target, and the build begins again at another precision."""
+    """An artifact failed on its target, and the build starts again at another precision."""
 
     precision: str
     then: str
@@ -48,13 +48,13 @@ class PrecisionGivenUp(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerEvent(Event):
-    """What the worker of a stage tells; it travels as JSON, by its name."""
+    """An event from the worker of a stage; it is sent as JSON, by its name."""
 
     event: str
 
     @property
     def step(self) -> StageStep:
-        """What people are shown of it."""
+        """What is shown of it."""
         return StageStep(self.event)
 
 
@@ -104,7 +104,7 @@ class Calibrating(WorkerEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class LeavingNodes(WorkerEvent):
-    """The quantizer looks for the nodes with which there is no result."""
+    """The quantizer looks for the nodes that cannot be quantized."""
 
     event: Literal["leaving"] = "leaving"
     reason: str | None
@@ -123,12 +123,12 @@ class QuantizedOutputs(WorkerEvent):
 
 
 StageEvent = ExportStep | PassStarted | OptimizedOutputs | Calibrating | LeavingNodes | WritingModel | QuantizedOutputs
-"""What the workers of export, optimize and quantize tell."""
+"""The events of the workers of export, optimize and quantize."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationStep(WorkerEvent):
-    """A process that runs a compiled model beside its source is at this; it may end there."""
+    """The current step of a process that runs a compiled model beside its source; it may crash there."""
 
     event: Literal["step"] = "step"
     at: Literal["source", "compiled", "running", "reference"] = key("step")
@@ -141,7 +141,7 @@ class CompileStep(Event):
     action: Literal["compiling", "validating", "proving"]
     model: str
     together: bool = False
-    """Whether it is to share a context with others."""
+    """Whether it shares a context with others."""
 
     @property
     def step(self) -> StageStep:
@@ -183,7 +183,7 @@ class TargetAnswered(Event):
 
 
 def tell_steps(tell: OnEvent) -> OnEvent:
-    """Passes events of a stage on as steps of its build; events that are no step go on as they are."""
+    """Passes events of a stage on as steps of its build; other events are passed on unchanged."""
 
     def pass_on(event: Event) -> None:
         step = getattr(event, "step", None)

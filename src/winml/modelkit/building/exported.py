@@ -1,4 +1,4 @@
-"""Hugging Face models on their way to ONNX: where a reference lies, and its export from the cache."""
+"""Hugging Face models on their way to ONNX: where a reference is found, and its export from the cache."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ INSTALL = "install torch==2.13.0 by that pin, then `pip install 'winml-modelkit[
 
 @dataclass(frozen=True)
 class Located:
-    """A model folder on this machine, and the word that finds the same one again."""
+    """A model folder on this machine, and the reference that finds the same one again."""
 
     folder: ModelFolder
     word: str
 
     @property
     def name(self) -> str:
-        """What its files may be called after."""
+        """A name for its files."""
         return self.word.partition("@")[0].rstrip("/\\").replace("\\", "/").rpartition("/")[2] or "model"
 
 
@@ -95,7 +95,7 @@ def locate(ref: ModelRef, *, weights: bool = True, code: bool = False) -> Locate
 
 
 def hub_weights(ref: ModelRef) -> Weights:
-    """What the hub says of a model's weights, which are not fetched for it."""
+    """What the hub reports of a model's weights, without fetching them."""
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision}
         types = worker.call("data.hub_weights", args, what=f"asking about `{ref}`")
@@ -150,7 +150,7 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
     identity = digest.of_json({"key": run.key.digest, "processor": processor})
     folder = cache.builds / f"{located.name}-{identity.removeprefix(digest.PREFIX)[:16]}"
     if (folder / MANIFEST).is_file():
-        os.utime(folder / MANIFEST)  # a collection takes what was not used for longest
+        os.utime(folder / MANIFEST)  # garbage collection removes what was not used for the longest time
         return folder
     atomic.make_folder(folder.parent)
     objects = {**run.artifact.files, **processor, MODEL: run.artifact.files[run.artifact.main]}

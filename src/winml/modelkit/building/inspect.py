@@ -1,4 +1,4 @@
-"""`winml inspect`: what a model file holds, or what a Hugging Face model says of itself."""
+"""`winml inspect`: what a model file holds, or what the files of a Hugging Face model show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inspect(model: str, *, dims: Mapping[str, int], timeout_s: float | None = No
 
 
 def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
-    """What config.json and the headers of the weights say; nothing is imported or loaded for it."""
+    """What config.json and the headers of the weights hold; nothing is imported or loaded."""
     if dims:
         raise RequestError("`--dim` is for ONNX models", hint="drop it, or export the model first")
     from winml.modelkit.building.export.describe import describe

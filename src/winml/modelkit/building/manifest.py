@@ -51,7 +51,7 @@ class StageRecord:
     libraries: Mapping[str, str]
     calibration: Digest | None
     report: Mapping[str, Any]
-    """What the stage says of its work, each in its own way."""
+    """The report of the stage, in a form of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class BuildManifest:
 
 
 def load_manifest(file: Path) -> BuildManifest | None:
-    """The manifest in a file; None where there is none that we wrote, and an error where it is damaged."""
+    """The manifest in a file; None where there is none of ours, and an error where it is damaged."""
     try:
         value = read_json(file)
     except (OSError, ValueError):

@@ -21,18 +21,18 @@ from winml.modelkit.ep.trust import NOTHING, Trust
 
 @dataclass(frozen=True)
 class ModelArgument:
-    """The file to open, and how its build says a session should be opened."""
+    """The file to open, and the session options of its build."""
 
     path: Path
     section: SessionSection
     evaluation: EvalSection | None = None
-    """What its build says it is judged by."""
+    """The evaluation section of its build."""
     target: str | None = None
     """What its build is for; None for a model that is no build."""
 
 
 def _load_config(file: Path, trust: Trust) -> BuildConfig:
-    """The config of a build folder, with the session as far as a document may say it."""
+    """The config of a build folder, with the session as far as a document may set it."""
     try:
         value = read_json(file)
     except ValueError as error:
@@ -55,9 +55,9 @@ def _load_config(file: Path, trust: Trust) -> BuildConfig:
 
 
 def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
-    """The model behind a word, and how a build folder says that it is opened, as far as a document may say that.
+    """The model behind an argument, and the session options of its build folder, as far as a document may set them.
 
-    A word is a path or a model of the hub; an export that is not in the cache is told of.
+    The argument is a path or a model of the hub; an export that is not in the cache is reported as an event.
     """
     ref = model_ref.parse(word)
     if ref.kind == "build":
@@ -70,13 +70,13 @@ def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTH
 
 
 def model_path(word: str, on_event: OnEvent = ignore) -> Path:
-    """The model behind a word for who only reads it: how a build folder would have it opened is not asked."""
+    """The model behind an argument, for commands that only read it: session options of a build are ignored."""
     ref = model_ref.parse(word)
     return _find_built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
 
 
 def _find_built_model(folder: Path) -> Path:
-    """The model of a build folder; raises when it is not what was built, which the manifest still vouches for."""
+    """The model of a build folder; raises when a file differs from the one in the manifest."""
     from winml.modelkit.building.pipeline.identity import find_changed_file
 
     model = require_model_file(folder / MODEL)

@@ -26,9 +26,9 @@ def check(output: Path, model: Path, *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def stage_output(output: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A path in a folder beside `output`; its files move there when the block ends well, and go when it does not.
+    """A path in a folder beside `output`; its files move there when the block succeeds and are removed when it fails.
 
-    A worker may be ended at any moment, so that it must not write where its leftovers would stay.
+    A worker may be ended at any moment, so it must not write where its leftovers would remain.
     """
     folder = atomic.temporary_name(output.parent)
     try:

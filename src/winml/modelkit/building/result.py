@@ -62,13 +62,13 @@ class OperatorCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Fallback:
-    """A precision that was given up because its artifact is no good on the target."""
+    """A precision that was given up because its artifact failed on the target."""
 
     precision: str
     then: str
     reason: str
     identity: str | None
-    """The build that was asked for."""
+    """The build that was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class BuildPartsResult:
 
 @dataclass(frozen=True, kw_only=True)
 class FailedBuild:
-    """How far a build came that failed."""
+    """How far a failed build got."""
 
     stages: tuple[BuildStage, ...] | None = key(omit=True)
     stage: str | None = key(omit=True)
@@ -128,5 +128,5 @@ class FailedBuild:
 
 
 def failure_of(error: ModelkitError) -> FailedBuild:
-    """What an error says of its build."""
+    """The failed build that an error carries."""
     return error.result if isinstance(error.result, FailedBuild) else FailedBuild()

@@ -50,15 +50,15 @@ def _guess_task(folder: Path | None) -> tuple[Task, str]:
     for name in names:
         for task in TASKS.values():
             if name.endswith(task.architectures or ("\0",)):
-                return task, f"task `{task.name}`, because {CONFIG} says `{name}`"
+                return task, f"task `{task.name}`, because {CONFIG} names `{name}`"
     raise RequestError(
-        f"`{names[0]}` is for none of the tasks that are known here" if names else "what is the model for?",
+        f"architecture `{names[0]}` belongs to no known task" if names else "the task of the model is unknown",
         hint=f"name its task with `--task`: {', '.join(TASKS)}",
     )
 
 
 def choose_task(name: str | None, section: DataSection, folder: Path | None) -> tuple[Task, str | None]:
-    """The named task, the one of random data, or the one that the model's config.json is for, which is told."""
+    """The named task, the one of random data, or the one of the model's config.json, with a note."""
     if name is not None:
         if name not in TASKS:
             raise RequestError(f"unknown task `{name}`", hint=did_you_mean(name, TASKS))

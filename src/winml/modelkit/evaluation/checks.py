@@ -1,4 +1,4 @@
-"""Is a metric high enough, is a drop small enough: yes, no, or the data cannot tell."""
+"""Whether a metric is high enough and a drop small enough: yes, no, or inconclusive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Check:
     by: By
     answer: Answer
     needed: int | None
-    """With inconclusive: about how many samples would decide, if they go on as the ones seen."""
+    """With inconclusive: about how many samples would decide, if they continue like the ones seen."""
 
 
 def _limits(found: Estimate, by: By) -> Limits | None:
@@ -62,13 +62,13 @@ def _around(value: float, half: float) -> Limits:
 
 
 def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[[int], Limits]:
-    """The interval that a number of samples would have if they went on as the ones seen."""
+    """The interval that a number of samples would have if they continued like the ones seen."""
     count, level = found.n, interval.level
     if found.worse is not None and found.better is not None:
         worse, better = found.worse / count, found.better / count
         return lambda n: paired_difference_interval(worse * n, better * n, n, level=level)
     if math.isclose(interval.high - value, wilson_interval(0.0, count, level=level)[1]):
-        # No two samples differ: what was never met becomes rarer in proportion to their number.
+        # No two samples differ: what was never seen becomes rarer in proportion to their number.
         return lambda n: _around(value, wilson_interval(0.0, n, level=level)[1])
     if found.method == "wilson":
         return lambda n: wilson_interval(value, n, level=level)
@@ -77,7 +77,7 @@ def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[
 
 
 def samples_needed(found: Estimate | None, limit: float) -> int | None:
-    """About how many samples would decide, if they go on as the ones seen; None when that cannot be said."""
+    """About how many samples would decide, if they continue like the ones seen; None when that is unknown."""
     if found is None or found.value is None or found.interval is None or found.value == limit:
         return None
     interval_at = _interval_at(found, found.value, found.interval)

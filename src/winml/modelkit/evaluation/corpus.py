@@ -1,4 +1,4 @@
-"""Metrics of all samples together, where a sample has no score of its own, and how sure they are."""
+"""Metrics of all samples together, where a sample has no score of its own, and how certain they are."""
 
 from __future__ import annotations
 

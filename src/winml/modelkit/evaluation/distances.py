@@ -29,14 +29,14 @@ _NOT_COMPARABLE = Distance(same_shape=False, equal=False, max_abs=None, cosine=N
 
 
 def _match_outputs(candidate: tuple[str, ...], reference: tuple[str, ...]) -> list[tuple[str, int, int]]:
-    """Outputs to hold together: those of one name, or by position when no name is shared."""
+    """Pairs of outputs to compare: by name, or by position when no name is shared."""
     shared = [(name, candidate.index(name), reference.index(name)) for name in candidate if name in reference]
     return shared or [(name, i, i) for i, name in enumerate(candidate[: len(reference)])]
 
 
 def _notes(candidate: tuple[str, ...], reference: tuple[str, ...]) -> tuple[str, ...]:
     if not set(candidate) & set(reference):
-        return ("the two models have no name of an output in common; their outputs are compared by position",)
+        return ("the two models share no output name; their outputs are compared by position",)
     alone = sorted(set(candidate) ^ set(reference))
     return (f"outputs that only one of the two models has are not compared: {', '.join(alone)}",) if alone else ()
 

@@ -64,7 +64,7 @@ class EvalRequest:
 
 
 def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
-    """Evaluate; a check that is answered with no is raised."""
+    """Evaluate; a check that fails is raised."""
     model = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     request, data = _complete_request(request, model.evaluation)
     data = sizes.random_data(data, model.path, given=request.dims)
@@ -85,7 +85,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
 
 @contextlib.contextmanager
 def _keeping(judging: Judging, candidate: Side, runs: _Runs) -> Iterator[None]:
-    """Give an error on the way to the reference what is known of the candidate."""
+    """Add what is known of the candidate to an error of the reference."""
     try:
         yield
     except (ModelkitError, KeyboardInterrupt) as error:
@@ -103,7 +103,7 @@ def _answer(
     distance: DistanceReport | None,
     warnings: list[str],
 ) -> EvalResult:
-    """The result, or the error that it comes to."""
+    """The result, or the error that follows from it."""
     stopped = any(side.report.stopped for side in (candidate, reference) if side is not None)
     if stopped and not candidate.report.predictions:
         raise Interrupted("interrupted")
@@ -115,7 +115,7 @@ def _answer(
 
 
 def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[EvalRequest, DataSection]:
-    """The request with what the build of the model says where the user said nothing, and the data."""
+    """The request with the options of the model's build where the user gave none, and the data."""
     judging = request.judging
     if built is not None and request.data is None:
         request = replace(
@@ -129,25 +129,25 @@ def _complete_request(request: EvalRequest, built: EvalSection | None) -> tuple[
             ),
         )
     if request.data is None:
-        raise RequestError("there is nothing to evaluate on", hint="name data with `--data FILE`")
+        raise RequestError("there is no data to evaluate on", hint="give it with `--data FILE`")
     _check_saving(request)
     if request.reference is None and request.reference_target is None:
         if request.judging.max_drop is not None:
-            raise RequestError("a drop needs something to drop from", hint="name it with `--reference MODEL`")
+            raise RequestError("`--max-drop` needs a reference", hint="name it with `--reference MODEL`")
         if request.judging.min_agreement is not None:
             raise RequestError(
-                "outputs need something to agree with",
+                "`--min-agreement` needs a reference",
                 hint="name it with `--reference MODEL`, or the same model elsewhere with `--reference-target cpu`",
             )
     return request, request.data
 
 
 def _check_saving(request: EvalRequest) -> None:
-    """Refuse before anything runs what could not be saved afterwards."""
+    """Check before anything runs that the outputs can be saved afterwards."""
     if request.save_outputs is None:
         return
     if request.reference is None and request.reference_target is None:
-        raise RequestError("outputs are saved beside those of a reference", hint="name it with `--reference MODEL`")
+        raise RequestError("`--save-outputs` needs a reference", hint="name it with `--reference MODEL`")
     if Path(request.save_outputs).exists():
         raise RequestError(f"output file exists: `{request.save_outputs}`", hint="name another file")
     if Path(request.save_outputs).suffix != ".npz":
@@ -175,7 +175,7 @@ class _Runs:
         return self._run("candidate", request.model, args, resolved)
 
     def reference(self, resolved: Resolved, task: str) -> Side:
-        """The reference on the target it was named with, else on the candidate's, else on the CPU, which is told."""
+        """The reference on the target it was named with, else on the candidate's, else on the CPU, with a note."""
         asked = self._request.reference_target
         if asked is not None:
             there = targets.resolve(asked, None, None)
@@ -189,7 +189,7 @@ class _Runs:
         return self._reference(targets.resolve(CPU, None, None), task, same=False)
 
     def _reference(self, resolved: Resolved, task: str, *, same: bool) -> Side:
-        """Options of the EP go along to the same target; on another one they would mean nothing."""
+        """Options of the EP apply to the same target only."""
         name = self._request.reference or self._request.model
         model = model_argument(name, self._on_event, trust=self._request.trust.with_typed(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}

@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 
 def name_of(side: str, output: int, run: int) -> str:
-    """What an array is called in the file; names of outputs are no names of files."""
+    """What an array is called in the file; names of outputs may not be valid file names."""
     return f"{side}.{output}.{run}"
 
 
@@ -65,7 +65,7 @@ class Keeper:
         )
 
     def write(self) -> KeptOutputs | None:
-        """Write the file and say what is in it."""
+        """Write the file and return what is in it."""
         if self._path is None:
             return None
         with atomic.writing(self._path) as stream:
@@ -79,11 +79,11 @@ def digest_of(value: Array) -> str:
 
 
 def read(path: Path) -> dict[str, Array]:
-    """The arrays of a file that nobody vouches for."""
+    """The arrays of an untrusted file."""
     try:
         with npz.open_archive(path) as archive:
             if any(member.file_size > _MEMBER_BYTES for member in archive.infolist()):
-                raise DataError(f"`{path.name}` holds more than outputs that were kept")
+                raise DataError(f"`{path.name}` holds more than saved outputs")
             stored = npz.headers(archive)
             check_sample(sum(array.nbytes for array in stored.values()), f"`{path.name}`")
             return {name: npz.read_array(archive, array) for name, array in stored.items()}

@@ -19,7 +19,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ClassNames:
-    """The names a model gives its classes; empty when it gives none."""
+    """The names of a model's classes; empty when it has none."""
 
     numbers: dict[str, int]
 
@@ -44,7 +44,7 @@ class ClassNames:
         hint = (
             did_you_mean(label, self.numbers)
             if self.numbers
-            else f"names need `id2label` in the model's {CONFIG}; say where that is with `--processor DIR`"
+            else f"names need `id2label` in the model's {CONFIG}; name its folder with `--processor DIR`"
         )
         raise DataError(f"the model has no class `{label}`, the label of {where}", hint=hint)
 

@@ -62,7 +62,7 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A number about a model with what is known of its spread."""
+    """A number about a model with its spread."""
 
     value: float | None
     interval: Interval | None
@@ -136,7 +136,7 @@ def _of(metric: Metric, series: Series) -> corpus.Of:
 
 
 def _together(of: corpus.Of, count: int, bounds: Limits | None, level: float = LEVEL) -> Estimate:
-    """A metric of all samples together; where leaving out samples changes nothing, as much as one unseen could."""
+    """A metric of all samples together; where no sample changes it, one unseen sample sets the interval."""
     value = of(range(count))
     if value is None:
         return _estimate(None, None, count, "jackknife", "the samples hold nothing to find")

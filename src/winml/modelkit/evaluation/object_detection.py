@@ -60,7 +60,7 @@ def _box(row: dict[str, Any], where: str) -> tuple[float, float, float, float]:
 
 
 def objects(sample: Sample, names: ClassNames, classes: int) -> list[Object]:
-    """What a sample's label says there is to find."""
+    """The objects of a sample's label."""
     found = []
     for row in _rows(sample.label, sample.where):
         category = next((row[name] for name in ("category", "category_id", "label") if name in row), None)
@@ -126,7 +126,7 @@ def _numbers(run: Outputs, name: str) -> Floats:
 
 @dataclass(frozen=True)
 class BoxScorer:
-    """Judges boxes of models in the manner of DETR: a class or none, and a box, for each of some queries."""
+    """Judges boxes of models like DETR: a class or none, and a box, for each of some queries."""
 
     names: ClassNames
     notes: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class BoxScorer:
         there = objects(sample, self.names, classes)
         if sample.size is None:
             raise DataError(
-                "object detection needs images: ready inputs do not say how large they were",
+                "object detection needs images: ready inputs do not hold the sizes of the images",
                 hint="give a JSONL file with image and objects",
             )
         if not np.isfinite(logits).all() or not np.isfinite(boxes).all():
@@ -162,7 +162,7 @@ def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
 
 
 def record(there: Sequence[Object], said: dict[int, tuple[Floats, Floats]]) -> dict[str, Any]:
-    """Per class that is there or was said: how many there are, and what is to be said of each box."""
+    """Per class that is present or predicted: how many objects there are, and the score of each box."""
     made = {}
     for number in sorted({o.number for o in there} | set(said)):
         mine = [o for o in there if o.number == number]

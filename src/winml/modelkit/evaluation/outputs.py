@@ -11,7 +11,7 @@ from winml.modelkit.evaluation.task import Outputs, Scored, Setting, Task
 
 @dataclass(frozen=True)
 class NoScorer:
-    """Has nothing to say about a sample."""
+    """Scores nothing."""
 
     notes: tuple[str, ...] = ()
 

@@ -49,7 +49,7 @@ def answers(sample: Sample) -> list[str]:
     if not isinstance(found, list) or not found or not all(isinstance(a, str) for a in found):
         raise DataError(
             f"the answers of {sample.where} must be text or a list of texts but are {label!r:.80}",
-            hint="questions without an answer are not judged here; leave them out",
+            hint="questions without an answer are not supported; remove them",
         )
     return found
 
@@ -82,7 +82,7 @@ class AnswerScorer:
         right = answers(sample)
         if sample.context is None:
             raise DataError(
-                "question answering needs texts: ready inputs do not say which words their tokens are",
+                "question answering needs texts: ready inputs do not hold the words of their tokens",
                 hint="give a CSV or JSONL file with question, context and answers",
             )
         said = self._answer(sample.context, sample.spans, runs)
@@ -92,7 +92,7 @@ class AnswerScorer:
         return Scored({"exact": float(exact), "f1": max(token_f1(said, gold) for gold in right)}, said)
 
     def _answer(self, context: str, windows: Sequence[Spans], runs: Sequence[Outputs]) -> str | None:
-        """None when the outputs hold no number to go by."""
+        """None when the outputs hold no usable number."""
         found: list[tuple[float, int, int]] = []
         for spans, run in zip(windows, runs, strict=True):
             start, end = plain(run[self.start]), plain(run[self.end])

@@ -1,4 +1,4 @@
-"""What running a model over data came to: the answer of worker operation `evaluate.run`, and its events.
+"""The result of running a model over data: the answer of worker operation `evaluate.run`, and its events.
 
 Without numpy: the parent process reads it.
 """
@@ -55,12 +55,12 @@ class RunArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class RunReport:
-    """Scores of every sample, and where and with what they came about."""
+    """Scores of every sample, and where and with what they were measured."""
 
     task: str
     metrics: tuple[Metric, ...]
     agreement: bool
-    """Whether two models can say the same about a sample."""
+    """Whether two models can predict the same for a sample."""
     series: Mapping[str, tuple[Any, ...]]
     predictions: tuple[Any, ...]
     stopped: bool

@@ -1,4 +1,4 @@
-"""What an evaluation comes to, from the scores of its models: metrics, drop, agreement, checks."""
+"""The result of an evaluation, from the scores of its models: metrics, drop, agreement, checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from winml.modelkit.session.notes import dims_notes, fallback_notes, saturation_
 
 @dataclass(frozen=True)
 class Judging:
-    """What the result is held against."""
+    """The limits for the result."""
 
     metric: str | None = None
     """The metric the limits are for; None means the task's first."""
@@ -29,23 +29,23 @@ class Judging:
     max_drop: float | None = None
     by: checks.By = "interval"
     min_agreement: float | None = None
-    """The least that the median cosine of an output to the reference's may be."""
+    """The minimum median cosine of an output to the reference's."""
 
     @property
     def limits(self) -> bool:
-        """Whether a metric is held against something."""
+        """Whether a metric has a limit."""
         return self.min_metric is not None or self.max_drop is not None
 
 
 @dataclass(frozen=True)
 class Side:
-    """A model on its target, and what came of running it."""
+    """A model on its target, and the report of its run."""
 
     model: str
     target: Target
     report: RunReport
     saved: Path | None
-    """Its outputs, when there is something to hold them against."""
+    """Its outputs, when there is something to compare them with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class EvalResult(EvaluatedModel):
-    """What `winml eval` comes to."""
+    """The result of `winml eval`."""
 
     schema: Literal["winml/eval/1"] = "winml/eval/1"
     ok: Literal[True] = True
@@ -100,7 +100,7 @@ class EvalResult(EvaluatedModel):
     """By how much the model is worse than the reference: for wer its value minus the reference's, else the other way
     round."""
     agreement: Estimate | None
-    """The share of samples that both say the same about."""
+    """The share of samples for which both predict the same."""
     distance: tuple[OutputDistance, ...] | None
     outputs: KeptFile | None
     data: DataFacts
@@ -126,7 +126,7 @@ def _take(report: RunReport, count: int) -> dict[str, tuple[Any, ...]]:
 
 
 def _estimate_agreement(candidate: RunReport, reference: RunReport, count: int) -> Estimate | None:
-    """The share of samples that both say the same about; a prediction that is missing agrees with nothing."""
+    """The share of samples for which both predict the same; a prediction that is missing agrees with nothing."""
     if not candidate.agreement:
         return None
     pairs = zip(candidate.predictions[:count], reference.predictions[:count], strict=True)
@@ -271,15 +271,15 @@ def _numbers(found: Estimate | None) -> str:
 
 
 def sentence(check: Check, result: EvalResult) -> str:
-    """What a check found and the limit it was held against."""
+    """What a check found and its limit."""
     name, limit = check.metric, f"{check.limit:g}"
     if check.check == "min-agreement":
         cosine = least_cosine(result.distance)
         found = "unknown" if cosine is None else f"{cosine:.4f}"
-        return f"the median cosine to the outputs of the reference is {found}, the least is {limit}"
+        return f"the median cosine to the outputs of the reference is {found}, the minimum is {limit}"
     if check.check == "max-drop":
         return f"{name} dropped by {_numbers((result.drop or {}).get(name))}, the limit is {limit}"
-    return f"{name} is {_numbers(result.metrics.get(name))}, the least is {limit}"
+    return f"{name} is {_numbers(result.metrics.get(name))}, the minimum is {limit}"
 
 
 def raise_for_checks(result: EvalResult) -> None:
@@ -297,9 +297,9 @@ def raise_for_checks(result: EvalResult) -> None:
 
 
 def explain_too_few(unknown: Sequence[Check], count: int) -> str:
-    """What would make checks tell that the data leave open."""
-    alone = "`--judge value` goes by the value alone"
+    """What would decide checks that are inconclusive."""
+    alone = "`--judge value` compares the value alone"
     needed = [c.needed for c in unknown if c.needed is not None]
     if len(needed) < len(unknown):
-        return f"more samples may tell; {alone}"
-    return f"{count} samples are too few: about {max(needed)} that go on like these would decide; {alone}"
+        return f"more samples may decide it; {alone}"
+    return f"{count} samples are too few: about {max(needed)} samples like these would decide; {alone}"

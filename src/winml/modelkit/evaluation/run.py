@@ -25,7 +25,7 @@ from winml.modelkit.session.saturation import weights_at_risk
 from winml.modelkit.session.session import WinMLSession
 
 _EVENT_EVERY_S = 0.25
-_OTHER = "leave out `--metric`: the first metric of the task is better when it is higher"
+_OTHER = "drop `--metric`: the first metric of the task is better when it is higher"
 
 
 class _Data:
@@ -70,7 +70,7 @@ class _Tally:
 
 
 def run(args: dict[str, Any], context: object) -> RunReport:
-    """Scores of every sample, and where and with what they came about."""
+    """Scores of every sample, and where and with what they were measured."""
     ctx = cast("Context", context)
     asked = values.read(RunArguments, args)
     section = asked.data
@@ -105,16 +105,16 @@ def run(args: dict[str, Any], context: object) -> RunReport:
 
 
 def _check(task: Task, asked: RunArguments) -> None:
-    """Refuse what cannot be answered before anything runs."""
+    """Check before anything runs that the task can answer the request."""
     if not task.metrics and not asked.reference:
         raise RequestError(f"task `{task.name}` needs a reference", hint="name it with `--reference MODEL`")
     names = [m.name for m in task.metrics]
     if asked.limits and not names:
-        raise RequestError(f"task `{task.name}` has no metric that a limit could be for")
+        raise RequestError(f"task `{task.name}` has no metric that could have a limit")
     if asked.metric is not None and asked.metric not in names:
         raise RequestError(f"task `{task.name}` has no metric `{asked.metric}`", hint=did_you_mean(asked.metric, names))
     if asked.least and any(m.lower and m.name == asked.metric for m in task.metrics):
-        raise RequestError(f"`{asked.metric}` is better when it is lower, so that it has no least", hint=_OTHER)
+        raise RequestError(f"`{asked.metric}` is better when it is lower, so it has no minimum", hint=_OTHER)
 
 
 def _data_facts(section: DataSection, dataset: Dataset) -> DataFacts:

@@ -45,7 +45,7 @@ class Writer:
         try:
             self._stream.close()
         except OSError as problem:
-            # Closing writes what is left; the error under way, if there is one, says more.
+            # Closing writes what is left; an error already being raised says more.
             if error is None:
                 raise _not_kept(problem) from problem
 

@@ -96,7 +96,7 @@ def _scorer(setting: Setting) -> MaskScorer:
     output, note = setting.pick(*USUAL)
     path = processor.find(setting.folder, CONFIG)
     reduce_labels = path is not None and read_steps(path).reduce_labels
-    reduced = "0 in a mask is no class and 1 the model's first, as its processor says" if reduce_labels else None
+    reduced = "0 in a mask is no class and 1 the model's first, according to its processor" if reduce_labels else None
     return MaskScorer(output, reduce_labels, tuple(n for n in (note, reduced) if n))
 
 

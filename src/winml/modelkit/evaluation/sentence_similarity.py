@@ -1,4 +1,4 @@
-"""Sentence similarity: how well the cosine of two embeddings goes with the similarity people gave."""
+"""Sentence similarity: how well the cosine of two embeddings correlates with the similarity that people gave."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _pooling(folder: Path | None) -> tuple[str, str | None]:
     """How tokens become one embedding, as sentence-transformers writes it; the mean, with a note, where it does not."""
     path = processor.find(folder, POOLING)
     if path is None:
-        return "mean", f"there is no {POOLING}, so the embedding of a text is the mean over its tokens"
+        return "mean", f"{POOLING} is missing, so the embedding of a text is the mean over its tokens"
     asked = [key for key, value in processor.read_object(path).items() if key.startswith("pooling_mode_") and value]
     if len(asked) != 1 or asked[0] not in _MODES:
         raise DataError(f"`{path}` asks for {', '.join(asked) or 'no pooling'}; known: {', '.join(_MODES)}")

@@ -20,7 +20,7 @@ from winml.modelkit.evaluation.task import Outputs, Scored, Setting, Task
 USUAL = ("logits",)
 VOCABULARY = "vocab.json"
 BLANK, BETWEEN = "<pad>", "|"
-"""The token that says nothing, and the one between words, where the tokenizer names no others."""
+"""The blank token and the one between words, where the tokenizer names no others."""
 _UNSPOKEN = ("<s>", "</s>")
 
 
@@ -61,17 +61,19 @@ def vocabulary(folder: Path | None) -> Vocabulary:
     path = processor.find(folder, VOCABULARY)
     if path is None:
         raise DataError(
-            f"speech needs the model's {VOCABULARY}, which says what its classes stand for",
+            f"speech needs the model's {VOCABULARY}, which maps its classes to tokens",
             hint="put it beside the model or name its folder with `--processor DIR`",
         )
     numbers = processor.read_object(path)
     if not numbers or not all(type(number) is int for number in numbers.values()):
-        raise DataError(f"`{path}` must map tokens to numbers", hint="vocabularies of several languages are not known")
+        raise DataError(
+            f"`{path}` must map tokens to numbers", hint="vocabularies of several languages are not supported"
+        )
     beside = processor.find(folder, SETTINGS)
     settings = processor.read_object(beside) if beside else {}
     blank = _token(settings, "pad_token", BLANK)
     if blank not in numbers:
-        raise DataError(f"`{path}` has no `{blank}`, the token that says nothing")
+        raise DataError(f"`{path}` has no blank token `{blank}`")
     between = _token(settings, "word_delimiter_token", BETWEEN)
     return Vocabulary({number: token for token, number in numbers.items()}, numbers[blank], between)
 
@@ -90,7 +92,7 @@ class TranscriptScorer:
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored:
         if not isinstance(sample.label, str) or not sample.label.split():
-            raise DataError(f"the label of {sample.where} must be what is said but is {sample.label!r:.80}")
+            raise DataError(f"the label of {sample.where} must be the spoken text but is {sample.label!r:.80}")
         logits = np.asarray(runs[0][self.output])
         if logits.ndim != 3:
             raise DataError(
@@ -112,7 +114,7 @@ def _scorer(setting: Setting) -> TranscriptScorer:
 
 TASK = Task(
     name="automatic-speech-recognition",
-    summary="the words of a recording, from a CTC model",
+    summary="the text of a recording, from a CTC model",
     metrics=(
         Metric("word_accuracy", "ratio", "correct", ("words",)),
         Metric("wer", "ratio", "errors", ("words",), lower=True),

@@ -20,12 +20,12 @@ Outputs = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Scored:
-    """What one sample says about a model."""
+    """The score of one sample."""
 
     values: Mapping[str, Any]
     """One number, or one record of classes, per series of the task."""
     prediction: Any
-    """What the model said, as JSON holds it; None when it said nothing usable."""
+    """What the model predicted, as JSON holds it; None when that was unusable."""
 
 
 class Scorer(Protocol):
@@ -33,7 +33,7 @@ class Scorer(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was decided here because nobody else did."""
+        """What was decided by default."""
         ...
 
     def score(self, sample: Sample, runs: Sequence[Outputs]) -> Scored: ...
@@ -41,11 +41,11 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a scorer may ask about the model."""
+    """What a scorer needs of the model."""
 
     outputs: tuple[str, ...]
     folder: Path | None
-    """Where its config.json may lie."""
+    """The folder of its config.json."""
     output: str | None = None
     """The output to judge, when the user named it."""
 
@@ -76,7 +76,7 @@ class Task:
     form: Form = "joined"
     labels: bool = True
     agreement: bool = True
-    """Whether two models can say the same about a sample."""
+    """Whether two models can predict the same for a sample."""
     architectures: tuple[str, ...] = ()
     """Endings of Hugging Face architectures that are for this task."""
 

@@ -59,7 +59,7 @@ class TagScorer:
         return Scored(self._values([self._tag(c) for c in right], said), said)
 
     def _gold(self, sample: Sample, classes: int) -> tuple[list[int], list[int | None]]:
-        """The right class of every word, and the token that says what the model thinks of it."""
+        """The right class of every word, and the token whose class is the prediction for it."""
         label: Any = sample.label
         if not isinstance(label, list) or not label:
             raise DataError(f"the tags of {sample.where} must be a list, one per word, but are {label!r:.80}")

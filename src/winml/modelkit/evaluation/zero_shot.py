@@ -1,4 +1,4 @@
-"""Zero-shot classification: the class whose text goes best with an image, or follows from a text."""
+"""Zero-shot classification: the class whose text fits an image best, or follows from a text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _text_scorer(setting: Setting) -> PromptScorer:
     found = [number for name, number in names.items() if name.lower().startswith(ENTAILS)]
     if len(found) != 1:
         raise DataError(
-            "the model names no class `entailment`, so that it cannot say whether a class follows from a text",
+            "the model names no class `entailment`, so it cannot decide whether a class follows from a text",
             hint=f"its classes are: {', '.join(names) or 'without names'}; an NLI model is needed",
         )
     return PromptScorer(output, found[0], (note,) if note else ())
@@ -76,7 +76,7 @@ IMAGE_TASK = Task(
 
 TEXT_TASK = Task(
     name="zero-shot-classification",
-    summary="one class of the data per text, from a model that knows what follows from what",
+    summary="one class of the data per text, from a natural language inference model",
     metrics=(Metric("accuracy", "share", "top1"),),
     scorer=_text_scorer,
     form="prompts",

@@ -1,1 +1,1 @@
-"""What an execution provider can run, by asking it where it is here."""
+"""What an execution provider can run, by asking it where it is installed."""

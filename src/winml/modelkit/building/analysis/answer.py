@@ -1,4 +1,4 @@
-"""What is said of a model on one target: from the EP's own answer, from the tables, or that it is not known. Pure."""
+"""The answer for a model on one target: from the EP itself, from the tables, or unknown. Pure."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _LAYOUT_NAME = re.compile(r"_token_\d+$")
 """What the runtime appends to the name of a node that it rewrites for the layout an EP wants."""
 _PRIVATE_DOMAIN = "com.microsoft.nchwc:"
 """The CPU EP's own layout. QNN 2.7.0 looks at the operator's name only, takes it and computes wrong values."""
-_MISREAD = "taken for the ONNX operator of that name, which it is not: the values are wrong"
+_MISREAD = "mistaken for the ONNX operator of the same name; its values are wrong"
 _SETTING = "is configured to not take"
 """In the reason for a node that the EP could take and leaves by a setting of its own."""
 _NEVER_ASKED = ("Constant",)
 """Operators that are weights by the time an EP is asked."""
 _USUAL_FORMS = ("float32", "float16", "int32", "int64", "bool", "quantized", "pattern")
-"""Forms of a table that models come in; that an EP takes no float64 is said by a hazard, not by every operator."""
+"""Forms of a table that models come in; that an EP takes no float64 is one hazard, not one per operator."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PlacedNode:
     ep: str
     partition: int | None
     reason: str | None = None
-    """In the EP's words why it did not take the node; None when it did, or gave none."""
+    """Why the EP did not take the node, in its own words; None when it did, or gave no reason."""
 
     @property
     def by_setting(self) -> bool:
@@ -112,7 +112,7 @@ def _table_op(op: str, nodes: int, target: Target) -> OpAnswer:
 
 
 def unknown_ops(ops: Mapping[str, int], reasons: Sequence[Reason]) -> tuple[OpAnswer, ...]:
-    """Every operator as unknown but those that the EP said it refuses before it failed."""
+    """Every operator as unknown except those that the EP refused before it failed."""
     refused = {r.op: r.text for r in reasons if r.op == r.unit and _SETTING not in r.text}
     return tuple(
         OpAnswer(op, "unsupported", nodes, 0, refused[name])
@@ -130,7 +130,7 @@ def count(answers: Iterable[OpAnswer]) -> StatusCounts:
 
 
 def verdict(answers: Sequence[OpAnswer]) -> OpStatus:
-    """One word for a target: supported when all operators are, unknown when that cannot be told."""
+    """The status of a target: supported when all operators are, unknown when that cannot be determined."""
     statuses = {answer.status for answer in answers}
     if statuses <= {"supported"}:
         return "supported"

@@ -1,4 +1,4 @@
-"""`winml analyze`: which nodes a target takes and why not the others, by asking it where it is here."""
+"""`winml analyze`: which nodes a target takes and why not the others, by asking it where it is installed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class AnalyzeRequest:
 
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> AnalyzeResult:
-    """Ask every target that is here and look up the others."""
+    """Ask every installed target and look up the others in the tables."""
     argument = model_argument(request.model, on_event, trust=request.trust.with_typed(request.ep_options))
     plans = _plan(request, argument.target)
     with Worker(preload=PRELOAD) as worker:
@@ -135,7 +135,7 @@ def _raise_if_invalid(answers: Sequence[TargetAnswer]) -> None:
 def check(result: AnalyzeResult) -> None:
     """Raise when a target does not support the whole model, with the result beside the error.
 
-    A crash or a timeout is the command's own failure when nobody else could be asked.
+    A crash or a timeout is the command's own failure when no other target could be asked.
     """
     if result.supported:
         return
@@ -146,9 +146,9 @@ def check(result: AnalyzeResult) -> None:
     words = [f"`{t.target}` {_short(t)}" for t in result.targets if t.status not in ("supported", "unknown")]
     if not words:
         raise UnavailableError(
-            f"cannot tell: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not here, and nothing is known "
-            "of the operators there",
-            hint="ask where it is installed; `winml sys` shows how",
+            f"cannot tell: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not available on this machine, "
+            "and no table covers the operators",
+            hint="run it where the provider is installed; `winml sys` shows how to install it",
             result=result,
         )
     words += [f"unknown on {', '.join(unknown)}"] if unknown else []
@@ -186,7 +186,7 @@ class _Asker:
     """Sizes of open dimensions, which an NPU needs."""
 
     def ask(self, plan: Planned) -> TargetAnswer:
-        """What is said of the model on one target; a failure of the EP is an answer."""
+        """The answer for the model on one target; a failure of the EP is an answer."""
         if plan.here is None:
             assert plan.absent is not None
             return self._look_up(plan.target, plan.absent)
@@ -206,9 +206,9 @@ class _Asker:
             return self._answer(plan.target, said, read_reasons(worker.log()), section)
 
     def _section(self, target: Target) -> SessionSection:
-        """How the session is opened: as the build says and then the user, with no size left open for an NPU.
+        """How the session is opened: with the options of the build, then of the user, and no size left open for an NPU.
 
-        A build's EP options are for its own target, so `--all` leaves them out.
+        A build's EP options are for its own target, so `--all` ignores them.
         """
         built_for = {} if self.request.all_targets else self.section.ep_options
         given = options.check_options(target, {**built_for, **self.request.ep_options})
@@ -276,7 +276,7 @@ class _Asker:
         return {name: size for name, size in self.known.sizes.items() if name in section.fixed_dims}
 
     def _hazards(self, target: Target, ops: Sequence[OpAnswer]) -> tuple[HazardFound, ...]:
-        """The hazards of the tables but those about operators that the EP itself says it takes."""
+        """The hazards of the tables, except those about operators that the EP itself takes."""
         supported = {op.op for op in ops if op.status == "supported"}
         found = self.prepared.hazards[f"{target.ep}/{target.device}"]
         return tuple(self._fix(h, target) for h in found if not h.ops or not supported.issuperset(h.ops))
@@ -286,7 +286,7 @@ class _Asker:
         if hazard.fix is None:
             return hazard
         if self.known.missing and "{dims}" in hazard.fix:
-            # No command here: a size that nobody knows would be a guess.
+            # No command here: an unknown size would be a guess.
             open_names = ", ".join(f"`{name}`" for name in self.known.missing)
             message = f"{hazard.message}; name the sizes of {open_names} with `--dim`"
             return replace(hazard, fix=None, message=message)

@@ -1,7 +1,7 @@
 """Why an EP refused nodes, read from what it logged while a session was opened.
 
-The reasons stand nowhere else. Only the QNN EP writes them: for each group of nodes it looks at, a line whether it
-can take the group, a line per node, and the reason when it cannot.
+The reasons are available nowhere else. Only the QNN EP writes them: for each group of nodes it looks at, a line whether
+it can take the group, a line per node, and the reason when it cannot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `winml analyze` says of a model on its targets; imports nothing heavy."""
+"""Results of `winml analyze`; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModelFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The EP was asked; one that failed says neither versions nor options."""
+    """The EP was asked; one that failed reports neither versions nor options."""
 
     kind: Literal["asked"] = "asked"
     runtime: RuntimeVersion | None = key(omit=True)
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class LookedUp:
-    """The EP is not here; `table` says where the answers are from, null when there is no table."""
+    """The EP is not installed; `table` is where the answers come from, null when there is no table."""
 
     kind: Literal["table", "none"]
     table: TableSource | None
@@ -73,7 +73,7 @@ class OpAnswer:
     status: OpStatus
     nodes: int
     taken: int | None
-    """Nodes on the target; null when nobody could be asked."""
+    """Nodes on the target; null when it could not be asked."""
     reason: str | None
 
 
@@ -114,7 +114,7 @@ class HazardFound:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetAnswer:
-    """What is said of a model on one target."""
+    """The answer for a model on one target."""
 
     target: Target = key(inline=True)
     status: TargetStatus

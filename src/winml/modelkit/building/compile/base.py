@@ -1,4 +1,4 @@
-"""What every compiler is: told what to compile and where to, it writes the files; and it says why it is not here."""
+"""The protocol of compilers: each writes the files of a compiled model, or reports why it is not available."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class CompileJob:
     section: CompileSection
     share: Share = "alone"
     distribution: str | None = None
-    """Package to take the EP from where several bring it."""
+    """Package to take the EP from where several provide it."""
     tools: CompileTools = field(default_factory=CompileTools)
     seed: int = 0
     """Seed of the inputs that it is validated on."""
 
 
 def file_state(path: Path) -> FileState | None:
-    """What changes when a file is written to; None when it is gone."""
+    """What changes when a file is written to; None when it no longer exists."""
     try:
         stat = path.stat()
     except FileNotFoundError:
@@ -62,17 +62,17 @@ class Compiler(Protocol):
 
     name: CompilerName
     summary: str
-    """What it uses, in a few words."""
+    """A short description of what it uses."""
     needs_ep: bool
-    """Whether the EP must be installed here."""
+    """Whether the EP must be installed on this machine."""
     shares: bool
     """Whether it can put several models into one context."""
 
     def missing(self, info: EPInfo, tools: CompileTools) -> Missing | None:
-        """Why it cannot compile for this EP here; None when it can, as far as files tell."""
+        """Why it cannot compile for this EP here; None when it can, as far as the installed files show."""
 
     def version(self, tools: CompileTools) -> str | None:
-        """The version of what it brings besides the runtime and the EP; None when it brings nothing."""
+        """The version of its own tools, besides the runtime and the EP; None when it has none."""
 
     def compile(self, job: CompileJob) -> dict[str, str]:
         """Write `job.output` and what belongs to it; the provider options that were used."""

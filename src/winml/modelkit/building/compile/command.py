@@ -64,7 +64,7 @@ MIN_SAVED_PCT = 5.0
 CONFIG_KEYS = (
     "schema", "model", "target", "precision", "export", "optimize", "quantize", "compile", "session", "eval",
 )  # fmt: skip
-"""What a build config may hold; `target` and `compile` count here."""
+"""What a build config may hold; `target` and `compile` are used here."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CompileRequest:
     ep: str | None = None
     device: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
-    """A build config; its `target` and `compile` count where nothing else was said."""
+    """A build config; its `target` and `compile` apply where the command line does not override them."""
     config_source: str = "config"
     """Where it comes from, for errors."""
     trust: Trust = NOTHING
@@ -125,7 +125,7 @@ def _check_keys(config: Mapping[str, Any]) -> None:
 
 
 def _read_section(request: CompileRequest) -> CompileSection:
-    """The compile section of the config, without what the command line says otherwise."""
+    """The compile section of the config, without what the command line overrides."""
     section = read(CompileSection, request.config.get("compile") or {}, "compile")
     section = replace(
         section, provider_options=request.trust.with_typed(request.ep_options).without_typed(section.provider_options)
@@ -138,7 +138,7 @@ def _read_section(request: CompileRequest) -> CompileSection:
 
 
 def _section(request: CompileRequest) -> CompileSection:
-    """The compile section: what was said on the command line wins over the config."""
+    """The compile section: the command line overrides the config."""
     stored = _read_section(request)
     return replace(
         stored,
@@ -167,11 +167,11 @@ def _place(request: CompileRequest) -> _Place:
     several = len(request.models) > 1
     if several and request.output is not None:
         raise RequestError(
-            "`-o` names one file, and there are several models", hint="use `--output-dir`; each keeps its name"
+            "`-o` names one file but there are several models", hint="use `--output-dir`; each keeps its name"
         )
     if (request.output is None) == (request.output_dir is None):
         ways = "`--output-dir DIR`" if several else "`-o FILE` or `--output-dir DIR`"
-        raise RequestError(f"name where the result goes, once: {ways}")
+        raise RequestError(f"the output must be given exactly once: {ways}")
     if request.output is not None:
         return _file_place(Path(request.output))
     assert request.output_dir is not None
@@ -207,7 +207,7 @@ def _resolve_target(asked: TargetRequest, compiler: Compiler) -> Planned:
 
 
 def _libraries(installed: Installed | None, compiler: Compiler, tools: CompileTools) -> dict[str, str] | None:
-    """Versions of what a compiled model depends on; None when one of them cannot be told."""
+    """Versions of what a compiled model depends on; None when one of them is unknown."""
     versions: dict[str, str | None] = {}
     if installed is not None:
         private = installed.environment
@@ -225,7 +225,7 @@ def _libraries(installed: Installed | None, compiler: Compiler, tools: CompileTo
 def compile_settings(
     section: CompileSection, target: Target, installed: Installed | None, tools: CompileTools
 ) -> Settings:
-    """How models are compiled for a target with what is here; raises when the compiler is not."""
+    """How models are compiled for a target with what is installed; raises when the compiler is not available."""
     compiler = table.find(section.compiler)
     missing = compiler.missing(catalog.BY_NAME[target.ep], tools)
     if missing is not None:
@@ -270,7 +270,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
 def _run(
     settings: Settings, planned: Planned, cache: Cache, on_event: OnEvent, models: list[CompileInput]
 ) -> CompileOutcome:
-    """Compile, and prove every model where its target is here and nobody said otherwise."""
+    """Compile, and prove every model where its target is installed and proofs are not switched off."""
     if not settings.validate:
         return CompileStage(settings, cache=cache, on_event=on_event).run(models)
     seconds = min(build_proof.SECONDS, settings.timeout_s or build_proof.SECONDS)
@@ -293,7 +293,7 @@ def _deliver(cache: Cache, outcome: CompileOutcome, folder: Path, *, overwrite: 
 def _row(
     word: str, model: CompileInput, outcome: CompileOutcome, request: CompileRequest
 ) -> CompiledModel | FailedModel:
-    """What became of one model."""
+    """The result of one model."""
     error = outcome.errors.get(model)
     if error is not None:
         return FailedModel(
@@ -305,7 +305,7 @@ def _row(
         )
     made = outcome.made[model]
     compiled = made.report.compiled
-    skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed here"
+    skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed on this machine"
     validation = made.report.validation or Validation("not-validated", skipped)
     cpu_ops = dict(sorted(compiled.facts.cpu_ops.items(), key=lambda item: (-item[1], item[0])))
     return CompiledModel(
@@ -391,9 +391,9 @@ def _sharing_warnings(rows: Sequence[CompiledModel | FailedModel], sharing: Shar
     if len(rows) > 1 and len(compiled) == 1:
         return [f"{compiled[0]}: compiled alone: no other model is left to share a context with"]
     if sharing is not None and not sharing.shared:
-        return ["a shared context was asked for, and the models do not point to one binary"]
+        return ["a shared context was requested but the models do not refer to one binary"]
     if sharing is not None and sharing.saved_pct < MIN_SAVED_PCT:
-        return [f"sharing saves {sharing.saved_pct:.1f} %: the models have hardly any weights in common"]
+        return [f"sharing saves {sharing.saved_pct:.1f} %: the models have few weights in common"]
     return []
 
 
@@ -420,7 +420,7 @@ def raise_for(result: CompileResult) -> None:
 
 
 def list_compilers(request: CompileRequest) -> CompilerList:
-    """Which compilers can be used for the selected EP here, and why the others cannot."""
+    """Which compilers can be used for the selected EP on this machine, and why the others cannot."""
     asked, tools = _request_target(request), sdk_tools(request.qnn_sdk_root)
     info = asked.ep if asked.ep is not None else catalog.BY_NAME[targets.resolve_request(asked).target.ep]
     found = candidates(info, this_host())

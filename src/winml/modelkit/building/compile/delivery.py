@@ -29,7 +29,7 @@ def output_names(models: Sequence[Path]) -> tuple[list[str], list[str]]:
 
 
 def check_free(folder: Path, names: Collection[str], *, overwrite: bool) -> None:
-    """Raise when files would be replaced that nobody said may be replaced, or cannot be."""
+    """Raise when a file exists that may not or cannot be replaced."""
     for name in sorted(names):
         path = folder / name
         if path.is_dir():

@@ -22,7 +22,7 @@ from winml.modelkit.ep import catalog
 SAME_EP = Limits(0.999, 30.0)
 """Against the source on the same EP, which compiles it the same way when it is opened.
 
-How near it is to the source on the CPU is for the proof to say (`building/proof`).
+How near it is to the source on the CPU is what the proof measures (`building/proof`).
 """
 
 
@@ -52,8 +52,8 @@ def _compare(run: ValidationRun) -> Comparison:
     )
 
 
-NO_VALIDATE = "`--no-validate` delivers it all the same"
-"""The way out of `winml compile`."""
+NO_VALIDATE = "`--no-validate` delivers it anyway"
+"""The hint of `winml compile`."""
 
 STEPS = {
     "source": "opening its source on the target",
@@ -61,11 +61,11 @@ STEPS = {
     "running": "running the compiled model",
     "reference": "running its source",
 }
-"""What a validating process does, in order, with the words for it."""
+"""What a validating process does, in order, with a description of each step."""
 
 
 def elsewhere(target: Target, section: CompileSection, *, shared: bool) -> str | None:
-    """Why it says nothing against a result that it does not open here; None where it has to."""
+    """Why a result that does not open here may still be good; None where it has to open."""
     chosen = {
         name: value
         for name, value in section.provider_options.items()
@@ -75,14 +75,14 @@ def elsewhere(target: Target, section: CompileSection, *, shared: bool) -> str |
     if any("," in value for value in chosen.values()):
         return f"it is for several devices ({words})"
     if target.simulated:
-        return "the simulator loads no context that several models share" if shared else None
+        return "the simulator cannot load a context that several models share" if shared else None
     return f"it is for another device ({words})" if chosen else None
 
 
 def is_excused(steps: Sequence[str], *, elsewhere: bool) -> bool:
-    """Whether a process that died while validating says nothing against the compiled model.
+    """Whether the compiled model may still be good although the process died while validating it.
 
-    So it is when its source took the process down, and when the model is for a device that is not here.
+    So it is when its source crashed the process, and when the model is for a device that this machine does not have.
     """
     return bool(steps) and (steps[-1] in ("source", "reference") or (steps[-1] == "compiled" and elsewhere))
 

@@ -26,7 +26,7 @@ from winml.modelkit.worker.client import Worker
 
 @dataclass(frozen=True)
 class Prover:
-    """Opens compiled models on their target, runs them and holds them against their sources on the CPU."""
+    """Opens compiled models on their target, runs them and compares them with their sources on the CPU."""
 
     planned: Planned
     settings: Settings
@@ -57,7 +57,7 @@ class Prover:
         return build_proof.prove(subject, build_proof.Place(pipeline, self.cache, self.worker))
 
     def _config(self, facts: SourceFacts) -> BuildConfig:
-        """What a build of the same would say."""
+        """What a build of the same model would prove."""
         target, section = self.planned.target, self.settings.section
         return BuildConfig(
             schema=SCHEMA,

@@ -111,7 +111,7 @@ def find_sdk(tools: CompileTools) -> SDK | Missing:
     if tools.sdk_root is None:
         return Missing(f"{VARIABLE} is not set", hint)
     if not tools.sdk_root.is_dir():
-        return Missing(f"the QAIRT SDK is not at `{tools.sdk_root}`", hint)
+        return Missing(f"QAIRT SDK not found: `{tools.sdk_root}`", hint)
     system, machine = _host()
     lacking = ""
     for folder in HOSTS.get((system, machine), ()):
@@ -124,12 +124,14 @@ def find_sdk(tools: CompileTools) -> SDK | Missing:
 
 
 def htp_config(given: dict[str, str], graph: str) -> dict[str, Any]:
-    """The SDK's HTP config for provider options; an option that would reach nobody is an error."""
+    """The SDK's HTP config for provider options; an option that has no effect is an error."""
     reach = {**_DEVICE_KEYS, **_GRAPH_KEYS, "backend_type": ""}
     for name in given:
         if name not in reach:
             known = ", ".join(f"`{k}`" for k in reach)
-            raise RequestError(f"compiler `qairt` has no use for provider option `{name}`", hint=f"it takes {known}")
+            raise RequestError(
+                f"compiler `qairt` does not support provider option `{name}`", hint=f"it supports {known}"
+            )
     if any("," in value for value in given.values()):
         raise RequestError("compiler `qairt` compiles for one SoC at a time")
     device = {_DEVICE_KEYS[k]: f"v{v}" if k == "htp_arch" else int(v) for k, v in given.items() if k in _DEVICE_KEYS}
@@ -213,9 +215,9 @@ def _wrap(job: CompileJob, binary: Path, description: Path, config: dict[str, An
     graph = graph_of(described)["graphName"]
     for settings in config.get("graphs", ()):
         if graph not in settings["graph_names"]:
-            # The generator takes its defaults for a graph that the config does not name, and says nothing.
+            # The generator takes its defaults for a graph that the config does not name, without a warning.
             raise RunFailedError(
-                f"options for graph `{settings['graph_names'][0]}` did not reach the compiler: the graph is `{graph}`"
+                f"options for graph `{settings['graph_names'][0]}` were not applied: the graph is `{graph}`"
             )
     files.save(wrapper(described, binary=binary.read_bytes() if job.section.embed else binary.name), job.output)
     if job.section.embed:

@@ -78,13 +78,13 @@ def read_compiled(args: dict[str, Any], context: object) -> ReadContext:
 
 
 def users(args: dict[str, Any], context: object) -> dict[str, list[str]]:
-    """Which models of a folder name which of the given binaries; a file that is no model uses none."""
+    """Which models of a folder name which of the given binaries; a file that is not a model uses none."""
     found: dict[str, list[str]] = {}
     for path in sorted(Path(args["folder"]).glob("*.onnx")):
         try:
             named = context_facts(path).binaries
         except ModelkitError:
-            continue  # whatever it is, nobody can open it
+            continue  # whatever it is, it cannot be opened
         for binary in sorted(named.keys() & set(args["binaries"])):
             found.setdefault(binary, []).append(path.name)
     return found

@@ -1,4 +1,4 @@
-"""Why a model is not even tried. Pure functions over what is known of it."""
+"""Why a model is refused before it is compiled. Pure functions over what is known of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sharing_refusal(section: CompileSection, *, shares: bool) -> ModelkitError |
 
 
 def model_refusal(name: str, source: SourceFacts, info: EPInfo, device: Device) -> ModelkitError | None:
-    """What speaks against compiling a model whose file was read."""
+    """Why a model whose file was read cannot be compiled."""
     if source.compiled_for:
         return ModelFileError(
             f"`{name}` is already compiled, for {', '.join(source.compiled_for)}",

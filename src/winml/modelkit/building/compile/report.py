@@ -1,4 +1,4 @@
-"""What is said about compiled models. Pure functions over what was read from their files."""
+"""Describes compiled models. Pure functions over what was read from their files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from winml.modelkit.graph.description import ValueFacts
 def describe_model(
     name: str, source: SourceFacts, found: ReadContext, cost: CompileCost, section: CompileSection
 ) -> Compiled:
-    """One model: what its files hold, what compiling it took, and what is odd about it.
+    """One model: what its files hold, what compiling it took, and what is unusual about it.
 
     A model that names a binary which is not there is no result.
     """
@@ -48,7 +48,7 @@ def _list_values(values: Sequence[ValueFacts]) -> str:
 
 
 def compare_sizes(together: Sequence[Compiled], alone: Sequence[Compiled]) -> Sharing:
-    """Who points to which binary, and how many bytes that saves, from the files of both ways to compile."""
+    """Which models refer to which binary, and how many bytes that saves, from the files of both ways to compile."""
     sizes = {b.file: b.bytes for made in together for b in made.facts.binaries}
     users = {
         name: tuple(m.facts.file.file for m in together if any(b.file == name for b in m.facts.binaries))

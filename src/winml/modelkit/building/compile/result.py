@@ -1,4 +1,4 @@
-"""What is said of compiled models; imports nothing heavy."""
+"""Results of compiling models; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CompilerName = Literal["ort", "ort_jit", "qairt"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What outputs must reach; the two say about the same for small errors, the second sees a wrong scale too."""
+    """What outputs must reach; the two agree for small errors, the second also detects a wrong scale."""
 
     cosine: float
     sqnr_db: float
@@ -45,7 +45,7 @@ class Comparisons:
 
 @dataclass(frozen=True)
 class Validation:
-    """Whether a compiled model computes what its source computes on the same target; not told is not a pass."""
+    """Whether a compiled model computes what its source computes on the same target; unknown is not a pass."""
 
     status: Literal["passed", "failed", "not-validated"]
     reason: str | None
@@ -82,7 +82,7 @@ class ContextFacts:
     embedded_bytes: int
     cpu_ops: Mapping[str, int]
     compatibility: Mapping[str, str]
-    """By EP what it says that the compiled data runs on."""
+    """By EP, what it reports the compiled data runs on."""
     inputs: tuple[ValueFacts, ...]
     outputs: tuple[ValueFacts, ...]
 
@@ -114,11 +114,11 @@ class Compiled:
 
 @dataclass(frozen=True, kw_only=True)
 class CompileReport:
-    """What the stage says of one model, as the cache keeps it."""
+    """The report of the stage on one model, as the cache keeps it."""
 
     compiled: Compiled = key(inline=True)
     validation: Validation | None
-    """Null where nobody asked."""
+    """Null where it was not requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class SharedBinary:
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing:
-    """Who points to which binary, and how many bytes that saves."""
+    """Which models refer to which binary, and how many bytes that saves."""
 
     shared: bool
     binaries: tuple[SharedBinary, ...]
@@ -203,7 +203,7 @@ class CompileResult:
 
 @dataclass(frozen=True, kw_only=True)
 class CompilerRow:
-    """Whether a compiler can be used here, and why not."""
+    """Whether a compiler can be used on this machine, and why not."""
 
     compiler: CompilerName
     summary: str
@@ -263,7 +263,7 @@ class ComparedOutput(Distance):
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationRun:
-    """What came of running a compiled model beside its source."""
+    """The result of running a compiled model beside its source."""
 
     opened: bool
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""Worker operations that need the EP: compile a model, and run what came out beside what went in."""
+"""Worker operations that need the EP: compile a model, and run the result beside its source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _open(path: Path, target: Target, section: SessionSection, distribution: str
 
 
 def _compare(got: dict[str, Any], reference: WinMLSession | str, arrays: Arrays) -> ValidationRun:
-    """Distances by output from what the reference computes; strings and sequences have none and are left out."""
+    """Distances by output from what the reference computes; strings and sequences have none and are skipped."""
     if isinstance(reference, str):
         return ValidationRun(opened=True, reason=reference)
     with reference:

@@ -25,8 +25,8 @@ def share_entries(share: Share) -> dict[str, str]:
 class SharedContext:
     """A process that compiles a known number of models, the last of which ends the sharing.
 
-    What is shared lives in the EP inside that process. A model that fails leaves it in a state nobody can know, so the
-    process goes with this object, and whoever wants the other models starts again with a new one.
+    What is shared lives in the EP inside that process. A model that fails leaves it in an unknown state, so the process
+    ends with this object, and the other models are compiled again in a new one.
     """
 
     def __init__(self, start: Callable[[], Worker], *, models: int, timeout_s: float | None = None) -> None:

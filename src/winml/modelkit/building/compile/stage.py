@@ -1,6 +1,6 @@
 """Compiles models in processes of their own, with the cache in front: each alone first, then together.
 
-Compiled alone, a model shows whether it can be compiled at all without taking others down with it, whether it computes
+Compiled alone, a model shows whether it can be compiled at all without breaking the others, whether it computes
 what its source computes, and how large its binary is without sharing.
 """
 
@@ -42,7 +42,7 @@ from winml.modelkit.worker.client import Worker
 
 R = TypeVar("R")
 Prove = Callable[["CompileInput", SourceFacts, StageEntry], Proof]
-"""Proves a model that was compiled alone, from what was read of its source; raises when it is no good."""
+"""Proves a model that was compiled alone, from what was read of its source; raises when it fails."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Settings:
     tools: CompileTools = field(default_factory=CompileTools)
     validate: bool = True
     reuse: bool = True
-    """Whether what the cache has is taken from there."""
+    """Whether results are taken from the cache."""
     timeout_s: float | None = None
 
 
@@ -97,7 +97,7 @@ class Made:
 
 @dataclass(frozen=True)
 class CompileOutcome:
-    """What became of every model, in the order they were given."""
+    """The results of all models, in the order they were given."""
 
     made: Mapping[CompileInput, Made]
     errors: Mapping[CompileInput, ModelkitError]
@@ -106,7 +106,7 @@ class CompileOutcome:
     files: Mapping[str, str]
     """Digests of all files of the compiled models, by name."""
     proofs: Mapping[CompileInput, Proof] = field(default_factory=dict)
-    """What was proven of each model compiled alone, where that was asked for."""
+    """What was proven of each model compiled alone, where that was requested."""
 
 
 class _ModelFailed(Exception):
@@ -119,7 +119,7 @@ class _ModelFailed(Exception):
 
 
 class _Reader:
-    """Reads model files in a process, started again when a file took it down."""
+    """Reads model files in a process, restarted when a file crashed it."""
 
     def __init__(self, timeout_s: float | None) -> None:
         self._timeout_s = timeout_s
@@ -220,8 +220,8 @@ class CompileStage:
     ) -> tuple[list[_Source], StageEntry, bool] | None:
         """The models that can share a context, compiled into one; None when fewer than two are left.
 
-        A model that fails here although it compiles alone is left out, and the others are compiled again from the
-        start: only the last model writes the binary, and only the model that is last may end the sharing.
+        A model that fails here although it compiles alone is skipped, and the others are compiled again from the start:
+        only the last model writes the binary, and only the model that is last may end the sharing.
         """
         left = list(good)
         while len(left) > 1:
@@ -247,7 +247,7 @@ class CompileStage:
         return not self._settings.validate or all(report.validation for report in read_reports(entry))
 
     def _make(self, key: StageKey, group: list[_Source], found: StageEntry | None, reader: _Reader) -> StageEntry:
-        """Compile models, or take what was stored, and validate them where that is asked for."""
+        """Compile models, or take what was stored, and validate them where that is requested."""
         with self._cache.work_folder() as folder:
             if found is None:
                 reports = self._compile(group, folder, reader)
@@ -287,7 +287,7 @@ class CompileStage:
         return Worker(preload=("winml.modelkit.building.compile.running",), python=self._settings.python)
 
     def _side_files(self) -> dict[str, str]:
-        """Files the EP was asked to write besides, with the option for their folder where the user left that open."""
+        """Additional files the EP has to write, with the option for their folder where the user did not set it."""
         given = self._settings.section.provider_options
         wanted = {name: folder for option, (folder, name) in self._info.side_files.items() if given.get(option) == "1"}
         return {name: folder for name, folder in wanted.items() if folder not in given}
@@ -324,14 +324,16 @@ class CompileStage:
             compiled = describe_model(source.model.path.name, source.facts, found, cost, self._settings.section)
         except ModelkitError as error:
             raise _ModelFailed(source, error) from error
-        lacking = [f"{name} was asked for and not kept" for name in self._side_files() if not (folder / name).is_file()]
+        lacking = [
+            f"{name} was requested but not written" for name in self._side_files() if not (folder / name).is_file()
+        ]
         return CompileReport(
             compiled=replace(compiled, warnings=(*compiled.warnings, *lacking)),
             validation=None,
         )
 
     def _validate(self, source: _Source, folder: Path, *, shared: bool) -> Validation:
-        """Whether it computes the same; a no is a model that failed."""
+        """Whether it computes the same; a model that does not has failed."""
         name = source.model.path.name
         self._on_event(CompileStep("validating", name))
         used = self._settings
@@ -343,7 +345,7 @@ class CompileStage:
             raise _ModelFailed(source, error) from error
 
     def _run_both(self, source: _Source, folder: Path, *, elsewhere: bool) -> ValidationRun:
-        """How far the compiled model is from its source, or why that cannot be told here."""
+        """How far the compiled model is from its source, or why that is unknown on this machine."""
         steps: list[str] = []
         try:
             with self._start() as worker:
@@ -360,7 +362,7 @@ class CompileStage:
             if not parity.is_excused(steps, elsewhere=elsewhere):
                 raise _ModelFailed(source, error) from error
             return ValidationRun(opened=False, reason=f"{error.message} while {parity.STEPS[steps[-1]]}")
-        # The folder is gone by the time anybody reads the reason.
+        # The folder no longer exists when the reason is read.
         return replace(run, reason=(run.reason or "").replace(f"{folder}{os.sep}", "") or None)
 
 

@@ -1,4 +1,4 @@
-"""What can be said of a Hugging Face model without loading it."""
+"""What is known of a Hugging Face model without loading it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PartInspection:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderInspection:
-    """What a Hugging Face model says of itself; what is not known is null."""
+    """What the files of a Hugging Face model show; what is unknown is null."""
 
     schema: Literal["winml/inspect-folder/1"] = "winml/inspect-folder/1"
     ok: Literal[True] = True
@@ -53,7 +53,7 @@ class FolderInspection:
 
 
 def describe(folder: ModelFolder, weights: Weights | None = None, *, model: str | None = None) -> FolderInspection:
-    """Class, tasks, inputs, parts and weights, which may be told from elsewhere; `model` is what it is called."""
+    """Class, tasks, inputs, parts and weights, which the caller may pass; `model` is its name."""
     weights = folder.weights() if weights is None else weights
     family = folder.family
     found = FolderInspection(

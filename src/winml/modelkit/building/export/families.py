@@ -1,7 +1,7 @@
-"""The tables of what is known of Hugging Face architectures; needs nothing installed.
+"""The tables of what is known of Hugging Face architectures; needs no packages.
 
-A family says what a model's inputs are made of. The task comes from the class that saved the model, which stands in
-its config; a model may be exported for another task of its family.
+A family says what a model's inputs are made of. The task comes from the class that saved the model, which its config
+names; a model may be exported for another task of its family.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an exported graph becomes before it is kept: readable axes, no traces of the exporter, the opset asked for."""
+"""Finishes an exported graph: readable axes, no traces of the exporter, the requested opset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def finalize_model(model: ModelProto, section: ExportSection) -> ModelProto:
     found = opset.opset(model)
     if found == section.opset:
         return model
-    # torch gives 18 for anything older, without a word.
+    # torch writes 18 for anything older, without a warning.
     _drop_default_attributes(model)
     try:
         return opset.convert(model, section.opset)
@@ -35,7 +35,7 @@ def finalize_model(model: ModelProto, section: ExportSection) -> ModelProto:
 
 
 def note_sizes(model: ModelProto, sizes: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Write into the model what sizes it is used with and what whole numbers it takes: a bare file knows it, too."""
+    """Write the sizes the model is used with and the whole numbers it takes into its file, which may be used alone."""
     opened = {dim.dim_param for value in model.graph.input for dim in _dims(value)}
     whole = {value.name for value in model.graph.input if value.type.tensor_type.elem_type in _WHOLE}
     noted = {
@@ -72,9 +72,9 @@ def _dims(value: ValueInfoProto) -> Iterable[TensorShapeProto.Dimension]:
 
 
 def _drop_traces(model: ModelProto) -> None:
-    """Remove what exporters note on everything, about a kilobyte a node, and paths of this machine with it.
+    """Remove what exporters note on everything, about a kilobyte per node, including paths of this machine.
 
-    Shapes of values inside go too: the exporter's symbols stand in them, and those of initializers are wrong after a
+    Shapes of values inside go too: they contain the exporter's symbols, and those of initializers are wrong after a
     quantizer transposed one.
     """
     for node in walk.nodes(model):

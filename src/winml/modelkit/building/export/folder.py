@@ -1,4 +1,4 @@
-"""What a model folder says of itself: config.json, headers of safetensors files, the sizes a processor gives.
+"""What a model folder holds: config.json, headers of safetensors files, the sizes a processor gives.
 
 Read without torch or transformers, whose import alone costs seconds.
 """
@@ -28,11 +28,11 @@ _MOST_ELEMENTS = 2**63
 _LONGEST_EDGE = 2**16
 _PROCESSOR_ENDINGS = (".json", ".txt", ".model", ".jinja", ".tiktoken")
 POOLING = "1_Pooling/config.json"
-"""How sentence-transformers says that tokens become one embedding."""
+"""How sentence-transformers combines tokens into one embedding."""
 _NO_PROCESSOR = ("trainer_state.json", "training_args.json")
 PLAIN_ATTENTION = "eager"
 _ATTENTIONS = ("eager", "sdpa")
-"""What transformers computes itself; other words load packages, or kernels from the hub."""
+"""What transformers computes itself; other names load packages, or kernels from the hub."""
 _ATTENTION_KEYS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal")
 PROVES_A_PROBE = "`winml support probe` shows what a model of this kind would need"
 
@@ -42,7 +42,7 @@ class Weights:
     """How many numbers the weights are, by type."""
 
     parameters: int | None
-    """None when the files do not say without being loaded."""
+    """None when that is unknown without loading the files."""
     types: Mapping[str, int]
     bytes: int | None
     """None where they are not on this machine."""
@@ -139,12 +139,12 @@ class ModelFolder:
         return None
 
     def whole(self, *names: str, otherwise: int | None = None) -> int:
-        """A number of the config; without `otherwise` it has to be there."""
+        """A number of the config; without `otherwise` it is required."""
         found = self.value(*names)
         if isinstance(found, int):
             return found
         if otherwise is None:
-            raise ModelFileError(f"`{self.path / CONFIG}` does not say `{names[0]}`")
+            raise ModelFileError(f"`{self.path / CONFIG}` has no `{names[0]}`")
         return otherwise
 
     @cached_property
@@ -177,7 +177,7 @@ class ModelFolder:
         return {path.relative_to(self.path).as_posix(): path for path in found}
 
     def processor_files(self) -> dict[str, Path]:
-        """The small files that say how inputs are made and outputs are named, which go along with every artifact."""
+        """The small files that define how inputs are made and outputs are named; every artifact includes them."""
         found = {
             path.name: path
             for path in sorted(self.path.iterdir())
@@ -190,7 +190,7 @@ class ModelFolder:
         return {**found, POOLING: pooling} if pooling.is_file() else found
 
     def weights(self) -> Weights:
-        """What the headers of the weight files say."""
+        """What the headers of the weight files hold."""
         files = self.require_weights()
         size = sum(path.stat().st_size for path in files)
         if files[0].suffix != ".safetensors":
@@ -219,7 +219,7 @@ class ModelFolder:
     def _size(self, value: Any, name: str) -> tuple[int, int] | None:
         found = _size(value)
         if found is not None and not all(type(edge) is int and 0 < edge <= _LONGEST_EDGE for edge in found):
-            raise ModelFileError(f"`{self.path / name}` gives images the size {value!r:.80}")
+            raise ModelFileError(f"`{self.path / name}` has an invalid image size: {value!r:.80}")
         return found
 
 
@@ -233,8 +233,8 @@ def _check_index(path: Path) -> None:
     for name in index.weight_map.values():
         if not _PLAIN_NAME.fullmatch(name):
             raise ModelFileError(
-                f"`{path}` names `{name}`, which is no file of weights beside it",
-                hint="weights of a model lie in its folder; do not use a model that names others",
+                f"`{path}` names `{name}`, which is not a weights file beside it",
+                hint="the weights of a model must be in its folder; do not use a model that names other files",
             )
 
 
@@ -255,7 +255,7 @@ def _header(path: Path) -> list[tuple[str, int]]:
         with path.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             if length > MAX_BYTES:
-                raise ValueError("its header would be larger than any")
+                raise ValueError("its header is too large")
             header = parse_json(stream.read(length), lenient=True)
         return [
             (str(tensor["dtype"]), _count(tensor["shape"])) for name, tensor in header.items() if name != "__metadata__"
@@ -271,5 +271,5 @@ def _count(shape: Any) -> int:
         raise ValueError("a shape is a list of sizes")
     count = math.prod(shape)
     if count >= _MOST_ELEMENTS:
-        raise ValueError("a tensor would be larger than any memory")
+        raise ValueError("a tensor is too large")
     return count

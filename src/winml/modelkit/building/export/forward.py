@@ -1,4 +1,4 @@
-"""Worker operation: what a class of the library takes, for a model whose inputs nobody has written down."""
+"""Worker operation: what a class of the library takes, for a model whose inputs are not in the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.values import Names, key, to_json
 
 TO_FILL: dict[str, Any] = {"dtype": "float32", "shape": ["batch"], "low": -1.0, "high": 1.0}
-"""What stands for an input until somebody says more."""
+"""The placeholder of an input until more is known."""
 
 _NO_DATA = (
     "labels",
@@ -42,7 +42,7 @@ class ProposedInputs:
     to_fill: Names
     """Those whose type and shape are not known."""
     others: Names
-    """Inputs that it takes besides and can do without."""
+    """Further inputs, which are optional."""
 
 
 def forward(args: dict[str, Any], context: object) -> ProposedInputs:
@@ -74,7 +74,7 @@ def _class(name: str) -> type:
     except (ImportError, RuntimeError) as error:  # a class that needs another package is imported when it is named
         raise RequestError(f"the library cannot give its class `{name}`: {error}") from error
     if not inspect.isclass(found) or not hasattr(found, "forward"):
-        raise RequestError(f"the library has no model `{name}`, so that nobody can ask what it takes")
+        raise RequestError(f"the library has no model `{name}`, so its inputs are unknown")
     return found
 
 

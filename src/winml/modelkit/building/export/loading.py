@@ -22,8 +22,8 @@ def block_kernels() -> None:
 
 
 def library() -> Any:
-    """transformers, with its talk and its network off."""
-    os.environ["HF_HUB_OFFLINE"] = "1"  # what a folder does not hold is an error, never a download
+    """transformers, with its logging and its network access off."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # what is missing in a folder is an error, never a download
     block_kernels()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -41,7 +41,7 @@ def library() -> Any:
 def load(folder: Path, section: ExportSection, *, attention: str | None, trust: bool) -> Any:
     """The model for the section's task, ready to run; None for `attention` leaves the library's choice.
 
-    The choice of the config counts only where it is code of the library: others are kernels, which are native code.
+    The choice of the config applies only where it is code of the library: others are kernels, which are native code.
     """
     transformers = library()
     described = ModelFolder(folder)
@@ -77,7 +77,9 @@ def _class(transformers: Any, folder: ModelFolder, section: ExportSection) -> An
     try:
         return getattr(transformers, families.AUTO_CLASSES[section.task])
     except AttributeError as error:  # transformers has no PyTorch models without torch
-        raise UnavailableError("transformers has no models here", hint=f"install torch, then {_HINT}") from error
+        raise UnavailableError(
+            "transformers has no PyTorch models on this machine", hint=f"install torch, then {_HINT}"
+        ) from error
 
 
 def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSection) -> Exception:
@@ -89,7 +91,7 @@ def _explain_failure(error: Exception, folder: ModelFolder, section: ExportSecti
         )
     if "Unrecognized configuration class" in str(error) or "does not recognize this architecture" in str(error):
         return RequestError(
-            f"`{folder.model_type}` models do not do {section.task}",
+            f"`{folder.model_type}` models do not support {section.task}",
             hint=f"the model was saved as {folder.architecture}; {PROVES_A_PROBE}",
         )
     return ModelFileError(

@@ -1,6 +1,6 @@
-"""Compares an exported model with PyTorch: named outputs, two shapes, padding in the mask, a model loaded anew.
+"""Compares an exported model with PyTorch: named outputs, two shapes, padding in the mask, a model loaded again.
 
-The model that was traced is not used: tracing may change it, and then both would be wrong alike.
+The model that was traced is not used: tracing may change it, and then both would be wrong in the same way.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def _compare(model: Path, reference: Part, section: ExportSection) -> Iterator[O
 
 
 def _answer(reference: Part, inputs: samples.Arrays) -> samples.Arrays:
-    """What PyTorch says; a model may want more of its inputs than shapes and ranges, as one end token in every text."""
+    """The outputs of PyTorch; a model may need more of its inputs than shapes and ranges, as one end token per text."""
     try:
         return evaluate_part(reference, inputs)
     except Exception as error:  # whatever the code of a model raises
         reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
         raise RunFailedError(
             f"the model refuses its sample inputs: {reason[0][:300]}",
-            hint="say which values it takes with `--input-specs FILE`; `winml support probe` looks for them",
+            hint="give the values it accepts with `--input-specs FILE`; `winml support probe` looks for them",
         ) from error
 
 

@@ -116,7 +116,7 @@ def part_of(model: Any, shape: Shape, part: str) -> Part:
 
 
 def tensors_of(output: Any, prefix: str = "") -> Tensors:
-    """The tensors of an output by name; one that is a list has its items numbered, caches are left out."""
+    """The tensors of an output by name; one that is a list has its items numbered, caches are skipped."""
     found: Tensors = {}
     for name, value in output.items():
         if isinstance(value, Tensor):

@@ -1,4 +1,4 @@
-"""From what a user wrote to a section that leaves nothing open; a function of the model's config alone."""
+"""From the options of a user to a complete section; a function of the model's config alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from winml.modelkit.graph.sizes import INPUTS_KEY
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What a user may say about an export; None and empty leave it to the model."""
+    """What a user may choose about an export; None and empty leave it to the model."""
 
     task: str | None = None
     part: str | None = None
@@ -89,7 +89,7 @@ def resolve(folder: ModelFolder, options: ExportOptions, part: str = WHOLE) -> E
 
 
 def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
-    """Raise when a model comes with code and nobody said that it may run."""
+    """Raise when a model comes with code that was not allowed to run."""
     if folder.remote_code and not trust_remote_code:
         named = next(iter(folder.remote_code.values()))
         raise RequestError(
@@ -99,7 +99,7 @@ def refuse_remote_code(folder: ModelFolder, *, trust_remote_code: bool) -> None:
 
 
 def _apply_specs(inputs: tuple[InputSection, ...], specs: Mapping[str, Mapping[str, Any]]) -> tuple[InputSection, ...]:
-    """The inputs with what a file of specs says of them."""
+    """The inputs, updated from a file of specs."""
     by_name = {entry.name: to_json(entry) for entry in inputs}
     for name, spec in specs.items():
         if not isinstance(spec, Mapping):
@@ -165,7 +165,7 @@ def value_ranges(
     """Least and greatest value of every input: those of the sample that is traced, with axes `fixed` at other sizes.
 
     Masks have both of theirs: what a mask adds where it is 0 would otherwise never be seen, and be cut off. Positions
-    go on after the words that are remembered: those beyond the calibrated ones would be taken for the last of them.
+    continue after the cached words: those beyond the calibrated ones would be taken for the last of them.
     """
     sizes = {**section.sizes, **fixed}
     caches = [e.shape[2] for e in section.inputs if e.name.startswith("past_") and "_encoder_" not in e.name]
@@ -190,7 +190,7 @@ def sample_sizes(section: ExportSection) -> dict[str, int]:
 
 
 def random_inputs(section: ExportSection) -> DataSection:
-    """Made-up data of the values and sizes that the export was traced with."""
+    """Synthetic data with the values and sizes that the export was traced with."""
     return DataSection(RANDOM, ranges=value_ranges(section), dims=sample_sizes(section))
 
 
@@ -208,7 +208,7 @@ def npu_sizes(folder: ModelFolder, section: ExportSection) -> dict[str, int]:
 
 
 def signature_of(folder: ModelFolder, section: ExportSection) -> Signature:
-    """The inputs that the exported model will have, with what it will say of them (`finalize.note_sizes`)."""
+    """The inputs that the exported model will have, with what it will record of them (`finalize.note_sizes`)."""
     inputs = tuple(
         SignatureInput(entry.name, entry.shape, unnamed=False, whole=entry.dtype == "int64") for entry in section.inputs
     )

@@ -1,4 +1,4 @@
-"""What an export says of itself, and the result of `winml export`."""
+"""The report of an export, and the result of `winml export`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ParityFailed:
 
 @dataclass(frozen=True, kw_only=True)
 class FailedParity:
-    """What an export that failed says of its outputs."""
+    """The outputs of an export that failed."""
 
     parity: ParityFailed
 

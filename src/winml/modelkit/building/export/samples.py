@@ -40,7 +40,7 @@ def _array(entry: InputSection, sizes: Mapping[str, int], rng: np.random.Generat
 
 
 def _make_padded_mask(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A mask whose last sample is a third padding; a mask of ones alone would not show that it is used."""
+    """A mask whose last sample is a third padding; a mask of ones alone would not show whether it is used."""
     mask = np.ones(shape, dtype)
     padding = shape[-1] // 3
     if padding:

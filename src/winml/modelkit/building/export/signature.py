@@ -47,7 +47,7 @@ def inputs_of(folder: ModelFolder, family: Family, task: str, part: str = WHOLE)
 
 
 def usual(folder: ModelFolder, name: str) -> InputSection | None:
-    """What an input of this name is in nearly every model; None when nobody knows, or the config says too little."""
+    """What an input of this name is in nearly every model; None when that is unknown, or the config says too little."""
     make = _USUAL.get(name)
     try:
         return None if make is None else make(folder)
@@ -170,7 +170,7 @@ def _layers(folder: ModelFolder) -> int:
 
 
 def _cache(folder: ModelFolder, kind: str, length: int | str) -> Iterator[InputSection]:
-    """Keys and values of every layer; `kind` tells those of the text from those of the encoder."""
+    """Keys and values of every layer; `kind` distinguishes those of the text from those of the encoder."""
     heads = folder.whole("num_key_value_heads", "decoder_attention_heads", "n_head", "num_heads", "num_attention_heads")
     size = folder.value("head_dim", "d_kv")
     if not isinstance(size, int):

@@ -63,7 +63,7 @@ class _Export:
         traced = tracing.trace_part(part, tensors, section)
         architecture = type(part.model).__name__
         parameters = sum(p.numel() for p in part.model.parameters())
-        del part  # what is traced may be changed by it, and two of a large model are too many
+        del part  # tracing may change it, and a large model does not fit in memory twice
         finished = finalize.finalize_model(traced, section)
         finalize.note_sizes(finished, self._sizes(section), resolve.value_ranges(section))
         written = files.save(finished, output)
@@ -96,7 +96,7 @@ class _Export:
         named = ModelFolder(self.folder).foreign_attention
         if named is None:
             return []
-        return [f"config.json asks for the attention `{named:.80}`, which is no code of transformers: not loaded"]
+        return [f"config.json names the attention `{named:.80}`, which is not part of transformers; it was not loaded"]
 
     def _tell(self, step: str) -> None:
         self.context.tell(ExportStep(name=step, part=self.section.part))
@@ -111,7 +111,7 @@ class _Export:
         return part_of(model, "single" if family is None else family.shape, self.section.part)
 
     def _fitting(self, part: Any) -> ExportSection:
-        """The section without inputs that the model's forward does not have; a family may leave one out."""
+        """The section without inputs that the model's forward does not have; a model of the family may lack one."""
         if self.section.part != WHOLE:
             return self.section
         known = inspect.signature(part.model.forward).parameters
@@ -141,5 +141,5 @@ def _opset_of(output: Path, section: ExportSection) -> int:
     """The opset that was written, read back."""
     found = opset.opset(files.load(output, weights=False))
     if found != section.opset:
-        raise RunFailedError(f"opset {section.opset} was asked for, and the exporter wrote {found}")
+        raise RunFailedError(f"opset {section.opset} was requested but the exporter wrote {found}")
     return found

@@ -24,7 +24,7 @@ _SPECIALIZED = ("specialized", "Constraints violated", "ConstraintViolation", "m
 
 
 def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:
-    """The part in ONNX, as its exporter leaves it; a refusal says which axis or operator is to blame."""
+    """The part in ONNX, as its exporter leaves it; an error names the axis or operator that caused it."""
     _refuse_single(section)
     try:
         with plain_padding(), torch.no_grad():
@@ -49,7 +49,7 @@ def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> M
     from transformers.exporters import OnnxConfig, OnnxExporter
 
     shapes = {
-        # An axis that is the sum of others cannot be declared; torch finds out by itself.
+        # An axis that is the sum of others cannot be declared; torch infers it.
         entry.name: {
             index: Dim.AUTO if axis == "total" else Dim.DYNAMIC
             for index, axis in enumerate(entry.shape)
@@ -111,7 +111,7 @@ def _save_and_load(save: Callable[[str], Any]) -> ModelProto:
 
 
 def _explain_failure(error: Exception, section: ExportSection) -> RunFailedError:
-    """What an exporter says, in one line, with what a user can do about it."""
+    """The error of an exporter in one line, with what a user can do about it."""
     root: BaseException = error
     while root.__cause__ is not None:
         root = root.__cause__
@@ -125,6 +125,6 @@ def _explain_failure(error: Exception, section: ExportSection) -> RunFailedError
         )
     other = "legacy" if section.exporter == "transformers" else "transformers"
     return RunFailedError(
-        f"exporter `{section.exporter}` stopped: {type(root).__name__}: {reason}",
+        f"exporter `{section.exporter}` raised {type(root).__name__}: {reason}",
         hint=f"try `--exporter {other}`; `winml support probe` shows what a model of this kind would need",
     )

@@ -1,4 +1,4 @@
-"""Applies one pass to a version of a model, whoever implements it."""
+"""Applies one pass to a version of a model, whichever library implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native code may end the process of a stage; what it was at is left out, and the rest goes on in another process."""
+"""Native code may crash the process of a stage; what it was running is skipped, and another process continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from winml.modelkit.worker.client import Worker
 R = TypeVar("R")
 
 LIBRARY_CRASHES = 3
-"""After so many crashes in one library the rest of its passes is left out: it cannot even read the model."""
+"""After this many crashes in one library the rest of its passes is skipped: it cannot even read the model."""
 
 
 def ask(
@@ -35,7 +35,7 @@ def ask(
     on_event: Callable[[StageEvent], None],
     what: str,
 ) -> R:
-    """The answer of an operation; a crash in a pass, or in comparing outputs, is told to a worker that begins anew."""
+    """The answer of an operation; after a crash in a pass, or in comparing outputs, a new worker skips it."""
     crashes = Crashes()
     last: StageEvent | None = None
 
@@ -45,13 +45,13 @@ def ask(
         on_event(event)
 
     while True:
-        told = {} if crashes == Crashes() else {"crashes": to_json(crashes)}
+        extra = {} if crashes == Crashes() else {"crashes": to_json(crashes)}
         with start() as worker:
             try:
                 return worker.ask(
                     form,
                     operation,
-                    {**args, **told},
+                    {**args, **extra},
                     timeout_s=timeout_s,
                     events=StageEvent,
                     on_event=listen,
@@ -66,7 +66,7 @@ def ask(
 
 
 def _add(crashes: Crashes, last: StageEvent | None, reason: str) -> Crashes | None:
-    """With one more, by the last event before it; None when leaving that out would not help."""
+    """With one more, by the last event before it; None when skipping that would not help."""
     match last:
         case PassStarted(name=name) if name not in crashes.passes:
             return replace(crashes, passes={**crashes.passes, name: reason})
@@ -78,7 +78,7 @@ def _add(crashes: Crashes, last: StageEvent | None, reason: str) -> Crashes | No
 
 
 def _reason(error: WorkerCrashed) -> str | None:
-    """How the process ended, if it ended by its own fault; a process that was killed may have been killed for good."""
+    """How the process ended, if it crashed; a process that was killed may have been killed for a reason."""
     code = error.details.get("returncode")
     how = None if code is None else exit_reason.describe(code)
     return None if how is None or exit_reason.KILLED in how else f"its process {how}"

@@ -15,7 +15,7 @@ from winml.modelkit.graph.sizes import match_sizes
 def name_dims(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """The model with names for the open dimensions of `sizes` that have none; itself when there are none.
 
-    Many exporters leave dimensions open without a symbol; such a dimension goes by its place, as `x[0]`.
+    Many exporters leave dimensions open without a symbol; such a dimension is named by its place, as `x[0]`.
     """
     copy = ModelProto()
     copy.CopyFrom(model)

@@ -13,7 +13,7 @@ GROUPS = ("basic", "extended", "all")
 
 
 def group(level: str, target: Target) -> tuple[str, ...]:
-    """The passes of a level that make sense on a target."""
+    """The passes of a level that apply to a target."""
     return resolve(level=level, target=target).passes
 
 

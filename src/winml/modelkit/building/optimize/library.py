@@ -21,7 +21,7 @@ Change = Callable[[ir.Model], ir.Model | None]
 
 _RULES = ("onnxscript.rewriter.rules.common", "onnxscript.rewriter.rules.fusion._rms_normalization")
 _ARGUMENTS = {"LiftConstantsToInitializersPass": {"lift_all_constants": True, "size_limit": 0}}
-"""What classes of onnx-ir are told; their defaults leave small constants alone."""
+"""Arguments of classes of onnx-ir; their defaults leave small constants alone."""
 _REWRITES = "winml.modelkit.building.optimize.rewrites"
 
 
@@ -64,7 +64,7 @@ def _load(model: onnx.ModelProto, version: Version) -> ir.Model:
 
 
 def _last_line(error: BaseException) -> str:
-    """What went wrong in the end: libraries wrap errors with the text of whole graphs."""
+    """The root cause: libraries wrap errors with the text of whole graphs."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = str(error).strip().splitlines()

@@ -29,7 +29,7 @@ _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 class Transformers:
     """ONNX Runtime's transformers over the versions of a workspace.
 
-    What only loading and saving does (constants become initializers, functions without a kernel are inlined) is not
+    What loading and saving alone does (constants become initializers, functions without a kernel are inlined) is not
     the work of a transformer: each is compared with a version that ONNX Runtime wrote with none.
     """
 
@@ -49,7 +49,7 @@ class Transformers:
             return None
         if _count_inserted_casts(made) > _count_inserted_casts(version):
             raise RunFailedError("ONNX Runtime would leave Casts around the float16 nodes that its CPU provider lacks")
-        # What ONNX Runtime wrote is what it would write again.
+        # ONNX Runtime would write the same again.
         self._plain[made.digest, (), extended] = made
         return made
 
@@ -100,7 +100,7 @@ def _count_inserted_casts(version: Version) -> int:
 
 
 class _Placement:
-    """Says where a tensor goes: it stays in the data file it came from; a large one that is new gets one."""
+    """Decides where a tensor goes: it stays in the data file it came from; a large one that is new gets one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

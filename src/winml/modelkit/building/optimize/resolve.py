@@ -1,4 +1,4 @@
-"""From what a user wrote to the passes that run, in order; a pure function that imports nothing heavy."""
+"""From the options of a user to the passes that run, in order; a pure function that imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def resolve(
 ) -> OptimizeSection:
     """The section behind the options; without a target it is good for every one.
 
-    A level leaves out passes that may make operators the target does not take; one that was asked for by name is an
-    error.
+    A level skips passes that may make operators the target does not take; one that was requested by name is an error.
     """
     wanted = {table.find(name).name for name in enable}
     unwanted = {table.find(name).name for name in disable}
@@ -58,6 +57,6 @@ def _require_supported(row: Pass, target: Target | None) -> None:
     never = find_unsupported(target, row.produces)
     if never:
         raise RequestError(
-            f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to take",
-            hint="leave the pass out, or insist with `--allow-unsupported`",
+            f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to support",
+            hint="drop the pass, or allow it with `--allow-unsupported`",
         )

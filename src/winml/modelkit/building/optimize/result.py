@@ -1,4 +1,4 @@
-"""What the optimizer says of its work; imports nothing heavy."""
+"""The report of the optimizer; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from winml.modelkit.core.values import key
 
 @dataclass(frozen=True)
 class Crashes:
-    """What ended processes that were at a stage before."""
+    """What crashed earlier processes of a stage."""
 
     passes: Mapping[str, str] = field(default_factory=dict)
     """Reasons by pass."""
     source: str | None = None
-    """Why the model as it came is not run, so that outputs are not compared; quantizing compares them, too."""
+    """Why the unmodified model is not run, so that outputs are not compared; quantizing compares them too."""
     careful: bool = False
-    """Whether the result ended the process when it was run: outputs are compared after each pass then."""
+    """Whether the result crashed the process when it was run; outputs are then compared after each pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, kw_only=True)
 class PassResult:
-    """What became of one pass."""
+    """The result of one pass."""
 
     name: str
     kind: Kind
@@ -122,7 +122,7 @@ class PassRow:
     what: str
     produces: tuple[str, ...]
     refused: tuple[str, ...]
-    """What the target is not known to take of what it makes."""
+    """Operators it makes that the target is not known to support."""
     needs: tuple[str, ...]
     approximate: bool
     unavailable: str | None

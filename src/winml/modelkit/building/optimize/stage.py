@@ -51,7 +51,7 @@ class PassOutcome:
     changed: bool
     seconds: float
     failure: str | None = None
-    """Why what it did was not kept."""
+    """Why its change was discarded."""
     note: str | None = None
 
     @property
@@ -134,19 +134,19 @@ def _open(workspace: Workspace, source: ModelProto, section: OptimizeSection) ->
 
 
 def _prepare(workspace: Workspace, version: Version, section: OptimizeSection) -> Version:
-    """The version with its dimensions fixed and in its new opset; itself when neither is asked for."""
+    """The version with its dimensions fixed and in its new opset; itself when neither is requested."""
     model = dims.fix(version.model, section.fixed_dims) if section.fixed_dims else version.model
     model = opset.convert(model, section.opset) if section.opset is not None else model
     return version if model is version.model else workspace.write(model)
 
 
 def _reference(given: OptimizeArguments, first: Version, context: Context) -> Reference | None:
-    """What the model computes as it came; None when nobody wants it compared."""
+    """What the unmodified model computes; None when outputs are not compared."""
     context.tell(OptimizedOutputs(of="source"))
     if not given.verify:
         return None
     if given.crashes.source is not None:
-        return Reference((), f"running the model as it came: {given.crashes.source}")
+        return Reference((), f"running the unmodified model: {given.crashes.source}")
     return verify.reference(first.path, seed=given.seed, dims=given.section.fixed_dims)
 
 
@@ -158,16 +158,16 @@ def _require_equal(reference: Reference, start: Version) -> None:
         raise type(error)(nameless(error, start.path), hint=error.hint, details=error.details) from error
     if found.status == "failed":
         raise RunFailedError(
-            "the outputs of the model change by its new opset or dimensions alone",
-            hint="leave `--opset` and `--dim` out",
+            "the new opset or dimensions alone change the outputs of the model",
+            hint="drop `--opset` and `--dim`",
             details={"verification": to_json(found)},
         )
 
 
 def _optimize(job: OptimizeJob, start: Version) -> tuple[Version, tuple[PassOutcome, ...], Verification]:
-    """The last version, what became of each pass, and the comparison of outputs.
+    """The last version, the outcome of each pass, and the comparison of outputs.
 
-    Outputs are compared once at the end; only when they differ, every pass is compared and those at fault left out.
+    Outputs are compared once at the end; only when they differ, every pass is compared and those at fault are skipped.
     """
     last, outcomes = _run_passes(job, start, careful=job.crashes.careful)
     job.context.tell(OptimizedOutputs(of="result"))
@@ -215,7 +215,8 @@ def _run_pass(
         failure = None if made is None else _objection(job, row, version, made, compared)
         note = job.runner.why_not(row, version) if made is None else None
     except (RunFailedError, ModelFileError) as error:
-        job.runner.workspace.require_space()  # a result without the passes that found no room is not the one asked for
+        # A result without the passes that ran out of disk space is not the one requested.
+        job.runner.workspace.require_space()
         failure = error.message
     seconds = time.perf_counter() - started
     if made is None or failure is not None:
@@ -236,10 +237,10 @@ def _crash(job: OptimizeJob, row: Pass) -> str | None:
 def _objection(
     job: OptimizeJob, row: Pass, version: Version, made: Version, compared: tuple[PassOutcome, ...] | None
 ) -> str | None:
-    """Why the work of a pass is not kept, or None."""
+    """Why the change of a pass is discarded, or None."""
     never = find_unsupported(job.target, set(made.ops) - set(version.ops))
     if never:
-        return f"would make {', '.join(never)}, which {job.target} is not known to take"
+        return f"would make {', '.join(never)}, which {job.target} is not known to support"
     if compared is None:
         return None
     found = _verify(job, made, (*compared, PassOutcome(row, True, 0.0)))
@@ -256,7 +257,7 @@ def _warnings(outcomes: tuple[PassOutcome, ...], last: Version, verification: Ve
             by_reason.setdefault(outcome.failure, []).append(outcome.row.name)
     for reason, names in by_reason.items():
         which = ", ".join(names) if len(names) <= MAX_NAMES else f"{len(names)} passes"
-        found.append(f"left out {which}: {reason}")
+        found.append(f"skipped {which}: {reason}")
     approximate = [outcome.row.name for outcome in outcomes if outcome.changed and outcome.row.approximate]
     if approximate:
         found.append(f"results are approximations: {', '.join(approximate)}")

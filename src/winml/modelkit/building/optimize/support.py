@@ -11,8 +11,8 @@ from winml.modelkit.knowledge import operators
 def find_unsupported(target: Target | None, ops: Iterable[str]) -> list[str]:
     """The operators among `ops` that must not be made for a target.
 
-    Without a target nothing is refused. ONNX Runtime's CPU provider runs whatever ONNX Runtime makes. Of another EP
-    an operator must be known to be taken; where nothing is known of the EP, operators of ONNX itself pass.
+    Without a target nothing is refused. ONNX Runtime's CPU provider runs whatever ONNX Runtime makes. For another EP an
+    operator must be known to be supported; where nothing is known of the EP, operators of ONNX itself pass.
     """
     if target is None or target.ep == "cpu":
         return []

@@ -1,6 +1,6 @@
-"""THE table of passes of `winml optimize`: names, what each turns into what, and who does it. Imports nothing heavy.
+"""THE table of passes of `winml optimize`: names, what each turns into what, and the library. Imports nothing heavy.
 
-Passes run in the order of this table: a fusion that needs what another one makes stands after it.
+Passes run in the order of this table: a fusion that needs what another one makes comes after it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ PASSES: tuple[Pass, ...] = (
     # --- clean-up
     Pass("inline_functions", "ir", "call of a local function -> its nodes", ("InlinePass",), "basic"),
     Pass("lift_constants", "ir", "Constant node -> initializer", ("LiftConstantsToInitializersPass",), "basic"),
-    Pass("unused_node_elimination", "ir", "node whose outputs nobody reads -> nothing", ("RemoveUnusedNodesPass",),
+    Pass("unused_node_elimination", "ir", "node whose outputs are not read -> nothing", ("RemoveUnusedNodesPass",),
          "basic"),
     Pass("initializer_input_removal", "ir", "input that has a default in the file -> constant",
          ("RemoveInitializersFromInputsPass",)),
@@ -255,7 +255,7 @@ PASSES: tuple[Pass, ...] = (
                    f"{_MS}NhwcFusedConv")),
     _ort("conv_add_activation_fusion", "ConvAddActivationFusion", "Conv + Add + activation -> com.microsoft.FusedConv",
          "all", produces=(f"{_MS}FusedConv",)),
-    # --- names of ONNX Runtime that nothing here makes act
+    # --- transformers of ONNX Runtime that never act here
     _ort("bias_softmax_fusion", "BiasSoftmaxFusion", "Add + Softmax -> com.microsoft.BiasSoftmax", None,
          unavailable=_CUDA),
     _ort("matmul_activation_fusion", "MatMulActivationFusion", "MatMul + activation -> com.microsoft.FusedMatMul",
@@ -311,7 +311,7 @@ def find(name: str) -> Pass:
     if row.unavailable is not None:
         raise UnavailableError(
             f"pass `{row.name}` is unavailable: {row.unavailable}",
-            hint="leave it out; `winml optimize --list` shows what can act",
+            hint="drop it; `winml optimize --list` shows the available passes",
         )
     return row
 

@@ -31,7 +31,7 @@ _SIZES = (2, 3, 4, 8, 16, 32, 64, 128, 1)
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs, and what the model made of them."""
+    """Inputs, and the outputs of the model for them."""
 
     seeded: SeededInputs
     inputs: Arrays = field(repr=False)
@@ -63,7 +63,7 @@ def reference(model: Path, *, seed: int, dims: Mapping[str, int]) -> Reference:
 
 
 def _session(model: Path) -> WinMLSession:
-    # Without optimizations of its own the runtime runs what the file says.
+    # Without optimizations of its own the runtime runs what the file holds.
     return WinMLSession(model, target=Target("cpu", "cpu"), section=SessionSection(optimization_level="disable"))
 
 

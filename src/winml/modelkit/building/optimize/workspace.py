@@ -66,7 +66,7 @@ class Workspace:
         return self.read(path)
 
     def require_space(self) -> None:
-        """Raise when the disk is full: ONNX Runtime cuts off what it writes there and says nothing."""
+        """Raise when the disk is full: ONNX Runtime truncates what it writes there without an error."""
         if shutil.disk_usage(self.folder).free < _LEAST_BYTES:
             raise DiskFull(
                 f"disk full while writing `{self.folder}`", hint="free some space, or set TMPDIR to another disk"
@@ -103,7 +103,7 @@ def _drop_unused_imports(model: ModelProto) -> None:
 
 
 def _replace_weights(model: ModelProto) -> ModelProto:
-    """A copy whose external tensors hold the place of their data instead of the data."""
+    """A copy whose external tensors hold the location of their data instead of the data."""
 
     def place(source: TensorProto, target: TensorProto, nested: bool) -> None:
         if not is_external(source):

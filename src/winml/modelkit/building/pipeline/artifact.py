@@ -27,7 +27,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Source:
-    """The model a build starts from, where its files lie and how they looked when they were hashed."""
+    """The model a build starts from, where its files are and their state when they were hashed."""
 
     files: Mapping[str, Path]
     artifact: Artifact

@@ -1,4 +1,4 @@
-"""The build folder: made beside its place and renamed into it, so that it is whole or not there."""
+"""The build folder: made beside its place and renamed into it, so that it is complete or absent."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from winml.modelkit.store.objects import Objects
 
 @dataclass(frozen=True)
 class Existing:
-    """A build that lies where another one is to go."""
+    """The build that a folder holds already."""
 
     identity: str
-    """What it was built from, as its manifest says."""
+    """The identity of the build, from its manifest."""
     given_up: tuple[str, ...] = ()
-    """The same of what was asked for, where another precision took its place."""
+    """The identity of the requested build, where another precision replaced it."""
 
 
 def place(output: str) -> Path:
-    """Where a folder that a user named lies: behind a link, which a folder renamed into place would replace."""
+    """The real path of a folder that a user named: behind a link, which a folder renamed into place would replace."""
     path = Path(output)
     return path.resolve() if path.is_symlink() or ".." in path.parts else path.absolute()
 
@@ -41,7 +41,7 @@ def _present(folder: Path) -> set[str]:
 
 
 def look(folder: Path) -> Existing | None:
-    """The build in a folder, None when the folder is free; raises when it holds anything that is not of a build."""
+    """The build in a folder, None when the folder is free; raises when it holds anything else than a build."""
     if not folder.exists():
         if not folder.parent.is_dir():
             raise RequestError(f"output folder's parent not found: `{folder.parent}`")
@@ -54,13 +54,13 @@ def look(folder: Path) -> Existing | None:
         return None
     try:
         manifest = load_manifest(folder / MANIFEST)
-    except DataError:  # nobody knows what of it is ours
+    except DataError:  # which of the files are ours is unknown
         manifest = None
     foreign = sorted(present if manifest is None else present - {MANIFEST, *manifest.folder})
     if foreign:
         listed = ", ".join(f"`{name}`" for name in foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise RequestError(
-            f"output folder `{folder}` holds files that are not of a build: {listed}",
+            f"output folder `{folder}` holds files that do not belong to a build: {listed}",
             hint="name a new folder, or move them away",
         )
     assert manifest is not None
@@ -76,7 +76,7 @@ def _refuse_mount_point(folder: Path) -> None:
 
 
 def check(folder: Path, identity: str, *, overwrite: bool) -> None:
-    """Raise when a build may not go into `folder`: something else is there, and nobody said that it may go."""
+    """Raise when a build may not go into `folder`: another build is there and may not be overwritten."""
     there = look(folder)
     same = there is None or identity in (there.identity, *there.given_up)
     if not same and not overwrite:
@@ -85,7 +85,7 @@ def check(folder: Path, identity: str, *, overwrite: bool) -> None:
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of `folder` when the block ends well, and goes when it does not."""
+    """A new folder that takes the place of `folder` when the block ends well, and is removed when it does not."""
     staged = atomic.temporary_name(folder.parent)
     try:
         try:
@@ -101,7 +101,7 @@ def writing(folder: Path) -> Iterator[Path]:
 
 
 def _swap(staged: Path, folder: Path) -> None:
-    look(folder)  # somebody may have put files there since the work began
+    look(folder)  # files may have been added since the work began
     old = atomic.temporary_name(folder.parent)
     try:
         if folder.exists():

@@ -12,7 +12,7 @@ from winml.modelkit.store import digest
 
 
 def identity_of(config: Mapping[str, Any], source_digest: str) -> str:
-    """The digest of a config as JSON, with the contents of model and data in place of where they lie."""
+    """The digest of a config as JSON, with the contents of model and data in place of their paths."""
     value = {**config, "model": source_digest}
     quantize = value.get("quantize")
     if quantize is not None:
@@ -51,7 +51,7 @@ def _find_used_files(stated: BuildManifest) -> dict[str, str]:
 
 
 def matches(manifest: Path, config: Mapping[str, Any]) -> bool | None:
-    """Whether a config, as JSON, is the one that a build was made with; None where no manifest can tell."""
+    """Whether a config, as JSON, is the one that a build was made with; None where there is no manifest."""
     try:
         stated = load_manifest(manifest)
         return None if stated is None else identity_of(config, stated.source.artifact.digest) == stated.identity

@@ -1,6 +1,6 @@
 """Runs the stages of a build one after another; what the cache has is not run again.
 
-A stage that ends well is stored at once, so that an interrupted build goes on after it.
+A stage that ends well is stored at once, so that an interrupted build resumes after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 R = TypeVar("R")
-REBUILD = Explanation(False, (), "asked to run it again")
+REBUILD = Explanation(False, (), "a rebuild was requested")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Step:
     """The resolved section; part of the key."""
     libraries: Mapping[str, str]
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Where things are and how much to tell; changes nothing in the result."""
+    """Paths and verbosity; changes nothing in the result."""
     calibration: str | None = None
     """Digest of the calibration data."""
 
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class StageRun:
-    """What became of a step."""
+    """The outcome of a step."""
 
     step: Step
     key: StageKey
@@ -147,7 +147,7 @@ class Pipeline:
         return done
 
     def adopt(self, done: StageRun) -> None:
-        """Go on from a stage that has run."""
+        """Continue from a stage that has run."""
         self.artifact = done.artifact
         self.runs.append(done)
         self.tell(StageDone(done.step.stage.name, done.hit, done.seconds))
@@ -166,7 +166,7 @@ class Pipeline:
             found = load(entry)
         else:
             with self._cache.stages.computing(key), self.work_folder() as folder:
-                entry = self._find(key)  # another process may have been at it already
+                entry = self._find(key)  # another process may already have run it
                 if entry is not None:
                     found = load(entry)
                 else:
@@ -180,7 +180,7 @@ class Pipeline:
         return None if self.rebuild else self._cache.stages.find(key)
 
     def _get_or_execute(self, step: Step, key: StageKey, explanation: Explanation) -> tuple[StageEntry, Explanation]:
-        """The result of a stage that is not in the cache: from us, or from a process that was at it already."""
+        """The result of a stage that is not in the cache: from this process, or another one already running it."""
         with self._cache.stages.computing(key):
             entry = self._find(key)
             if entry is not None:
@@ -207,7 +207,7 @@ class Pipeline:
                 timeout_s=self._timeout_s,
                 on_event=self.tell,
                 what=f"stage `{step.stage.name}`",
-                uncompared="`--no-optimize` leaves the stage out",
+                uncompared="`--no-optimize` skips the stage",
             )
             seconds = time.monotonic() - started
             self._source.check_unchanged()

@@ -1,4 +1,4 @@
-"""One way to run a stage: what its worker answers, and what it was at when it took the worker down.
+"""One way to run a stage: what its worker answers, and what it was doing when the worker crashed.
 
 A build runs stages with the cache between them (`pipeline/run.py`), `winml optimize` and `winml quantize` one alone.
 """
@@ -34,7 +34,7 @@ def run_stage(
     uncompared: str,
     end: str = "",
 ) -> R:
-    """The report of a stage; a worker that dies for good is blamed on what it was at.
+    """The report of a stage; the error of a worker that crashes names what it was doing.
 
     `uncompared` is the hint where that was comparing outputs, `end` is added to such a message.
     """
@@ -49,7 +49,7 @@ def run_stage(
         return crashes.ask(form, start, stage.operation, args, timeout_s=timeout_s, on_event=listen, what=what)
     except (WorkerCrashed, WorkerTimeout) as error:
         if isinstance(last, PassStarted):
-            at, hint = f"pass `{last.name}`", f"leave it out with `--disable {last.name}`"
+            at, hint = f"pass `{last.name}`", f"skip it with `--disable {last.name}`"
         elif isinstance(last, OptimizedOutputs):
             at, hint = "comparing outputs", uncompared
         else:
@@ -69,7 +69,7 @@ def run_alone(
     what: str,
     uncompared: str = "",
 ) -> R:
-    """The report of a stage whose result goes to a file of the user's; the file is whole or not there.
+    """The report of a stage whose result goes to a file of the user's; the file is complete or absent.
 
     `arguments` is the value that the operation takes; it writes beside `output` until it is done.
     """

@@ -1,4 +1,4 @@
-"""The table of stages: what each is called, who runs it and what its file is called in a build folder."""
+"""The table of stages: the name of each, its worker operation and its file in a build folder."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ SCALE = 2.0
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all outputs together say, and the one that says it."""
+    """The verdict on all outputs together, and the output that decides it."""
 
     answer: Answer
     reason: str | None
-    """Why the limit was missed, or why nobody can tell."""
+    """Why the limit was missed, or why that is unknown."""
     output: str | None
     cosine: float | None
     limit: float
@@ -43,12 +43,12 @@ def _judge_floats(output: OutputDistance, limit: float) -> tuple[Answer, str | N
 
 
 def _judge_others(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
-    """Classes and masks, where there is nothing else: equal, or not told, since a rounding may change one."""
+    """Classes and masks, where there is nothing else: equal or undecided, since rounding may change one."""
     for output in outputs:
         if not output.same_shape:
             return Agreement("missed", f"output `{output.name}` has another shape", output.name, None, limit)
         if not output.equal:
-            reason = f"output `{output.name}` is no float; {output.cosine:.0%} of its values are equal"
+            reason = f"output `{output.name}` is not a float; {output.cosine:.0%} of its values are equal"
             return Agreement("unknown", reason, output.name, output.cosine, limit)
     if not outputs:
         return Agreement("unknown", "no output is a tensor of numbers", None, None, limit)
@@ -56,7 +56,7 @@ def _judge_others(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
 
 
 def judge(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
-    """The answer of the output that agrees least; `limit` is the least cosine."""
+    """The verdict on the output that agrees least; `limit` is the least cosine."""
     floats = [output for output in outputs if output.is_float]
     if not floats:
         return _judge_others(outputs, limit)

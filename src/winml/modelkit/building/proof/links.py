@@ -1,4 +1,4 @@
-"""What the parts of a composite model hand to one another, so that a proof runs them together. Pure functions."""
+"""What the parts of a composite model pass to one another, so that a proof runs them together. Pure functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ran:
 
 
 def link(part: str, feed: Arrays, specs: Sequence[Input], earlier: Mapping[str, Ran]) -> Arrays:
-    """The inputs of a part, with what the parts before it gave in place of what was made up.
+    """The inputs of a part, with the outputs of the parts before it in place of synthetic values.
 
     A part that gives another shape than the next one takes is an error: they cannot be used together.
     """

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 CPU = Target("cpu", "cpu")
 SAMPLES = 4
-"""Enough to see that a model is broken; `winml eval` says how good it is."""
+"""Enough to see that a model is broken; `winml eval` measures how good it is."""
 PATIENCE = 0.25
 """The part of the time after which no further sample is begun."""
 NOISE = 1e-6
-"""Outputs whose numbers are all smaller have no direction worth the name."""
+"""Outputs whose numbers are all smaller have no meaningful direction."""
 
 Array = npt.NDArray[Any]
 
@@ -167,7 +167,7 @@ def load(path: Path) -> dict[str, Array]:
 
 
 def prove(args: dict[str, Any], context: object) -> ArtifactRun:
-    """Open an artifact on its target, run it on the saved inputs and say how far it is from the saved outputs.
+    """Open an artifact on its target, run it on the saved inputs and measure how far it is from the saved outputs.
 
     Without saved samples it is only opened. What the target refuses is an error.
     """
@@ -218,8 +218,8 @@ def distance(name: str, expected: Array, found: Array) -> OutputDistance:
     """How far an output is from the source's where the source has numbers."""
     is_float = expected.dtype.kind == "f"
     if is_float:
-        told = np.isfinite(expected)
-        expected, found = expected[told].astype(np.float64), found[told].astype(np.float64)
+        known = np.isfinite(expected)
+        expected, found = expected[known].astype(np.float64), found[known].astype(np.float64)
     finite = not is_float or bool(np.isfinite(found).all())
     near = distance_of(expected, found)
     signal = not is_float or bool(expected.size and np.abs(expected).max() > NOISE)

@@ -25,7 +25,7 @@ class OutputDistance:
     equal: bool = False
     finite: bool = True
     signal: bool = True
-    """Whether the source has a number there that is no noise."""
+    """Whether the source has a number there above the noise."""
     cosine: float | None = None
     """Null where one of them has no direction; for classes and masks the share of equal values."""
     scale: float | None = None
@@ -47,7 +47,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactRun:
-    """What an artifact made of the inputs of its source."""
+    """The outputs of an artifact for the inputs of its source."""
 
     samples: int
     outputs: tuple[OutputDistance, ...] = ()
@@ -68,7 +68,7 @@ class LeastAgreement:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Whether an artifact was opened on its target, run there and held against its source."""
+    """Whether an artifact was opened on its target, run there and compared with its source."""
 
     status: Status
     reason: str | None = None
@@ -76,10 +76,10 @@ class Proof:
     on: str | None = None
     """Where it ran."""
     compiled: str | None = None
-    """Why the compiled form was not run, but what it was compiled from."""
+    """Why the source of the compiled form was run instead of the compiled form."""
     agreement: LeastAgreement | None = None
     limit: float | None = None
-    """The least cosine that its precision has to reach; null where nobody wanted a proof."""
+    """The least cosine that its precision has to reach; null where no proof was requested."""
     outputs: tuple[OutputDistance, ...] = ()
     samples: int = 0
     data: str | None = None

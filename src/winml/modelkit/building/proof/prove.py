@@ -1,4 +1,4 @@
-"""The last step of a build: the artifact is opened on its target, run there and held against its source."""
+"""The last step of a build: the artifact is opened on its target, run there and compared with its source."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STAGE = "prove"
 VERSION = 2
 """Raised when the same artifact on the same inputs gives other numbers."""
 SAMPLES = 4
-"""How many inputs are made up where there is no data."""
+"""How many synthetic inputs are used where there is no data."""
 SECONDS = 300.0
 """How long a proof may take: a simulator runs a large model for hours."""
 SWITCHED_OFF = "switched off"
@@ -79,11 +79,11 @@ class Subject:
     """Why the compiled form does not open on this machine though it may on another."""
     seconds: float = SECONDS
     advice: str | None = None
-    """What to do about an artifact that is no good; None where another precision may help."""
+    """What to do about an artifact that fails; None where another precision may help."""
 
     @property
     def session(self) -> SessionSection:
-        """How the artifact is opened; a simulator is told which device it was compiled for."""
+        """How the artifact is opened; a simulator gets the device it was compiled for."""
         section, compiler = self.config.session, self.config.compile
         given = options.for_session(self.planned.target, section.ep_options)
         if compiler is not None and self.planned.target.simulated:
@@ -105,12 +105,12 @@ class Subject:
 
 
 def unproven(reason: str, limit: float | None = None) -> Proof:
-    """A proof that says nothing, and why."""
+    """A proof without a result, and why."""
     return Proof(status=NOT, reason=reason, limit=limit)
 
 
 def warnings(proof: Proof) -> list[str]:
-    """What speaks against relying on the artifact; nothing where nobody wanted a proof."""
+    """Warnings about relying on the artifact; none where no proof was requested."""
     if proof.limit is None:
         return []
     if proof.status == NOT:
@@ -127,7 +127,7 @@ def unloadable(validation: Validation | None) -> str | None:
 
 
 def make_inputs(model: Path) -> DataSection:
-    """Made-up inputs of the sizes that are known of a model; without sizes a proof says that there are none."""
+    """Synthetic inputs of the sizes that are known of a model; without sizes a proof reports that there are none."""
     data = DataSection(RANDOM, limit=SAMPLES)
     try:
         return sizes.random_data(data, model)
@@ -192,7 +192,7 @@ def prove_parts(subjects: Mapping[str, tuple[Subject, Place]]) -> dict[str, Proo
 
 @contextlib.contextmanager
 def _naming(part: str) -> Iterator[None]:
-    """Errors say which part it was."""
+    """Errors name the part."""
     try:
         yield
     except (CheckFailed, RunFailedError) as error:
@@ -215,7 +215,7 @@ class _Step:
 
 @contextlib.contextmanager
 def _step(place: Place) -> Iterator[_Step]:
-    """Tell of a proof when it begins and ends."""
+    """Report when a proof begins and ends."""
     pipeline = place.pipeline
     pipeline.stage = STAGE
     step = _Step(time.monotonic())
@@ -229,7 +229,7 @@ def _load(cache: Cache, entry: StageEntry) -> ArtifactRun:
 
 
 def _keep(cache: Cache, key: StageKey, found: ArtifactRun, folder: Path) -> None:
-    """Keep what was measured; a reason why nothing was may be over the next time."""
+    """Keep what was measured; a reason why nothing was measured may no longer hold the next time."""
     if found.reason is None:
         write_json(folder / FILE, found)
         cache.stages.store(key, {FILE: folder / FILE}, {})
@@ -294,7 +294,7 @@ def _run(subject: Subject, place: Place, artifact: Path, plain: Path, samples: P
 
 
 def _reference(subject: Subject, worker: Worker, plain: Path, linked: Mapping[str, Any]) -> Reference:
-    """What the source computes; one that takes its process down says nothing of the artifact yet."""
+    """What the source computes; a source that crashes its process says nothing about the artifact."""
     args = {
         **linked,
         "source": str(subject.reference),
@@ -315,7 +315,7 @@ def _session(subject: Subject, dims: Mapping[str, int]) -> SessionSection:
     """How the result is opened; NPUs need sizes for what is still open."""
     section = subject.session
     if not subject.here:
-        # Options of an EP that is not here mean nothing to the CPU.
+        # Options of an EP that is not installed mean nothing to the CPU.
         return SessionSection(threads=section.threads, optimization_level=section.optimization_level)
     given = options.with_threads(subject.target, section.ep_options, section.threads)
     fixed = {**section.fixed_dims, **dims} if subject.target.device == "npu" else section.fixed_dims
@@ -333,13 +333,13 @@ def _alive(worker: Worker, python: str | None = None) -> Iterator[Worker]:
 
 
 def advise(subject: Subject) -> str:
-    """What to do about an artifact that is no good."""
+    """What to do about an artifact that fails."""
     if subject.advice is not None:
         return subject.advice
     section = subject.config.quantize
     data = section is not None and section.calibration is not None
     after = precision.next_precision(subject.planned.target, subject.config.precision, data=data)
-    way = "`--no-prove` delivers it all the same"
+    way = "`--no-prove` delivers it anyway"
     return way if after is None else f"try `-p {after}`, or let `--fallback-precision` do that; {way}"
 
 

@@ -1,4 +1,4 @@
-"""Whether a section suits the target it is made for; light enough for a command to ask before the work starts."""
+"""Whether a section suits its target; light enough for a command to check before the work starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FAST_ON_CPU = ("uint8", "int8")
 
 
 def check(section: QuantizeSection, target: Target) -> list[str]:
-    """Reasons to doubt the section on this target; raises when the target cannot open the result at all."""
+    """Warnings about the section on this target; raises when the target cannot open the result at all."""
     if target.ep == "qnn" and section.mode == "static" and (section.weight_type or "").endswith("int4"):
         _check_4_bit(section)
     if target.ep != "cpu":
@@ -39,7 +39,7 @@ def _slow_pair(section: QuantizeSection) -> str | None:
 def _slow_float16(section: QuantizeSection) -> str | None:
     if section.mode != "fp16":
         return None
-    return "on the CPU float16 saves space, not time: the runtime computes most operators in float32 all the same"
+    return "on the CPU float16 saves space, not time: the runtime computes most operators in float32 anyway"
 
 
 def _wide(section: QuantizeSection) -> str | None:

@@ -50,15 +50,15 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The ranges that are to be quantized, and tensors that were seen to have none."""
+    """The ranges that are to be quantized, and tensors that have none."""
 
     ranges: Mapping[str, Range]
     endless: Mapping[str, str] = field(default_factory=dict)
-    """Tensors whose values reach so far that no range is of use, with what they reach."""
+    """Tensors whose values reach too far for a useful range, with what they reach."""
     runs: int = 0
 
     def extend(self, same: Mapping[str, str]) -> Calibration:
-        """With the ranges of values that hold the same numbers as one that was observed."""
+        """The calibration with the ranges of values that hold the same numbers as an observed one."""
         ranges = {name: self.ranges[source] for name, source in same.items() if source in self.ranges}
         endless = {name: self.endless[source] for name, source in same.items() if source in self.endless}
         return Calibration({**self.ranges, **ranges}, {**self.endless, **endless}, self.runs)

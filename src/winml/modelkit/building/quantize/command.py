@@ -1,4 +1,4 @@
-"""`winml quantize`: a model in smaller numbers, with how far its outputs moved."""
+"""`winml quantize`: a model in smaller numbers, with how far its outputs changed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MEANINGFUL: dict[str, tuple[str, ...]] = {
     ),
     "weight_only": ("weight_type", "symmetric_weights", "block_size", *_CHOICE),
 }  # fmt: skip
-"""Keys of the section that each mode looks at; another one would reach nobody."""
+"""Keys of the section that each mode looks at; any other would be ignored."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class QuantizeRequest:
     device: str | None = None
     precision: str | None = None
     changes: dict[str, Any] = field(default_factory=dict)
-    """Keys of the section that are not to be as the target prefers."""
+    """Keys of the section that differ from what the target prefers."""
     dims: dict[str, int] = field(default_factory=dict)
     """Sizes of open dimensions in random inputs, by name or place."""
     data: DataSection | None = None
     sample_data: DataSection | None = None
-    """What the sample brings along, for a precision that needs data."""
+    """What the sample model comes with, for a precision that needs data."""
     compare: bool = True
     overwrite: bool = False
     timeout_s: float | None = None
@@ -110,7 +110,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
 
 
 def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
-    """The precision and the section for it; what the user changed must mean something there."""
+    """The precision and the section for it; what the user changed must apply to it."""
     word = precision.resolve(target, request.precision or precision.AUTO)
     if word == precision.UNQUANTIZED and request.precision is None:
         word = DEFAULT_PRECISION
@@ -122,14 +122,14 @@ def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSec
         )
     for name in request.changes:
         if name not in MEANINGFUL[section.mode]:
-            raise RequestError(f"`{name}` has no meaning with precision `{word}`", hint="drop the option")
+            raise RequestError(f"`{name}` does not apply to precision `{word}`", hint="drop the option")
     if section.mode != "static" and request.data is not None:
         raise RequestError(f"precision `{word}` needs no calibration data", hint="drop `--data` or `--calibration`")
     data = (request.data or request.sample_data) if section.mode == "static" else None
     if section.mode == "static" and data is None:
         raise RequestError(
             f"precision `{word}` needs calibration data",
-            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+            hint="name real samples with `--data`; `--calibration random` uses random inputs, at the cost of accuracy",
         )
     changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.

@@ -9,7 +9,7 @@ ONE = "winml_one"
 
 
 def rewrite(model: ModelProto, rules: str) -> tuple[str, ...]:
-    """Rewrite nodes of the main graph for whoever follows `rules`; what was done, for the report."""
+    """Rewrite nodes of the main graph for the EP behind `rules`; returns what was done, for the report."""
     if rules != "qnn":
         return ()
     divided, narrowed = _divide(model), _narrow_means(model)
@@ -38,7 +38,7 @@ def _divide(model: ModelProto) -> int:
 
 
 def _only_float32(model: ModelProto) -> bool:
-    """Whether no other float type can be divided: without types of values, those of weights and inputs tell."""
+    """Whether no other float type can be divided: without types of values, those of weights and inputs decide."""
     others = {TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16}
     kinds = {tensor.data_type for tensor in model.graph.initializer}
     kinds |= {value.type.tensor_type.elem_type for value in model.graph.input}
@@ -50,7 +50,7 @@ def _narrow_means(model: ModelProto) -> int:
     """Take axes of size 1 that an Unsqueeze made out of the ReduceMean after it.
 
     Behind Transpose and Unsqueeze the HTP takes the mean over both for a pool, and reads 16-bit values in the wrong
-    order; pooled outputs of Swin are made so.
+    order; pooled outputs of Swin have this form.
     """
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     producers = {name: node for node in model.graph.node for name in node.output}

@@ -26,11 +26,11 @@ OPSET = 11
 """The first with DynamicQuantizeLinear."""
 
 _TYPES = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
-_SLOW = {"Conv": "with dynamic ranges a convolution is slower than in float; name the operator to insist"}
+_SLOW = {"Conv": "with dynamic ranges a convolution is slower than in float; name the operator to quantize it anyway"}
 
 
 def check(section: QuantizeSection) -> None:
-    """Raise for what has no meaning here."""
+    """Raise for options that do not apply here."""
     if section.weight_type not in _TYPES:
         raise RequestError(f"dynamic quantization has int8 or uint8 weights, not {section.weight_type}")
     if section.activation_type not in (None, "uint8"):

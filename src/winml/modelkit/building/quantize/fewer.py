@@ -12,12 +12,12 @@ POOR_COSINE = 0.99
 """Below this the agreement of a model with its original is poor."""
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 FOLLOWERS = ("Clip", "Flatten", "MaxPool", "Relu", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-"""Operators that lose nothing in the 8 bits that a product has given its result."""
+"""Operators that lose nothing in the 8 bits of a product's result."""
 LEFT = "the outputs agree better without it"
 
 
 def is_open(section: QuantizeSection) -> bool:
-    """Whether a section leaves it to us which operators are quantized: static for the CPU, nothing named."""
+    """Whether a section leaves the choice of operators open: static for the CPU, nothing named."""
     named = section.op_types is not None or section.nodes is not None
     narrow = section.activation_type in ("uint8", "int8")
     excluded = section.exclude_op_types or section.exclude_nodes
@@ -37,7 +37,7 @@ def least_cosine(compared: Fidelity) -> float | None:
 
 
 def is_better(fewer: float | None, all_of_them: float) -> bool:
-    """Whether fewer agree better; where agreement is poor it comes before speed, so that no margin is asked for."""
+    """Whether fewer agree better; where agreement is poor it comes before speed, so no margin is required."""
     return fewer is not None and fewer > all_of_them
 
 
@@ -47,7 +47,7 @@ def note(fewer: float | None, all_of_them: float) -> str:
     if is_better(fewer, all_of_them):
         return (
             f"only products and what follows them are quantized: a cosine of {other} with the original, against "
-            f"{all_of_them:.4f} with all operators; `--op-types` decides by hand"
+            f"{all_of_them:.4f} with all operators; `--op-types` sets them"
         )
     return (
         f"all operators are quantized: a cosine of {all_of_them:.4f} with the original; products alone are no better "

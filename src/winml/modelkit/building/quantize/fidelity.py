@@ -21,7 +21,7 @@ from winml.modelkit.session.distance import distance_of
 from winml.modelkit.session.session import WinMLSession
 
 SAMPLES = 4
-"""Enough to see that a model is broken; `winml eval` says how good it is."""
+"""Enough to see that a model is broken; `winml eval` measures how good it is."""
 SAMPLES_TO_CHOOSE = 16
 """On 4 of a text direction classifier, per tensor looked three times as near as per channel and was as much farther."""
 
@@ -45,7 +45,7 @@ def measure(
     samples: int = SAMPLES,
     sizes: Mapping[str, int],
 ) -> Fidelity:
-    """Cosine, signal to quantization noise and largest difference per output, or why that cannot be said.
+    """Cosine, signal to quantization noise and largest difference per output, or why that is unknown.
 
     With `exact` the quantized model is run once more with its pairs computed in float. What is lost against that is
     lost by the integer kernels of this processor, not by quantization: without VNNI, x86-64 adds pairs of products in
@@ -61,7 +61,7 @@ def measure(
         found = _distances(expected, _outputs(quantized, few))
         reference = _distances(expected, _outputs(quantized, few, level="disable")) if exact else {}
     except (RunFailedError, ModelFileError, DataError) as error:
-        return make_unknown(f"it cannot be run on the CPU here: {error.message}")
+        return make_unknown(f"it cannot be run on the CPU of this machine: {error.message}")
     if any(distance.max_abs is None for distance in found.values()):
         return make_unknown("an output is NaN or infinite")
     outputs = tuple(

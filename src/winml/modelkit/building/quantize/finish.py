@@ -1,4 +1,4 @@
-"""Leaves a quantized model as a file should be: nodes sorted, nothing in it that only quantizers need."""
+"""Finishes a quantized model: nodes sorted, nothing in it that only quantizers need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INFERRED = "onnx.infer"
 
 
 def producer_of(model: ModelProto) -> tuple[str, str]:
-    """Who made a model; quantizers write their own name over it."""
+    """The producer of a model; quantizers replace it with their own name."""
     return model.producer_name, model.producer_version
 
 
@@ -67,7 +67,7 @@ def _in_order(sources: list[set[int]]) -> Iterable[int]:
 
 
 def drop_unused_initializers(model: ModelProto) -> None:
-    """Take out the weights that no node reads; the runtime complains of each."""
+    """Take out the weights that no node reads; the runtime warns about each."""
     graph = model.graph
     used = {name for node in graph.node for name in reads(node)} | {value.name for value in graph.output}
     for index in reversed(range(len(graph.initializer))):

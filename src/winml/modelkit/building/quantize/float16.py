@@ -20,7 +20,7 @@ _BLOCKED = dict.fromkeys(DEFAULT_OP_BLOCK_LIST, "the operator has no float16 ker
 
 
 def check(section: QuantizeSection) -> None:
-    """Raise for what has no meaning here."""
+    """Raise for options that do not apply here."""
     if section.activation_type is not None or section.weight_type is not None:
         raise RequestError("with `fp16` neither activations nor weights have a type of their own")
 
@@ -35,7 +35,7 @@ def choose(model: ModelProto, section: QuantizeSection, types: Mapping[str, int]
 
 
 def _with_sequences(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]:
-    """Nodes that read or make what is no tensor, and those in their bodies, with the reason to leave them.
+    """Nodes that read or make what is no tensor, and those in their bodies, with the reason to skip them.
 
     The library converts tensors only; a sequence of a model's input or output keeps its type.
     """
@@ -68,7 +68,7 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
 
 
 def _drop_repeated(model: ModelProto) -> None:
-    """Drop nodes that are there twice: the library casts a value again for every node that is left and reads it."""
+    """Drop duplicate nodes: the library casts a value again for every node that is left and reads it."""
     kept = list({node.SerializeToString(deterministic=True): None for node in model.graph.node})
     if len(kept) < len(model.graph.node):
         del model.graph.node[:]

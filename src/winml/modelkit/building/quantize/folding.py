@@ -1,4 +1,4 @@
-"""BatchNormalization folded into the product before it, so that no range is spent on what lies between the two.
+"""BatchNormalization folded into the product before it, so that no range is spent on the value between the two.
 
 Quantized by itself, a BatchNormalization takes 8 bits of its input and 8 of its parameters, and no processor is faster
 for it.
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def fold(model: ModelProto, section: QuantizeSection) -> tuple[str, ...]:
-    """Fold what can be folded in the main graph; what was done, for the report.
+    """Fold what can be folded in the main graph; returns what was done, for the report.
 
     A node that the section names stays, as does every BatchNormalization where the section names the operator.
     """

@@ -19,7 +19,7 @@ def _schemes(target: Target) -> tuple[Level, ...]:
         try:
             section = precision.quantize_section(target, word, **scheme.changes)
         except RequestError:
-            continue  # the device must not be handed quantized models
+            continue  # the device must not get quantized models
         assert section is not None
         needs = ("data",) if section.mode == "static" else ()
         sets = {"precision": word, "quantize": values.to_json(section)}

@@ -1,4 +1,4 @@
-"""Calls into ONNX Runtime's quantizers, which raise whatever comes up on a graph they do not expect."""
+"""Calls into ONNX Runtime's quantizers, which may raise anything on a graph they do not expect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _hide_module(module: str) -> Iterator[None]:
         del sys.modules[module]
 
 
-# Its package imports torch where that is installed, for a helper of exporters that nobody calls here.
+# Its package imports torch where that is installed, for a helper of exporters that is not called here.
 with _hide_module("torch"):
     from onnxruntime.quantization.execution_providers.qnn import get_qnn_qdq_config as get_qnn_qdq_config
 
@@ -40,9 +40,9 @@ def wrap_errors() -> Iterator[None]:
     except Exception as error:
         first = str(error).strip().splitlines() or [""]
         raise RunFailedError(
-            f"the quantizer of onnxruntime {onnxruntime.__version__} cannot take this model: "
+            f"the quantizer of onnxruntime {onnxruntime.__version__} cannot quantize this model: "
             f"{type(error).__name__}: {first[0][:200]}",
-            hint="leave out what it trips over with `--exclude-op-types` or `--exclude-nodes`; a model that was fused "
+            hint="exclude the cause with `--exclude-op-types` or `--exclude-nodes`; a model that was fused "
             "before is better quantized first",
             details={"traceback": traceback.format_exc()},
         ) from error

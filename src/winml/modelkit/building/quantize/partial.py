@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from winml.modelkit.building.quantize.select import NodeSelection
 
 MAX_ATTEMPTS = 48
-"""Each quantizes the whole model; nodes that were not decided by then are left."""
-UNDECIDED = f"nodes like it fail, and {MAX_ATTEMPTS} attempts did not tell which"
+"""Each quantizes the whole model; nodes that were not decided by then stay in float."""
+UNDECIDED = f"nodes like it fail, and {MAX_ATTEMPTS} attempts did not find which"
 
 Attempt = Callable[[NodeSelection], str | None]
-"""Why a selection cannot be had; None when it can."""
+"""Why a selection cannot be quantized; None when it can."""
 
 
 class _Search:
@@ -23,7 +23,7 @@ class _Search:
         self.left: dict[str, str] = {}
 
     def reason_against(self, kept: Collection[str]) -> str | None:
-        """Why these nodes alone cannot be had."""
+        """Why these nodes alone cannot be quantized."""
         if self._left_attempts == 0:
             return UNDECIDED
         self._left_attempts -= 1
@@ -31,7 +31,7 @@ class _Search:
         return self._attempt(self._selection.without(dict.fromkeys(others, "not in this attempt")))
 
     def extend(self, kept: frozenset[str], groups: list[list[str]], *, failed: bool = False) -> frozenset[str]:
-        """`kept` and as many nodes of further groups as can be had; with `failed` whole groups are known to fail."""
+        """`kept` and as many nodes of further groups as can be quantized; with `failed`, whole groups fail."""
         waiting = [(group, failed) for group in reversed(groups)]
         while waiting:
             group, known = waiting.pop()
@@ -47,9 +47,9 @@ class _Search:
 
 
 def as_many_as_work(selection: NodeSelection, operators: Mapping[str, str], attempt: Attempt) -> NodeSelection:
-    """As much of a selection as can be had, with the reason of each node that is left.
+    """As much of a selection as can be quantized, with the reason of each node that stays in float.
 
-    All but one operator is tried first; of the one that has to go, halves come back. Where that is not enough,
+    All but one operator is tried first; of the operator that fails, halves are added back. Where that is not enough,
     operators are added one after the other.
     """
     search = _Search(selection, attempt)

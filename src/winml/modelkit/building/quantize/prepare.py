@@ -1,7 +1,7 @@
-"""Makes a model ready for the quantizers of ONNX Runtime, which trip over much that is valid ONNX.
+"""Makes a model ready for the quantizers of ONNX Runtime, which fail on much that is valid ONNX.
 
-They confuse nodes without names, wait for ever on a bias that is also read as a value, miss weights in Constant nodes,
-and believe stale types. Nothing here changes what the model computes.
+They confuse nodes without names, loop indefinitely on a bias that is also read as a value, miss weights in Constant
+nodes, and trust stale types. Nothing here changes what the model computes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _WEIGHT_INDEX = {"Conv": 1, "ConvTranspose": 1, "MatMul": 1}
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model that can be quantized, and what was done to get there."""
+    """A model that can be quantized, and how it was prepared."""
 
     model: ModelProto
     notes: tuple[str, ...]
@@ -69,7 +69,8 @@ def load(path: Path) -> ModelProto:
     kind = quantization_of(model).kind
     if kind != "none":
         raise RequestError(
-            f"`{path.name}` is quantized already ({kind})", hint="start from the float model; quantizing twice adds up"
+            f"`{path.name}` is quantized already ({kind})",
+            hint="start from the float model; quantizing twice adds up the errors",
         )
     for node in walk.nodes(model):
         if node.op_type == "EPContext":
@@ -134,7 +135,7 @@ def _inline(model: ModelProto, notes: list[str]) -> ModelProto:
 
 
 def _raise_opset(model: ModelProto, opset: int, contrib_from: int | None, notes: list[str]) -> tuple[ModelProto, bool]:
-    """The model with an opset that has the operators a quantizer writes, and whether it has to do without them."""
+    """The model with an opset that has the operators a quantizer writes, and whether it has to use contrib ones."""
     present = _opset(model)
     if present >= opset:
         return model, False

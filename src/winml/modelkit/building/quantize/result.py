@@ -1,4 +1,4 @@
-"""What the quantizer says of its work; imports nothing heavy."""
+"""The report of the quantizer; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class QuantizeArguments:
     output: str
     section: QuantizeSection
     model_folder: str | None = None
-    """Where a tokenizer or image processor may lie; null is beside the model."""
+    """Folder of a tokenizer or image processor; null is that of the model."""
     compare: bool = True
     """Whether the outputs of both models are compared at the end."""
     dims: Mapping[str, int] = field(default_factory=dict)
@@ -75,9 +75,9 @@ class Granularity:
 
     @property
     def note(self) -> str:
-        """What to say of a choice between two that were measured."""
+        """The note on a choice between two that were measured."""
         way = f"weights have scales per {self.scales}: {self.reason}"
-        return f"{way}; `--per-channel` or `--per-tensor` decides by hand"
+        return f"{way}; `--per-channel` or `--per-tensor` sets it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class OutputFidelity:
     cosine: float | None
     sqnr_db: float | None
     exact_sqnr_db: float | None
-    """With the pairs computed in float; null where that is no question."""
+    """With the pairs computed in float; null where that does not apply."""
     max_abs: float
 
 
@@ -114,7 +114,7 @@ class Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeOutcome:
-    """What became of a model."""
+    """The outcome of quantizing a model."""
 
     changed: bool
     mode: Mode

@@ -9,9 +9,9 @@ from winml.modelkit.core.config import QuantizeSection
 
 MARGIN = 0.9
 """What is left of the distance at most where one scale per tensor is chosen."""
-ASKED = "the section says so"
-UNMEASURED = "the first choice; outputs were not compared"
-ONE_WAY = "the only way here"
+ASKED = "set in the section"
+UNMEASURED = "the default; outputs were not compared"
+ONE_WAY = "the only option here"
 
 
 def settle(section: QuantizeSection) -> QuantizeSection:
@@ -20,7 +20,7 @@ def settle(section: QuantizeSection) -> QuantizeSection:
 
 
 def is_measured(section: QuantizeSection) -> bool:
-    """Whether both ways are weighed: nothing is said, and 8-bit pairs for kernels that take both."""
+    """Whether both are compared: the section leaves it open and has 8-bit pairs for kernels that take both."""
     narrow = section.activation_type in ("uint8", "int8")
     return section.per_channel is None and section.mode == "static" and section.rules == "ort" and narrow
 
@@ -33,7 +33,7 @@ def first_choice(asked: QuantizeSection, settled: QuantizeSection, cosine: float
         return _granularity(asked.per_channel, ASKED)
     if not is_measured(asked):
         return _granularity(bool(settled.per_channel), ONE_WAY)
-    measured = f"the first choice; the outputs have a cosine of {cosine or 0.0:.4f} with the original's"
+    measured = f"the default; the outputs have a cosine of {cosine or 0.0:.4f} with the original's"
     return Granularity("channel", UNMEASURED if cosine is None else measured)
 
 
@@ -42,7 +42,7 @@ def _granularity(per_channel: bool, reason: str) -> Granularity:
 
 
 def choose(channel: float, tensor: float | None) -> Granularity:
-    """The better of two; per tensor has to be better by a margin, since few samples tell a small one by chance."""
+    """The better of two; per tensor has to be better by a margin, since few samples may show a small one by chance."""
     other = "it cannot be run" if tensor is None else f"{tensor:.4f}"
     if tensor is not None and 1.0 - tensor < MARGIN * (1.0 - channel):
         return Granularity("tensor", f"a cosine of {other} with the original, against {channel:.4f} per channel")

@@ -16,7 +16,7 @@ from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.graph import walk
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
-"""Operators of other domains work on layouts of their own, even when they are called like those of ONNX."""
+"""Operators of other domains work on layouts of their own, even when they share the name of one of ONNX."""
 
 IN_A_BODY = "inside the body of an If, Loop or Scan"
 NOT_ABLE = "this mode does not quantize the operator"
@@ -30,7 +30,7 @@ class NodeSelection:
     left: Mapping[str, str]
 
     def without(self, names: Mapping[str, str]) -> NodeSelection:
-        """The selection with some nodes left out, each with its reason."""
+        """The selection without some nodes, each with its reason."""
         gone = {name: reason for name, reason in names.items() if name in self.chosen}
         return NodeSelection(self.chosen - gone.keys(), {**self.left, **gone})
 
@@ -43,7 +43,7 @@ def select(
     bodies: bool,
     unable: Mapping[str, str] = MappingProxyType({}),
 ) -> NodeSelection:
-    """The nodes that a section asks for among those of the `able` operators.
+    """The nodes that a section selects among those of the `able` operators.
 
     Without `bodies` nodes inside other nodes are left alone. `unable` has the reasons of single operators.
     """
@@ -69,16 +69,16 @@ def _against(node: NodeProto, section: QuantizeSection, able: Collection[str], u
     if node.name in section.exclude_nodes:
         return "it was excluded"
     if section.op_types is not None and node.op_type not in section.op_types:
-        return "its operator was not asked for"
+        return "its operator was not selected"
     if section.nodes is not None and node.name not in section.nodes:
-        return "it was not asked for"
+        return "it was not selected"
     if node.op_type not in able or node.domain not in _DOMAINS:
         return unable.get(node.op_type, NOT_ABLE)
     return None
 
 
 def standard_attentions(model: ModelProto) -> dict[str, str]:
-    """Attention nodes of ONNX, with the reason to leave them; quantizers take them for those of com.microsoft."""
+    """Attention nodes of ONNX, with the reason to skip them; quantizers take them for those of com.microsoft."""
     return {
         node.name: "the standard Attention has no weights; quantizers know that of com.microsoft only"
         for node in walk.nodes(model)
@@ -87,7 +87,7 @@ def standard_attentions(model: ModelProto) -> dict[str, str]:
 
 
 def flat_products(model: ModelProto) -> dict[str, str]:
-    """MatMul nodes whose constant weight is no matrix, with the reason to leave them.
+    """MatMul nodes whose constant weight is not a matrix, with the reason to skip them.
 
     Quantizers write one scale per column for it, which the integer kernels read as something else or refuse.
     """
@@ -115,7 +115,7 @@ def _hint(name: str, names: Collection[str]) -> str:
 
 
 def inputs_by_node(model: ModelProto) -> dict[str, tuple[str, ...]]:
-    """What every node reads; compared after quantizing, it shows which nodes were left as they were."""
+    """What every node reads; compared after quantizing, it shows which nodes were not changed."""
     return {node.name: tuple(node.input) for node in walk.nodes(model)}
 
 

@@ -1,4 +1,4 @@
-"""Worker operation: a model, quantized as a section says, and the report of what became of it."""
+"""Worker operation: quantizes a model by a section and reports the outcome."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WITHOUT_DATA: dict[str, str] = {
 
 @dataclass(frozen=True)
 class _Job:
-    """What is to be done, and where."""
+    """What to do, and where."""
 
     path: Path
     output: Path
@@ -85,7 +85,7 @@ class _Job:
     asked: QuantizeSection
     model_folder: Path
     work: Path
-    """A folder that goes with the worker."""
+    """A folder that is removed with the worker."""
     progress: Progress
     compare: bool
     """Whether the outputs of both models are compared at the end."""
@@ -97,7 +97,7 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A quantized model and how it came about."""
+    """A quantized model and how it was made."""
 
     model: ModelProto
     selection: NodeSelection
@@ -139,7 +139,7 @@ class _QuantizePlan:
         self.operators = operators(prepared.model)
 
     def outcome(self, selection: NodeSelection, section: QuantizeSection | None = None) -> _Outcome:
-        """The model with the nodes of a selection quantized, as another section says where one is given."""
+        """The model with the nodes of a selection quantized, by another section where one is given."""
         model, done = self._fresh(), selection
         if selection.chosen:
             model, done = self._quantize(model, selection, section or self._section)
@@ -156,7 +156,7 @@ class _QuantizePlan:
 
 
 def run(args: dict[str, Any], context: Context) -> QuantizeReport:
-    """Quantize a model as a section says; `args` is a `QuantizeArguments`; nothing is written unless all went well."""
+    """Quantize a model by a section; `args` is a `QuantizeArguments`; nothing is written unless all went well."""
     given = read(QuantizeArguments, args)
     asked = given.section
     # A caller that computes a key has decided the range before; one that has not gets the same answer here.
@@ -202,7 +202,7 @@ def _size(paths: Iterable[Path]) -> int:
 
 
 def _progress(context: Context) -> Progress:
-    """Tells the caller of every sample, and stops between two of them when the caller wants that."""
+    """Reports every sample to the caller, and stops between two of them when the caller requests it."""
 
     def tell(done: int, total: int) -> None:
         if context.stop.is_set():
@@ -213,7 +213,7 @@ def _progress(context: Context) -> Progress:
 
 
 def _about(error: ModelkitError, job: _Job) -> ModelkitError:
-    """The error about the user's model instead of a copy, whose name means nothing to anybody."""
+    """The error about the user's model instead of a copy, whose name means nothing to the user."""
     message = re.sub(rf"`?{re.escape(str(job.work))}[\w./\\-]*`?", f"`{job.path.name}`", error.message)
     return type(error)(message, hint=error.hint, details=error.details)
 
@@ -222,7 +222,7 @@ _Finished = tuple[_Outcome, tuple[Path, ...], Fidelity]
 
 
 def _finish(job: _Job, plan: _QuantizePlan, context: Context) -> _Finished:
-    """The outcome, its files and the comparison; nodes with which the result cannot be had are left."""
+    """The outcome, its files and the comparison; nodes that cannot be quantized stay in float."""
     outcome, failure, sizes = None, None, None
     try:
         outcome = plan.outcome(plan.selection)
@@ -307,7 +307,7 @@ def _with_scales(job: _Job, plan: _QuantizePlan, best: _Candidate, context: Cont
 def _candidate(
     job: _Job, plan: _QuantizePlan, selection: NodeSelection, section: QuantizeSection, context: Context
 ) -> _Candidate | None:
-    """Another way to quantize, written and compared; None where it cannot be had."""
+    """Another way to quantize, written and compared; None where it is not possible."""
     try:
         outcome = plan.outcome(selection, section)
     except RunFailedError:
@@ -317,7 +317,7 @@ def _candidate(
 
 
 def _attempt(job: _Job, plan: _QuantizePlan, selection: NodeSelection, feeds: Sequence[Arrays]) -> str | None:
-    """Why a selection cannot be had."""
+    """Why a selection cannot be quantized."""
     try:
         outcome = plan.outcome(selection)
     except RunFailedError as error:
@@ -337,7 +337,7 @@ def _write(
 
 
 def _levels(job: _Job) -> tuple[str, ...]:
-    """Levels of the runtime at which the result has to open; kernels of the CPU are no matter for an NPU."""
+    """Levels of the runtime at which the result has to open; kernels of the CPU do not matter for an NPU."""
     return ("disable",) if job.section.rules == "qnn" else ("disable", "all")
 
 
@@ -365,7 +365,7 @@ def _feeds(job: _Job, inputs: tuple[InputSpec, ...], sizes: Mapping[str, int] | 
         try:
             dataset = open_dataset(data, inputs, model_folder=job.model_folder, labels=False)
         except RequestError:
-            continue  # why no inputs can be made is told where outputs are compared
+            continue  # why no inputs can be made is reported where outputs are compared
         feeds = [sample.inputs for sample in itertools.islice(dataset, 1)]
         if sizes is not None or fidelity.refusal(job.path, feeds, levels=("disable",)) is None:
             return feeds
@@ -414,7 +414,7 @@ def _static(job: _Job) -> _QuantizePlan:
     if section.calibration is None:
         raise RequestError(
             "static quantization needs calibration data",
-            hint="name real samples with `--data`; `--calibration random` makes some up, at the cost of accuracy",
+            hint="name real samples with `--data`; `--calibration random` uses random inputs, at the cost of accuracy",
         )
     prepared = _prepare_static(job.path, section)
     runnable = Runnable(prepared.model, job.work)
@@ -459,7 +459,7 @@ def _static(job: _Job) -> _QuantizePlan:
 
 
 def _compare(job: _Job, outcome: _Outcome, samples: int = fidelity.SAMPLES) -> Fidelity:
-    """How far the outputs moved, on the first samples of the calibration data or on random inputs."""
+    """How far the outputs changed, on the first samples of the calibration data or on random inputs."""
     data = _data(job)
     if not outcome.changed or not job.compare:
         reason = "not asked for" if outcome.changed else "nothing changed"
@@ -489,13 +489,13 @@ def _measure(job: _Job, data: DataSection, inputs: tuple[InputSpec, ...], sample
 def _warnings(outcome: _Outcome, compared: Fidelity, saturating: bool) -> tuple[str, ...]:
     found = []
     if not outcome.changed:
-        found.append("no change: nothing in the model could be quantized; the output is the model as it was")
+        found.append("no change: nothing in the model could be quantized; the output is the unmodified model")
     fused = [left for left in outcome.nodes.left if left.reason == static.FUSED]
     if fused:
         listed = ", ".join(f"{left.op} x{left.nodes}" for left in fused)
         found.append(f"operators that were fused before stay in float: {listed}; quantize first, then fuse")
     if outcome.failure is not None:
-        found.append(f"nodes stay in float because with them the result cannot be had: {outcome.failure}")
+        found.append(f"nodes stay in float because they cannot be quantized: {outcome.failure}")
     if compared.status == "unknown":
         found.append(f"the outputs were not compared with the original's: {compared.reason}")
     poor = [o for o in compared.outputs if (o.cosine or 0.0) < fewer.POOR_COSINE and not o.identical]

@@ -91,7 +91,7 @@ def check(section: QuantizeSection) -> None:
 
 
 def choose(model: ModelProto, section: QuantizeSection) -> NodeSelection:
-    """The nodes to quantize; those that a removed activation would tear from a body are left."""
+    """The nodes to quantize; those whose removed activation a body still reads are skipped."""
     if section.rules == "qnn":
         able = {node.op_type for node in model.graph.node if not any(walk.subgraphs(node))}.difference(_QNN_LEFT)
     else:
@@ -111,7 +111,7 @@ def choose(model: ModelProto, section: QuantizeSection) -> NodeSelection:
 
 
 def _odd_biases(model: ModelProto) -> dict[str, str]:
-    """Gemm nodes whose constant bias is a matrix, with the reason to leave them."""
+    """Gemm nodes whose constant bias is a matrix, with the reason to skip them."""
     matrices = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) > 1}
     return {
         node.name: "its bias is a matrix, which has no scale per channel"
@@ -160,10 +160,10 @@ def without_range(model: ModelProto, endless: Mapping[str, str]) -> dict[str, st
 
 
 class _Quantizer(QDQQuantizer):  # type: ignore[misc]  # onnxruntime ships no types
-    """The library's quantizer, kept from waiting for ever."""
+    """The library's quantizer, prevented from looping indefinitely."""
 
     def _quantize_sharing_param_tensors(self) -> None:
-        """Drop tensors that want the parameters of one that nobody quantizes; the library's loop never ends on them."""
+        """Drop tensors that want the parameters of one that is not quantized; the library's loop never ends on them."""
         ready = set(self.quantized_value_map)
         waiting = dict(self.tensors_to_quantize)
         while found := [name for name, info in waiting.items() if _provider(info) in ready]:

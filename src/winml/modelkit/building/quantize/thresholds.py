@@ -62,7 +62,7 @@ class Collector:
         self._counts = np.zeros(2 * SIDE, np.int64)
 
     def add(self, values: npt.NDArray[Any], *, limit: float) -> None:
-        """Count the values; from `limit` on only how far they reach is noted."""
+        """Count the values; from `limit` on only how far they reach is recorded."""
         if not values.size:
             return
         low, high = float(values.min()), float(values.max())

@@ -21,7 +21,7 @@ _ABLE = ("MatMul",)
 
 
 def check(section: QuantizeSection) -> None:
-    """Raise for what has no meaning here."""
+    """Raise for options that do not apply here."""
     if section.weight_type not in _BITS:
         raise RequestError(f"weights in blocks have 4 or 8 bits, not {section.weight_type}")
     if section.activation_type is not None:

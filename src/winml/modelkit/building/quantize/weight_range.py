@@ -14,7 +14,7 @@ REDUCED = (
 
 
 def resolve(section: QuantizeSection, saturates: Callable[[], bool]) -> tuple[QuantizeSection, tuple[str, ...]]:
-    """The section with its range decided, and what to say of it; `saturates` is asked only where it matters."""
+    """The section with its range decided, and a note on it; `saturates` is called only where it matters."""
     if section.reduce_range is not None:
         return section, ()
     reduced = may_saturate(section) and saturates()

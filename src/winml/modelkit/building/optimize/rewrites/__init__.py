@@ -1,1 +1,1 @@
-"""Rewrites that no library has, one module each: `rewrite(model)` changes the graph and says whether it did."""
+"""Rewrites that no library has, one module each: `rewrite(model)` changes the graph and returns whether it did."""

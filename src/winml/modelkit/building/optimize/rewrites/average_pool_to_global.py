@@ -1,7 +1,7 @@
 """AveragePool whose window holds the whole input -> GlobalAveragePool.
 
 EfficientNet is exported with a window as wide as it has channels, far larger than the image that is left. QNN refuses
-such a window after the layout was changed for it, and then nobody can run the node (finding npu-110).
+such a window after the layout was changed for it, and then no EP can run the node (finding npu-110).
 """
 
 from __future__ import annotations
