@@ -140,11 +140,11 @@ class Attempt:
             return None
         data = _calibration_data(self.request, plan)
         tried = [fallback.precision for fallback in self.fallbacks]
-        word = plan.config.precision
-        after = precision.next_precision(plan.made.planned.target, word, data=data is not None, tried=tried)
+        name = plan.config.precision
+        after = precision.next_precision(plan.made.planned.target, name, data=data is not None, tried=tried)
         if after is None:
             return None
-        given_up = Fallback(precision=word, then=after, reason=error.message, identity=plan.identity)
+        given_up = Fallback(precision=name, then=after, reason=error.message, identity=plan.identity)
         return Attempt(_at_precision(self.request, plan, after, data), (*self.fallbacks, given_up))
 
     @property
@@ -159,13 +159,13 @@ def _calibration_data(request: BuildRequest, plan: _BuildPlan) -> DataSection | 
     return None if plan.config.quantize is None else plan.config.quantize.calibration
 
 
-def _at_precision(request: BuildRequest, plan: _BuildPlan, word: str, data: DataSection | None) -> BuildRequest:
+def _at_precision(request: BuildRequest, plan: _BuildPlan, name: str, data: DataSection | None) -> BuildRequest:
     if isinstance(request.config, ConfigRequest):
-        return replace(request, config=replace(request.config, precision=word))
-    section = precision.quantize_section(plan.made.planned.target, word)
+        return replace(request, config=replace(request.config, precision=name))
+    section = precision.quantize_section(plan.made.planned.target, name)
     if section is not None and section.mode == "static":
         section = replace(section, calibration=data)
-    return replace(request, config=replace(plan.config, precision=word, quantize=section))
+    return replace(request, config=replace(plan.config, precision=name, quantize=section))
 
 
 @dataclass(frozen=True)
@@ -370,7 +370,8 @@ def deliver(ready: Ready, proof: Proof, attempt: Attempt) -> BuildResult:
             target=target,
             precision=config.precision,
             source=BuildSource(
-                path=str(plan.source.path) if exported is None else exported.located.word, artifact=plan.source.artifact
+                path=str(plan.source.path) if exported is None else exported.located.reference,
+                artifact=plan.source.artifact,
             ),
             artifact=ManifestArtifact(file=MODEL, digest=pipeline.artifact.digest),
             stages=tuple(run.record() for run in pipeline.runs),

@@ -93,9 +93,9 @@ class _ModelSource:
     export: ExportPlan | None = None
 
     @property
-    def word(self) -> str:
+    def reference(self) -> str:
         """A reference that finds the same model again."""
-        return str(self.path) if self.export is None else self.export.located.word
+        return str(self.path) if self.export is None else self.export.located.reference
 
     @property
     def signature(self) -> Signature:
@@ -157,19 +157,19 @@ def make(request: ConfigRequest, worker: Worker, *, weights: bool = True) -> Mad
         argument = model_argument(request.model, trust=request.trust.with_typed(request.ep_options))
         model, session = _ModelSource(worker, argument.path), argument.section
     notes = [] if planned.absent is None else [absent_note(planned.absent)]
-    word = precision.resolve(planned.target, request.precision)
+    chosen = precision.resolve(planned.target, request.precision)
     if request.precision.strip().casefold() == precision.AUTO:
-        notes.append(f"precision auto is {word} on {planned.target}")
+        notes.append(f"precision auto is {chosen} on {planned.target}")
     dims, dim_notes = _choose_dims(request, planned, model)
-    quantize = _quantize(request, planned, word, model, dims)
+    quantize = _quantize(request, planned, chosen, model, dims)
     quantize, range_notes = _with_range(quantize, planned, worker)
     if request.data is not None and (quantize is None or quantize.calibration is None):
-        notes.append(f"the calibration data is not used: precision {word} needs none")
+        notes.append(f"the calibration data is not used: precision {chosen} needs none")
     section, optimize_notes = _optimize(request, planned, dims, exporting)
     config = BuildConfig(
-        model=model.word,
+        model=model.reference,
         target=str(planned.target),
-        precision=word,
+        precision=chosen,
         export=None if exporting is None else exporting.section,
         optimize=section,
         quantize=quantize,
@@ -205,8 +205,8 @@ def fit_export(made: MadeConfig, model: Path) -> MadeConfig:
     section = made.config.optimize
     if made.export is None or section is None or not section.fixed_dims:
         return made
-    gone = set(made.export.section.sizes) - set(open_dims(read_signature(model).inputs))
-    dims = {name: size for name, size in section.fixed_dims.items() if name not in gone}
+    removed = set(made.export.section.sizes) - set(open_dims(read_signature(model).inputs))
+    dims = {name: size for name, size in section.fixed_dims.items() if name not in removed}
     return replace(made, config=replace(made.config, optimize=replace(section, fixed_dims=dims)))
 
 
@@ -258,15 +258,15 @@ def _choose_dims(request: ConfigRequest, planned: Planned, model: _ModelSource) 
 
 
 def _quantize(
-    request: ConfigRequest, planned: Planned, word: str, model: _ModelSource, dims: Mapping[str, int]
+    request: ConfigRequest, planned: Planned, chosen: str, model: _ModelSource, dims: Mapping[str, int]
 ) -> QuantizeSection | None:
-    section = precision.quantize_section(planned.target, word)
+    section = precision.quantize_section(planned.target, chosen)
     data = request.data or request.sample_data
     if section is None or section.mode != "static":
         return section
     if data is None:
         raise RequestError(
-            f"precision `{word}` needs calibration data",
+            f"precision `{chosen}` needs calibration data",
             hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` uses random inputs, at the cost of accuracy",
         )
@@ -331,7 +331,9 @@ def complete(config: BuildConfig, worker: Worker, *, trust_remote_code: bool = F
     quantize = None if config.quantize is None else _complete_calibration(config.quantize, model)
     quantize, range_notes = _with_range(quantize, planned, worker)
     notes = (*(() if planned.absent is None else (absent_note(planned.absent),)), *range_notes)
-    return MadeConfig(replace(config, model=model.word, session=session, quantize=quantize), planned, notes, exporting)
+    return MadeConfig(
+        replace(config, model=model.reference, session=session, quantize=quantize), planned, notes, exporting
+    )
 
 
 def _plan_of(config: BuildConfig, *, trust_remote_code: bool) -> ExportPlan | None:

@@ -36,12 +36,12 @@ class Located:
     """A model folder on this machine, and the reference that finds the same one again."""
 
     folder: ModelFolder
-    word: str
+    reference: str
 
     @property
     def name(self) -> str:
         """A name for its files."""
-        return self.word.partition("@")[0].rstrip("/\\").replace("\\", "/").rpartition("/")[2] or "model"
+        return self.reference.partition("@")[0].rstrip("/\\").replace("\\", "/").rpartition("/")[2] or "model"
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _folder(located: Located, source: Source, run: StageRun, cache: Cache) -> Pa
             identity=identity,
             target=Target("cpu", "cpu"),
             precision="fp32",
-            source=BuildSource(path=located.word, artifact=source.artifact),
+            source=BuildSource(path=located.reference, artifact=source.artifact),
             artifact=ManifestArtifact(file=MODEL, digest=run.artifact.digest),
             stages=(run.record(),),
             skipped=("optimize", "quantize", "compile"),

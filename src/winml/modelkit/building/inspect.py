@@ -53,4 +53,4 @@ def _inspect_folder(ref: ModelRef, dims: Mapping[str, int]) -> FolderInspection:
 
     located = locate(ref, weights=False)
     weights = None if ref.kind == "folder" or located.folder.weight_files else hub_weights(ref)
-    return describe(located.folder, weights, model=located.word)
+    return describe(located.folder, weights, model=located.reference)

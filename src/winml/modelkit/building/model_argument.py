@@ -54,12 +54,12 @@ def _load_config(file: Path, trust: Trust) -> BuildConfig:
     return replace(config, session=session)
 
 
-def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
+def model_argument(argument: str, on_event: OnEvent = ignore, *, trust: Trust = NOTHING) -> ModelArgument:
     """The model behind an argument, and the session options of its build folder, as far as a document may set them.
 
     The argument is a path or a model of the hub; an export that is not in the cache is reported as an event.
     """
-    ref = model_ref.parse(word)
+    ref = model_ref.parse(argument)
     if ref.kind == "build":
         folder = Path(ref.source)
         if not (folder / CONFIG).is_file():
@@ -69,9 +69,9 @@ def model_argument(word: str, on_event: OnEvent = ignore, *, trust: Trust = NOTH
     return ModelArgument(_file(ref, on_event), SessionSection())
 
 
-def model_path(word: str, on_event: OnEvent = ignore) -> Path:
+def model_path(argument: str, on_event: OnEvent = ignore) -> Path:
     """The model behind an argument, for commands that only read it: session options of a build are ignored."""
-    ref = model_ref.parse(word)
+    ref = model_ref.parse(argument)
     return _find_built_model(Path(ref.source)) if ref.kind == "build" else _file(ref, on_event)
 
 

@@ -194,8 +194,8 @@ class _Runs:
         model = model_argument(name, self._on_event, trust=self._request.trust.with_typed(self._request.ep_options))
         given = {**model.section.ep_options, **self._request.ep_options}
         if given and not same:
-            words = ", ".join(f"{k}={v}" for k, v in given.items())
-            self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {words}")
+            options = ", ".join(f"{k}={v}" for k, v in given.items())
+            self.warnings.append(f"provider options are not used for the reference on {resolved.target}: {options}")
         args = self._arguments(model, resolved, given if same else {}, task=task, strict_ep=False)
         return self._run("reference", name, args, resolved)
 

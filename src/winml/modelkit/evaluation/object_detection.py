@@ -145,12 +145,12 @@ class BoxScorer:
         shares = _softmax(logits)[:, :-1]
         numbers, scores = shares.argmax(axis=1), shares.max(axis=1)
         placed = _scale_boxes(boxes, sample.size)
-        said = {int(n): (scores[numbers == n], placed[numbers == n]) for n in np.unique(numbers)}
+        predicted = {int(n): (scores[numbers == n], placed[numbers == n]) for n in np.unique(numbers)}
         shown = [
             {"category": int(numbers[i]), "score": float(scores[i]), "bbox": placed[i].tolist()}
             for i in np.flatnonzero(scores >= SHOWN)
         ]
-        return Scored({"boxes": record(there, said)}, shown)
+        return Scored({"boxes": record(there, predicted)}, shown)
 
 
 def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
@@ -161,12 +161,12 @@ def _scale_boxes(boxes: Floats, size: tuple[int, int]) -> Floats:
     return placed
 
 
-def record(there: Sequence[Object], said: dict[int, tuple[Floats, Floats]]) -> dict[str, Any]:
+def record(there: Sequence[Object], predicted: dict[int, tuple[Floats, Floats]]) -> dict[str, Any]:
     """Per class that is present or predicted: how many objects there are, and the score of each box."""
     made = {}
-    for number in sorted({o.number for o in there} | set(said)):
+    for number in sorted({o.number for o in there} | set(predicted)):
         mine = [o for o in there if o.number == number]
-        found = _score_boxes(*said[number], mine) if number in said else []
+        found = _score_boxes(*predicted[number], mine) if number in predicted else []
         made[str(number)] = {"objects": sum(not o.crowd for o in mine), "found": found}
     return made
 

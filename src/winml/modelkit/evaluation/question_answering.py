@@ -34,11 +34,11 @@ def normalize(answer: str) -> list[str]:
 
 def token_f1(answer: str, gold: str) -> float:
     """The harmonic mean of how much of the answer is right and how much of the right answer it has."""
-    said, right = normalize(answer), normalize(gold)
-    if not said or not right:
-        return float(said == right)
-    shared = sum((Counter(said) & Counter(right)).values())
-    return 2 * shared / (len(said) + len(right))
+    predicted, right = normalize(answer), normalize(gold)
+    if not predicted or not right:
+        return float(predicted == right)
+    shared = sum((Counter(predicted) & Counter(right)).values())
+    return 2 * shared / (len(predicted) + len(right))
 
 
 def answers(sample: Sample) -> list[str]:
@@ -85,11 +85,11 @@ class AnswerScorer:
                 "question answering needs texts: ready inputs do not hold the words of their tokens",
                 hint="give a CSV or JSONL file with question, context and answers",
             )
-        said = self._answer(sample.context, sample.spans, runs)
-        if said is None:
+        predicted = self._answer(sample.context, sample.spans, runs)
+        if predicted is None:
             return Scored({"exact": 0.0, "f1": 0.0}, None)
-        exact = any(normalize(said) == normalize(gold) for gold in right)
-        return Scored({"exact": float(exact), "f1": max(token_f1(said, gold) for gold in right)}, said)
+        exact = any(normalize(predicted) == normalize(gold) for gold in right)
+        return Scored({"exact": float(exact), "f1": max(token_f1(predicted, gold) for gold in right)}, predicted)
 
     def _answer(self, context: str, windows: Sequence[Spans], runs: Sequence[Outputs]) -> str | None:
         """None when the outputs hold no usable number."""

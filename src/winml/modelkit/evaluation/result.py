@@ -147,7 +147,7 @@ def _describe(side: Side) -> EvaluatedModel:
     )
 
 
-def _warnings(side: Side, word: str) -> list[str]:
+def _warnings(side: Side, prefix: str) -> list[str]:
     report = side.report
     found = [
         *fallback_notes(side.target, report.placement),
@@ -159,7 +159,7 @@ def _warnings(side: Side, word: str) -> list[str]:
     silent = sum(p is None for p in report.predictions) if report.metrics else 0
     if silent:
         found.append(f"{silent} of {len(report.predictions)} samples gave NaN or nothing usable and count as wrong")
-    return [f"{word}{text}" for text in found]
+    return [f"{prefix}{text}" for text in found]
 
 
 def _notes(candidate: Side, reference: Side | None) -> list[str]:
@@ -206,12 +206,12 @@ def _make_checks(
 
 
 def _check(
-    word: Literal["min-metric", "max-drop"], limit: float, found: Estimate | None, metric: str, judging: Judging
+    name: Literal["min-metric", "max-drop"], limit: float, found: Estimate | None, metric: str, judging: Judging
 ) -> Check:
-    judge = checks.judge_drop if word == "max-drop" else checks.judge_metric
+    judge = checks.judge_drop if name == "max-drop" else checks.judge_metric
     answer: checks.Answer = "inconclusive" if found is None else judge(found, limit, judging.by)
     needed = checks.samples_needed(found, limit) if answer == "inconclusive" else None
-    return Check(check=word, metric=metric, limit=limit, by=judging.by, answer=answer, needed=needed)
+    return Check(check=name, metric=metric, limit=limit, by=judging.by, answer=answer, needed=needed)
 
 
 def make_result(

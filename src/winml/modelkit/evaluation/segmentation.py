@@ -59,10 +59,11 @@ class MaskScorer:
         judged = mask != IGNORED
         if not np.isfinite(logits).all():
             return Scored(_values(mask[judged], np.full(int(judged.sum()), -1), classes), None)
-        said = upsample(logits[0], (mask.shape[0], mask.shape[1])).argmax(axis=0)
-        shares = np.bincount(said.ravel(), minlength=classes) / said.size
+        predicted = upsample(logits[0], (mask.shape[0], mask.shape[1])).argmax(axis=0)
+        shares = np.bincount(predicted.ravel(), minlength=classes) / predicted.size
         return Scored(
-            _values(mask[judged], said[judged], classes), {str(c): float(shares[c]) for c in np.flatnonzero(shares)}
+            _values(mask[judged], predicted[judged], classes),
+            {str(c): float(shares[c]) for c in np.flatnonzero(shares)},
         )
 
     def _mask(self, sample: Sample, classes: int) -> Ints:
@@ -82,11 +83,11 @@ class MaskScorer:
         return made
 
 
-def _values(right: Ints, said: Ints, classes: int) -> dict[str, Any]:
+def _values(right: Ints, predicted: Ints, classes: int) -> dict[str, Any]:
     """Pixels that were right, and per class those that both sides gave it and those that either did."""
     there = np.bincount(right, minlength=classes)
-    given = np.bincount(said[said >= 0], minlength=classes)
-    shared = np.bincount(right[right == said], minlength=classes)
+    given = np.bincount(predicted[predicted >= 0], minlength=classes)
+    shared = np.bincount(right[right == predicted], minlength=classes)
     either = there + given - shared
     overlap = {str(c): [int(shared[c]), int(either[c])] for c in np.flatnonzero(either)}
     return {"overlap": overlap, "right": float(shared.sum()), "pixels": float(right.size)}

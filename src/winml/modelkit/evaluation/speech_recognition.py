@@ -24,10 +24,10 @@ BLANK, BETWEEN = "<pad>", "|"
 _UNSPOKEN = ("<s>", "</s>")
 
 
-def word_errors(said: Sequence[str], right: Sequence[str]) -> int:
+def word_errors(predicted: Sequence[str], right: Sequence[str]) -> int:
     """The fewest words to replace, add and leave out to get from one to the other."""
     costs = list(range(len(right) + 1))
-    for row, word in enumerate(said, 1):
+    for row, word in enumerate(predicted, 1):
         before, costs[0] = costs[0], row
         for column, other in enumerate(right, 1):
             before, costs[column] = (

@@ -55,8 +55,8 @@ class TagScorer:
             raise DataError(f"output `{self.output}` has {logits.shape[1]} tokens, fewer than {sample.where}")
         if not np.isfinite(logits).all():
             return Scored(self._values([self._tag(c) for c in right], None), None)
-        said = [OUTSIDE if t is None else self._tag(int(logits[0, t].argmax())) for t in tokens]
-        return Scored(self._values([self._tag(c) for c in right], said), said)
+        tags = [OUTSIDE if t is None else self._tag(int(logits[0, t].argmax())) for t in tokens]
+        return Scored(self._values([self._tag(c) for c in right], tags), tags)
 
     def _gold(self, sample: Sample, classes: int) -> tuple[list[int], list[int | None]]:
         """The right class of every word, and the token whose class is the prediction for it."""
@@ -76,13 +76,13 @@ class TagScorer:
     def _tag(self, number: int) -> str:
         return self.tags[number] if number < len(self.tags) else str(number)
 
-    def _values(self, right: list[str], said: list[str] | None) -> dict[str, float]:
+    def _values(self, right: list[str], tags: list[str] | None) -> dict[str, float]:
         values = {"words": float(len(right)), "right": 0.0}
-        if said is not None:
-            values["right"] = float(sum(a == b for a, b in zip(right, said, strict=True)))
+        if tags is not None:
+            values["right"] = float(sum(a == b for a, b in zip(right, tags, strict=True)))
         if not self._finds_entities:
             return values
-        expected, predicted = entities(right), entities(said or [])
+        expected, predicted = entities(right), entities(tags or [])
         return {
             **values,
             "matched": float(len(expected & predicted)),

@@ -40,8 +40,8 @@ class PromptScorer:
             raise DataError(f"output `{self.output}` has {len(scores)} numbers for {len(sample.classes)} classes")
         if not np.isfinite(scores).all():
             return Scored({"top1": 0.0}, None)
-        said = sample.classes[int(scores.argmax())]
-        return Scored({"top1": float(said == sample.label)}, said)
+        predicted = sample.classes[int(scores.argmax())]
+        return Scored({"top1": float(predicted == sample.label)}, predicted)
 
     def _scores(self, run: Outputs) -> npt.NDArray[np.float64]:
         numbers = plain(run[self.output])

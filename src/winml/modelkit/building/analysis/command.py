@@ -143,16 +143,16 @@ def check(result: AnalyzeResult) -> None:
     if len(broken) == len(result.targets) and broken[0] is not None:
         raise broken[0].exception(result)
     unknown = [f"`{t.target}`" for t in result.targets if t.status == "unknown"]
-    words = [f"`{t.target}` {_short(t)}" for t in result.targets if t.status not in ("supported", "unknown")]
-    if not words:
+    problems = [f"`{t.target}` {_short(t)}" for t in result.targets if t.status not in ("supported", "unknown")]
+    if not problems:
         raise UnavailableError(
             f"cannot tell: {', '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not available on this machine, "
             "and no table covers the operators",
             hint="run it where the provider is installed; `winml sys` shows how to install it",
             result=result,
         )
-    words += [f"unknown on {', '.join(unknown)}"] if unknown else []
-    raise CheckFailed(f"not fully supported: {'; '.join(words)}", result=result)
+    problems += [f"unknown on {', '.join(unknown)}"] if unknown else []
+    raise CheckFailed(f"not fully supported: {'; '.join(problems)}", result=result)
 
 
 def _short(answer: TargetAnswer) -> str:
@@ -196,14 +196,14 @@ class _Asker:
         timeout_s = self.request.timeout_s or ask_timeout_s(Path(self.prepared.asked))
         with Worker(preload=ASK_PRELOAD, python=plan.here.installed.python) as worker:
             try:
-                said = worker.ask(
+                reply = worker.ask(
                     EPAnswer, "analysis.ask", args, timeout_s=timeout_s, what=f"opening the model on {plan.target}"
                 )
             except (RunFailedError, ModelFileError) as error:
                 return self._failure(plan.target, error, read_reasons(worker.log()), section)
             except EPUnavailableError as error:
                 return self._look_up(plan.target, error)
-            return self._answer(plan.target, said, read_reasons(worker.log()), section)
+            return self._answer(plan.target, reply, read_reasons(worker.log()), section)
 
     def _section(self, target: Target) -> SessionSection:
         """How the session is opened: with the options of the build, then of the user, and no size left open for an NPU.
@@ -217,20 +217,20 @@ class _Asker:
             fixed = {**self.known.dims, **fixed}
         return replace(self.section, ep_options=given, fixed_dims=fixed)
 
-    def _answer(self, target: Target, said: EPAnswer, reasons: list[Reason], section: SessionSection) -> TargetAnswer:
+    def _answer(self, target: Target, reply: EPAnswer, reasons: list[Reason], section: SessionSection) -> TargetAnswer:
         ep = catalog.BY_NAME[target.ep].full_name
         names = frozenset(name for name, _ in self.prepared.nodes)
-        placed = answer.place_nodes(said.nodes, reasons)
+        placed = answer.place_nodes(reply.nodes, reasons)
         nodes = [node for node in placed if not answer.is_added(node, names)]
         ops = answer.summarize_ops(nodes, ep)
         return TargetAnswer(
             target=target,
             status=answer.verdict(ops),
             source=Asked(
-                runtime=said.environment.runtime,
-                ep=said.environment.ep,
-                provider_options=said.provider_options,
-                added_options=said.added_options,
+                runtime=reply.environment.runtime,
+                ep=reply.environment.ep,
+                provider_options=reply.provider_options,
+                added_options=reply.added_options,
                 fixed_dims=section.fixed_dims,
                 sizes=self._sizes(section),
             ),

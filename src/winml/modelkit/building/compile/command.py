@@ -263,7 +263,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     cache = Cache()
     outcome = _run(settings, planned, cache, on_event, models)
     _deliver(cache, outcome, place.folder, overwrite=request.overwrite)
-    rows = [_row(word, model, outcome, request) for word, model in zip(request.models, models, strict=True)]
+    rows = [_row(name, model, outcome, request) for name, model in zip(request.models, models, strict=True)]
     return _result(settings, place, rows, outcome)
 
 
@@ -291,13 +291,13 @@ def _deliver(cache: Cache, outcome: CompileOutcome, folder: Path, *, overwrite: 
 
 
 def _row(
-    word: str, model: CompileInput, outcome: CompileOutcome, request: CompileRequest
+    name: str, model: CompileInput, outcome: CompileOutcome, request: CompileRequest
 ) -> CompiledModel | FailedModel:
     """The result of one model."""
     error = outcome.errors.get(model)
     if error is not None:
         return FailedModel(
-            model=word,
+            model=name,
             error=ErrorObject.of(error),
             log=tuple(error.details.get("log", ())),
             validation=read(Validation | None, error.details.get("validation")),  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ def _row(
     validation = made.report.validation or Validation("not-validated", skipped)
     cpu_ops = dict(sorted(compiled.facts.cpu_ops.items(), key=lambda item: (-item[1], item[0])))
     return CompiledModel(
-        model=word,
+        model=name,
         output=model.output,
         cached=made.cached,
         compiled=replace(compiled, facts=replace(compiled.facts, cpu_ops=cpu_ops)),
@@ -463,11 +463,11 @@ def compile_multiple_onnx(
     model that failed is there with its error, and the others are delivered. Only a wrong request raises.
     """
     _check_keys(config)
-    words = tuple(os.fspath(path) for path in model_paths)
+    paths = tuple(os.fspath(path) for path in model_paths)
     output = os.fspath(output_path)
-    is_file = len(words) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()
+    is_file = len(paths) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()
     request = CompileRequest(
-        models=words,
+        models=paths,
         output=output if is_file else None,
         output_dir=None if is_file else output,
         config=config,

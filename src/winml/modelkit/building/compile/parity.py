@@ -71,12 +71,12 @@ def elsewhere(target: Target, section: CompileSection, *, shared: bool) -> str |
         for name, value in section.provider_options.items()
         if name in catalog.BY_NAME[target.ep].device_choosing
     }
-    words = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    devices = ", ".join(f"{name}={value}" for name, value in chosen.items())
     if any("," in value for value in chosen.values()):
-        return f"it is for several devices ({words})"
+        return f"it is for several devices ({devices})"
     if target.simulated:
         return "the simulator cannot load a context that several models share" if shared else None
-    return f"it is for another device ({words})" if chosen else None
+    return f"it is for another device ({devices})" if chosen else None
 
 
 def is_excused(steps: Sequence[str], *, elsewhere: bool) -> bool:

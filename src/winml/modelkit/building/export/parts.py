@@ -156,8 +156,8 @@ def _decode(
     return {"logits": output.logits, **present}
 
 
-def _names(layer: int, kind: str, word: str) -> tuple[str, str]:
-    start = "_".join(filter(None, (word, str(layer), kind)))
+def _names(layer: int, kind: str, prefix: str) -> tuple[str, str]:
+    start = "_".join(filter(None, (prefix, str(layer), kind)))
     return f"{start}_key", f"{start}_value"
 
 

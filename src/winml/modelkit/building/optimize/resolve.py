@@ -45,10 +45,10 @@ def resolve(
 
 
 def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:
-    word = table.DEFAULT_LEVEL if level is None else level
-    if word not in table.LEVELS:
-        raise RequestError(f"unknown level `{word}`", hint=did_you_mean(word, table.LEVELS))
-    levels = table.LEVELS[word]
+    name = table.DEFAULT_LEVEL if level is None else level
+    if name not in table.LEVELS:
+        raise RequestError(f"unknown level `{name}`", hint=did_you_mean(name, table.LEVELS))
+    levels = table.LEVELS[name]
     extra = table.TARGET_PASSES.get(str(target), ()) if levels else ()
     return tuple(row for row in table.PASSES if row.level in levels or row.name in extra)
 

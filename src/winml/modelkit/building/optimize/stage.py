@@ -119,8 +119,8 @@ def run(args: dict[str, Any], context: Context) -> OptimizeReport:
     )
 
 
-def _target(word: str | None) -> Target | None:
-    asked = None if word is None else parse_target(word)
+def _target(name: str | None) -> Target | None:
+    asked = None if name is None else parse_target(name)
     if asked is None or asked.ep is None:
         return None
     return Target(asked.ep.name, asked.device or asked.ep.devices[0])

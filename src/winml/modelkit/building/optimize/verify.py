@@ -120,8 +120,8 @@ def compare(before: Reference, model: Path, *, tolerance: float) -> Verification
 
 def refusal(before: Reference, reason: str, *, tolerance: float) -> Verification:
     """The answer for a model that the runtime refuses although it took the one before."""
-    said = f"the runtime refuses the result: {reason}"
-    return Verification(status="failed", reason=said, tolerance=tolerance, runs=before.seeded)
+    message = f"the runtime refuses the result: {reason}"
+    return Verification(status="failed", reason=message, tolerance=tolerance, runs=before.seeded)
 
 
 def _finite(value: float) -> float | None:

@@ -71,7 +71,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
     output_model.check(output, model, overwrite=request.overwrite)
     target = targets.plan(request.target, request.ep, request.device).target
     on_event(TargetChosen(target))
-    word, section = _section(request, target)
+    chosen, section = _section(request, target)
     dims = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     if section.calibration is not None:
         section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
@@ -103,7 +103,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
         model=request.model,
         output=request.output,
         target=target,
-        precision=word,
+        precision=chosen,
         section=replace(section, reduce_range=report.reduce_range, per_channel=report.per_channel),
         outcome=replace(report.outcome, warnings=(*doubts, *report.outcome.warnings)),
     )
@@ -111,26 +111,26 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
 
 def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSection]:
     """The precision and the section for it; what the user changed must apply to it."""
-    word = precision.resolve(target, request.precision or precision.AUTO)
-    if word == precision.UNQUANTIZED and request.precision is None:
-        word = DEFAULT_PRECISION
-    section = precision.quantize_section(target, word)
+    chosen = precision.resolve(target, request.precision or precision.AUTO)
+    if chosen == precision.UNQUANTIZED and request.precision is None:
+        chosen = DEFAULT_PRECISION
+    section = precision.quantize_section(target, chosen)
     if section is None:
         raise RequestError(
-            f"precision `{word}` leaves the model as it is",
-            hint=f"name another one with `-p`: {', '.join(p for p in precision.PRECISIONS if p != word)}",
+            f"precision `{chosen}` leaves the model as it is",
+            hint=f"name another one with `-p`: {', '.join(p for p in precision.PRECISIONS if p != chosen)}",
         )
     for name in request.changes:
         if name not in MEANINGFUL[section.mode]:
-            raise RequestError(f"`{name}` does not apply to precision `{word}`", hint="drop the option")
+            raise RequestError(f"`{name}` does not apply to precision `{chosen}`", hint="drop the option")
     if section.mode != "static" and request.data is not None:
-        raise RequestError(f"precision `{word}` needs no calibration data", hint="drop `--data` or `--calibration`")
+        raise RequestError(f"precision `{chosen}` needs no calibration data", hint="drop `--data` or `--calibration`")
     data = (request.data or request.sample_data) if section.mode == "static" else None
     if section.mode == "static" and data is None:
         raise RequestError(
-            f"precision `{word}` needs calibration data",
+            f"precision `{chosen}` needs calibration data",
             hint="name real samples with `--data`; `--calibration random` uses random inputs, at the cost of accuracy",
         )
     changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.
-    return word, values.read(QuantizeSection, values.to_json(changed), "quantize")
+    return chosen, values.read(QuantizeSection, values.to_json(changed), "quantize")

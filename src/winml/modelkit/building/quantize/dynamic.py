@@ -52,8 +52,8 @@ def _other_floats(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]
     for node in walk.nodes(model):
         kind = types.get(node.input[0], TensorProto.FLOAT) if node.input else TensorProto.FLOAT
         if kind != TensorProto.FLOAT:
-            word = TensorProto.DataType.Name(kind).lower()
-            found[node.name] = f"it reads {word}; only float32 is quantized while a model runs"
+            kind_name = TensorProto.DataType.Name(kind).lower()
+            found[node.name] = f"it reads {kind_name}; only float32 is quantized while a model runs"
     return found
 
 
@@ -86,4 +86,4 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
 
 def _list_excluded(names: Iterable[str]) -> list[str]:
     """The names of nodes to leave, and what the library calls the MatMul it makes of a Gemm."""
-    return sorted(word for name in names for word in (name, f"{name}_MatMul"))
+    return sorted(entry for name in names for entry in (name, f"{name}_MatMul"))

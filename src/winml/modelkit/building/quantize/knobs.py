@@ -15,14 +15,14 @@ OP_TYPES = (("MatMul",), ("Conv",), ("Gemm",), ("MatMul", "Gemm"))
 def _schemes(target: Target) -> tuple[Level, ...]:
     """Levels whose sections differ; two names for one section would be one config twice."""
     levels: dict[str, Level] = {}
-    for word, scheme in precision.schemes():
+    for name, scheme in precision.schemes():
         try:
-            section = precision.quantize_section(target, word, **scheme.changes)
+            section = precision.quantize_section(target, name, **scheme.changes)
         except RequestError:
             continue  # the device must not get quantized models
         assert section is not None
         needs = ("data",) if section.mode == "static" else ()
-        sets = {"precision": word, "quantize": values.to_json(section)}
+        sets = {"precision": name, "quantize": values.to_json(section)}
         levels.setdefault(repr(sets["quantize"]), Level(scheme.name, sets, needs=needs))
     return tuple(levels.values())
 

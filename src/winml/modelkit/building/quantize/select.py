@@ -31,8 +31,8 @@ class NodeSelection:
 
     def without(self, names: Mapping[str, str]) -> NodeSelection:
         """The selection without some nodes, each with its reason."""
-        gone = {name: reason for name, reason in names.items() if name in self.chosen}
-        return NodeSelection(self.chosen - gone.keys(), {**self.left, **gone})
+        removed = {name: reason for name, reason in names.items() if name in self.chosen}
+        return NodeSelection(self.chosen - removed.keys(), {**self.left, **removed})
 
 
 def select(

@@ -14,9 +14,9 @@ from winml.modelkit.graph.inputs import InputSpec
 _NAMES = {"float": "FLOAT", "double": "DOUBLE"}
 
 
-def _element_type(word: str) -> int | None:
+def _element_type(type_name: str) -> int | None:
     """`tensor(float16)` as ONNX numbers it; None for what is no tensor."""
-    inner = word.removeprefix("tensor(").removesuffix(")")
+    inner = type_name.removeprefix("tensor(").removesuffix(")")
     name = _NAMES.get(inner, inner.upper())
     return int(TensorProto.DataType.Value(name)) if name in TensorProto.DataType.keys() else None  # noqa: SIM118
 
