@@ -30,7 +30,7 @@ from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.quantize import advice
 from winml.modelkit.building.result import BuildResult, BuiltArtifact, Fallback, FilesBy, failure_of
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT, MANIFEST, MODEL
-from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection, QuantizeSection
+from winml.modelkit.core.config import RANDOM, BuildConfig, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RunFailedError
 from winml.modelkit.core.events import OnEvent, TargetChosen
@@ -236,7 +236,11 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         made = configs.fit_export(made, exported.path)
     source = source_of(made.config, worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
-    settings = _compile_settings(request, made)
+    settings: Settings | None = None
+    if made.config.compile is not None:
+        settings = build_compile.settings_for(
+            made.config.compile, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s
+        )
     on_event(TargetChosen(made.planned.target))
     pipeline = Pipeline(
         source,
@@ -264,13 +268,6 @@ def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:
     return configs.complete(config, worker, trust_remote_code=request.trust_remote_code)
 
 
-def _compile_settings(request: BuildRequest, made: MadeConfig) -> Settings | None:
-    section = made.config.compile
-    if section is None:
-        return None
-    return build_compile.settings_for(section, made.planned, rebuild=request.rebuild, timeout_s=request.timeout_s)
-
-
 def source_of(config: BuildConfig, worker: Worker) -> Source:
     """The model of a config, hashed with all its files."""
     assert config.model is not None
@@ -296,10 +293,6 @@ def _plan(
     return _BuildPlan(made, exported, source, identity, folder, doubts)
 
 
-def _calibration(section: QuantizeSection | None) -> str | None:
-    return None if section is None or section.calibration is None else section.calibration.digest
-
-
 def _libraries(stage: StageInfo) -> dict[str, str]:
     return {name: version(name) for name in stage.libraries}
 
@@ -323,8 +316,9 @@ def steps(config: BuildConfig, source: Source) -> list[Step]:
         # The result depends on the digest of the data, not on its location.
         section = {name: value for name, value in whole.items() if name != "calibration"}
         arguments = {"section": whole, "model_folder": str(source.path.parent)}
-        libraries = {**_libraries(QUANTIZE), **_data_libraries(config.quantize.calibration)}
-        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=_calibration(config.quantize)))
+        data = config.quantize.calibration
+        libraries = {**_libraries(QUANTIZE), **_data_libraries(data)}
+        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=None if data is None else data.digest))
     return found
 
 

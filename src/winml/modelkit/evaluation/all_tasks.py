@@ -38,15 +38,11 @@ TASKS: dict[str, Task] = {
 }
 
 
-def _architectures(folder: Path | None) -> list[str]:
-    path = processor.find(folder, CONFIG)
-    named = processor.read_object(path).get("architectures") if path else None
-    return [str(name) for name in named] if isinstance(named, list) else []
-
-
 def _guess_task(folder: Path | None) -> tuple[Task, str]:
     """The task of the architecture that the model's config.json names, and why."""
-    names = _architectures(folder)
+    path = processor.find(folder, CONFIG)
+    named = processor.read_object(path).get("architectures") if path else None
+    names = [str(name) for name in named] if isinstance(named, list) else []
     for name in names:
         for task in TASKS.values():
             if name.endswith(task.architectures or ("\0",)):

@@ -57,10 +57,6 @@ MOST_SAMPLES = 10_000_000
 """More samples than this are as good as never."""
 
 
-def _around(value: float, half: float) -> Limits:
-    return value - half, value + half
-
-
 def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[[int], Limits]:
     """The interval that a number of samples would have if they continued like the ones seen."""
     count, level = found.n, interval.level
@@ -69,7 +65,7 @@ def _interval_at(found: Estimate, value: float, interval: Interval) -> Callable[
         return lambda n: paired_difference_interval(worse * n, better * n, n, level=level)
     if math.isclose(interval.high - value, wilson_interval(0.0, count, level=level)[1]):
         # No two samples differ: what was never seen becomes rarer in proportion to their number.
-        return lambda n: _around(value, wilson_interval(0.0, n, level=level)[1])
+        return lambda n: (value - (half := wilson_interval(0.0, n, level=level)[1]), value + half)
     if found.method == "wilson":
         return lambda n: wilson_interval(value, n, level=level)
     below, above = value - interval.low, interval.high - value

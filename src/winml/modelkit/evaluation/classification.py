@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
@@ -38,14 +37,10 @@ class ClassScorer:
         counted = [k for k in self.top if k < logits.size]
         if not np.isfinite(logits).all():
             return Scored({f"top{k}": 0.0 for k in counted}, None)
-        place = _place(logits, right)
+        # Among equals the lower number is first, as argmax has it.
+        before = (logits > logits[right]) | ((logits == logits[right]) & (np.arange(logits.size) < right))
+        place = int(before.sum())
         return Scored({f"top{k}": float(place < k) for k in counted}, int(logits.argmax()))
-
-
-def _place(logits: npt.NDArray[np.float64], right: int) -> int:
-    """How many classes come before the right one; among equals the lower number is first, as argmax has it."""
-    before = (logits > logits[right]) | ((logits == logits[right]) & (np.arange(logits.size) < right))
-    return int(before.sum())
 
 
 def class_scorer(setting: Setting, *, top: tuple[int, ...]) -> ClassScorer:

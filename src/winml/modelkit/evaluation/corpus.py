@@ -49,13 +49,6 @@ def precision(records: Sequence[Any], *, loose: bool) -> Of:
     return lambda kept: ranking.precision(kept, overlaps)
 
 
-def _shuffle(count: int) -> list[int]:
-    """Numbers of samples in an order that has nothing to do with the data's, which may repeat itself."""
-    # `random()` is the one method that gives the same numbers in every version of Python.
-    draw = random.Random(0).random  # noqa: S311 - a choice, not a secret
-    return sorted(range(count), key=[draw() for _ in range(count)].__getitem__)
-
-
 def jackknife(of: Of, count: int, *, level: float) -> float | None:
     """Half the width of the interval of a metric, from what it is without each part of the samples in turn.
 
@@ -63,7 +56,10 @@ def jackknife(of: Of, count: int, *, level: float) -> float | None:
     an image, go wrong together.
     """
     groups = min(count, GROUPS)
-    drawn = _shuffle(count)
+    # An order that has nothing to do with the data's, which may repeat itself. `random()` is the one method that gives
+    # the same numbers in every version of Python.
+    draw = random.Random(0).random  # noqa: S311 - a choice, not a secret
+    drawn = sorted(range(count), key=[draw() for _ in range(count)].__getitem__)
     found = [of(sorted(i for place, i in enumerate(drawn) if place % groups != group)) for group in range(groups)]
     known = [value for value in found if value is not None]
     if len(known) < len(found):

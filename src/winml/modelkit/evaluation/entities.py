@@ -17,16 +17,12 @@ def has_prefix(tag: str) -> bool:
     return len(tag) > 2 and tag[1] == "-" and tag[0] in PREFIXES
 
 
-def _parts(tag: str) -> tuple[str, str]:
-    return (tag[0], tag[2:]) if has_prefix(tag) else (OUTSIDE, "")
-
-
 def entities(tags: Sequence[str]) -> set[Entity]:
     """The entities of a text. `I-x` that follows nothing of its kind begins one."""
     found: set[Entity] = set()
     before, kind, start = OUTSIDE, "", 0
     for place, tag in enumerate((*tags, OUTSIDE)):
-        prefix, named = _parts(tag)
+        prefix, named = (tag[0], tag[2:]) if has_prefix(tag) else (OUTSIDE, "")
         goes_on = prefix not in (OUTSIDE, *_FIRST) and named == kind and before not in (OUTSIDE, *_LAST)
         if not goes_on:
             if before != OUTSIDE:

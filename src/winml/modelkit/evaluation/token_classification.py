@@ -91,15 +91,11 @@ class TagScorer:
         }
 
 
-def _tags(names: ClassNames) -> tuple[str, ...]:
-    by_number = {number: name for name, number in names.numbers.items()}
-    return tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
-
-
 def _scorer(setting: Setting) -> TagScorer:
     output, note = setting.pick(*USUAL)
     names = class_names(setting.folder)
-    tags = _tags(names)
+    by_number = {number: name for name, number in names.numbers.items()}
+    tags = tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
     plain = None
     if not any(map(has_prefix, tags)):
         plain = "the model's classes are not named as entities (B-PER, I-PER, ...), so that only words are judged"

@@ -88,13 +88,10 @@ def _give_names(model: ModelProto) -> None:
     seen: set[str] = set()
     for index, node in enumerate(model.graph.node):
         if not node.name or node.name in seen:
-            node.name = _free(f"{node.name or node.op_type}_{index}", taken)
-            taken.add(node.name)
+            name = f"{node.name or node.op_type}_{index}"
+            while name in taken:
+                name += "_"
+            node.name = name
+            taken.add(name)
         seen.add(node.name)
     name_axes(model.graph)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

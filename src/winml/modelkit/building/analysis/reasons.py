@@ -53,9 +53,5 @@ def _refusal(message: list[str]) -> list[Reason]:
         return []
     nodes = [found for line in message if (found := _NODE.match(line))]
     texts = [found["text"] for line in message if (found := _REASON.match(line))]
-    text = _plain(" ".join(texts))
+    text = " ".join(_PLACE.sub("", _TAIL.sub("", " ".join(texts))).split())
     return [Reason(node["name"].strip(), node["op"], refused["op"], text) for node in nodes] if text else []
-
-
-def _plain(text: str) -> str:
-    return " ".join(_PLACE.sub("", _TAIL.sub("", text)).split())

@@ -173,21 +173,18 @@ def _place(request: CompileRequest) -> _Place:
         ways = "`--output-dir DIR`" if several else "`-o FILE` or `--output-dir DIR`"
         raise RequestError(f"the output must be given exactly once: {ways}")
     if request.output is not None:
-        return _file_place(Path(request.output))
+        file = Path(request.output)
+        if file.suffix != ".onnx":
+            raise RequestError(f"output `{file}` must end in .onnx", hint="`--output-dir` takes a folder")
+        if not file.absolute().parent.is_dir():
+            raise RequestError(f"output folder not found: `{file.parent}`")
+        return _Place(file.absolute().parent, (file.name,))
     assert request.output_dir is not None
     folder = Path(request.output_dir)
     if folder.exists() and not folder.is_dir():
         raise RequestError(f"output folder `{folder}` is a file", hint="name a folder")
     names, warnings = output_names([Path(model).absolute() for model in request.models])
     return _Place(folder.absolute(), tuple(names), tuple(warnings))
-
-
-def _file_place(file: Path) -> _Place:
-    if file.suffix != ".onnx":
-        raise RequestError(f"output `{file}` must end in .onnx", hint="`--output-dir` takes a folder")
-    if not file.absolute().parent.is_dir():
-        raise RequestError(f"output folder not found: `{file.parent}`")
-    return _Place(file.absolute().parent, (file.name,))
 
 
 def _resolve_target(asked: TargetRequest, compiler: Compiler) -> Planned:

@@ -42,10 +42,6 @@ _GRAPH_KEYS = {
 """Provider options of the EP by what the SDK's HTP config calls them."""
 
 
-def _host() -> tuple[str, str]:
-    return platform.system(), platform.machine().lower()
-
-
 class SDK:
     """An SDK folder with tools for this host."""
 
@@ -112,7 +108,7 @@ def find_sdk(tools: CompileTools) -> SDK | Missing:
         return Missing(f"{VARIABLE} is not set", hint)
     if not tools.sdk_root.is_dir():
         return Missing(f"QAIRT SDK not found: `{tools.sdk_root}`", hint)
-    system, machine = _host()
+    system, machine = platform.system(), platform.machine().lower()
     lacking = ""
     for folder in HOSTS.get((system, machine), ()):
         sdk = SDK(tools.sdk_root, folder)

@@ -15,7 +15,6 @@ from winml.modelkit.building.compile.result import (
 )
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RunFailedError
-from winml.modelkit.graph.description import ValueFacts
 
 
 def describe_model(
@@ -39,12 +38,9 @@ def _warnings(source: SourceFacts, found: ContextFacts, section: CompileSection)
         warnings.append("no binary was written beside the model: the execution provider put it into the ONNX file")
     for kind, now, before in (("inputs", found.inputs, source.inputs), ("outputs", found.outputs, source.outputs)):
         if now != before:
-            warnings.append(f"the {kind} differ from those of the source: {_list_values(now)}")
+            listed = ", ".join(f"{v.name} {v.dtype}{None if v.shape is None else list(v.shape)}" for v in now)
+            warnings.append(f"the {kind} differ from those of the source: {listed}")
     return tuple(warnings)
-
-
-def _list_values(values: Sequence[ValueFacts]) -> str:
-    return ", ".join(f"{v.name} {v.dtype}{None if v.shape is None else list(v.shape)}" for v in values)
 
 
 def compare_sizes(together: Sequence[Compiled], alone: Sequence[Compiled]) -> Sharing:

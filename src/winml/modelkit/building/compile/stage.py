@@ -238,13 +238,10 @@ class CompileStage:
         """Models compiled in one process, and whether they came from the cache."""
         key = self._key(group)
         found = self._cache.stages.find(key) if self._settings.reuse and self._settings.libraries else None
-        if found is not None and self._suffices(found):
+        # A stored result may have been compiled without being validated.
+        if found is not None and (not self._settings.validate or all(r.validation for r in read_reports(found))):
             return found, True
         return self._make(key, group, found, reader), found is not None
-
-    def _suffices(self, entry: StageEntry) -> bool:
-        """Whether a stored result needs nothing more; it may have been compiled without being validated."""
-        return not self._settings.validate or all(report.validation for report in read_reports(entry))
 
     def _make(self, key: StageKey, group: list[_Source], found: StageEntry | None, reader: _Reader) -> StageEntry:
         """Compile models, or take what was stored, and validate them where that is requested."""

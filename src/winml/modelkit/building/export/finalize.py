@@ -25,8 +25,11 @@ def finalize_model(model: ModelProto, section: ExportSection) -> ModelProto:
     found = opset.opset(model)
     if found == section.opset:
         return model
-    # torch writes 18 for anything older, without a warning.
-    _drop_default_attributes(model)
+    # torch writes 18 for anything older, without a warning. An attribute at its default is removed first, because the
+    # converter of onnx takes it for something newer.
+    for node in model.graph.node:
+        for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes" and a.i == 0]:
+            node.attribute.remove(attribute)
     try:
         return opset.convert(model, section.opset)
     except RequestError as error:
@@ -89,10 +92,3 @@ def _drop_traces(model: ModelProto) -> None:
                 value.ClearField("doc_string")
     del model.metadata_props[:]
     model.ClearField("doc_string")
-
-
-def _drop_default_attributes(model: ModelProto) -> None:
-    """Remove an attribute at its default that the converter of onnx takes for something newer."""
-    for node in model.graph.node:
-        for attribute in [a for a in node.attribute if a.name == "noop_with_empty_axes" and a.i == 0]:
-            node.attribute.remove(attribute)

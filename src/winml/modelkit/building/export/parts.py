@@ -50,7 +50,8 @@ class PairDecode(Part):
         cache = EncoderDecoderCache(_cache(others, "decoder"), _cache(others, "encoder"))
         # Only its length matters: keys and values of the encoder come from the cache.
         length = others["past_0_encoder_key"]
-        width = _width(self.model)
+        encoder = getattr(self.model.config, "encoder", self.model.config)
+        width = int(getattr(encoder, "d_model", None) or encoder.hidden_size)
         state = length.new_zeros(1).expand(length.shape[0], length.shape[2], width)
         return _decode(self.model, input_ids, state, masks, cache, kinds=("decoder",))
 
@@ -131,11 +132,6 @@ def tensors_of(output: Any, prefix: str = "") -> Tensors:
 def _embeddings(output: Any) -> Tensor:
     """The vectors, which newer models wrap into an output."""
     return output if isinstance(output, Tensor) else output.pooler_output
-
-
-def _width(model: Any) -> int:
-    encoder = getattr(model.config, "encoder", model.config)
-    return int(getattr(encoder, "d_model", None) or encoder.hidden_size)
 
 
 def _decode(

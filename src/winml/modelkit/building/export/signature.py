@@ -136,18 +136,13 @@ def _whole(folder: ModelFolder, family: Family, task: str) -> Iterator[InputSect
 
 def _state(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
     """What a decoder reads of its encoder."""
-    width = _encoder_width(folder)
+    encoder = folder.config.get("encoder") or folder.config
+    width = int(encoder.get("d_model") or encoder.get("hidden_size") or folder.whole("d_model"))
     if family.modality == "text":
         yield InputSection("encoder_hidden_states", "float32", ("batch", "sequence", width))
         yield _mask("encoder_attention_mask", "batch", "sequence")
     else:
         yield InputSection("encoder_hidden_states", "float32", ("batch", _encoder_length(folder, family), width))
-
-
-def _encoder_width(folder: ModelFolder) -> int:
-    encoder = folder.config.get("encoder") or folder.config
-    found = encoder.get("d_model") or encoder.get("hidden_size")
-    return int(found) if found else folder.whole("d_model")
 
 
 def _encoder_length(folder: ModelFolder, family: Family) -> int:
@@ -165,10 +160,6 @@ def _encoder_length(folder: ModelFolder, family: Family) -> int:
     return (height // patch) * (width // patch) + _EXTRA_TOKENS.get(encoder.get("model_type", ""), 1)
 
 
-def _layers(folder: ModelFolder) -> int:
-    return folder.whole("decoder_layers", "num_decoder_layers", "n_layer", "num_layers", "num_hidden_layers")
-
-
 def _cache(folder: ModelFolder, kind: str, length: int | str) -> Iterator[InputSection]:
     """Keys and values of every layer; `kind` distinguishes those of the text from those of the encoder."""
     heads = folder.whole("num_key_value_heads", "decoder_attention_heads", "n_head", "num_heads", "num_attention_heads")
@@ -176,14 +167,11 @@ def _cache(folder: ModelFolder, kind: str, length: int | str) -> Iterator[InputS
     if not isinstance(size, int):
         all_heads = folder.whole("decoder_attention_heads", "n_head", "num_heads", "num_attention_heads")
         size = folder.whole("d_model", "n_embd", "hidden_size") // all_heads
-    for layer in range(_layers(folder)):
+    layers = folder.whole("decoder_layers", "num_decoder_layers", "n_layer", "num_layers", "num_hidden_layers")
+    for layer in range(layers):
         for what in ("key", "value"):
             name = "_".join(filter(None, ("past", str(layer), kind, what)))
             yield InputSection(name, "float32", ("batch", heads, length, size))
-
-
-def _encoder(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
-    yield from _source(folder, family)
 
 
 def _first_of_pair(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
@@ -217,13 +205,9 @@ def _image_part(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
     yield _image(folder)
 
 
-def _text_part(folder: ModelFolder, family: Family) -> Iterator[InputSection]:
-    yield from _text(folder, family)
-
-
 _PARTS: dict[families.Shape, dict[str, Maker]] = {
     "single": {},
-    "encoder-decoder": {"encoder": _encoder, "prefill": _first_of_pair, "decode": _next_of_pair},
+    "encoder-decoder": {"encoder": _source, "prefill": _first_of_pair, "decode": _next_of_pair},
     "decoder": {"prefill": _first, "decode": _next},
-    "dual": {"image": _image_part, "text": _text_part},
+    "dual": {"image": _image_part, "text": _text},
 }

@@ -65,7 +65,8 @@ class _Export:
         parameters = sum(p.numel() for p in part.model.parameters())
         del part  # tracing may change it, and a large model does not fit in memory twice
         finished = finalize.finalize_model(traced, section)
-        finalize.note_sizes(finished, self._sizes(section), resolve.value_ranges(section))
+        sizes = resolve.npu_sizes(ModelFolder(self.folder), section)
+        finalize.note_sizes(finished, sizes, resolve.value_ranges(section))
         written = files.save(finished, output)
         exported = time.monotonic() - started
         parity = self._parity(output, section)
@@ -87,10 +88,6 @@ class _Export:
             notes=(*self._attention_note(), *(f"{architecture} takes no `{name}`" for name in left_out)),
             warnings=() if section.verify else ("outputs were not compared with PyTorch: `--no-verify`",),
         )
-
-    def _sizes(self, section: ExportSection) -> dict[str, int]:
-        """Sizes of open axes that the model is used with, by what such models are used with."""
-        return resolve.npu_sizes(ModelFolder(self.folder), section)
 
     def _attention_note(self) -> list[str]:
         named = ModelFolder(self.folder).foreign_attention

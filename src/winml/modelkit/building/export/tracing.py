@@ -25,7 +25,12 @@ _SPECIALIZED = ("specialized", "Constraints violated", "ConstraintViolation", "m
 
 def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:
     """The part in ONNX, as its exporter leaves it; an error names the axis or operator that caused it."""
-    _refuse_single(section)
+    for axis, size in section.sizes.items():
+        if size < 2 and section.exporter == "transformers":
+            raise RequestError(
+                f"axis `{axis}` is open and has size {size} in the sample, which torch takes for a constant",
+                hint=f"trace with at least 2, or fix the axis with `--shape {shell_word(f'{axis}={size}')}`",
+            )
     try:
         with plain_padding(), torch.no_grad():
             return _EXPORTERS[section.exporter](part, inputs, section)
@@ -33,15 +38,6 @@ def trace_part(part: Part, inputs: Tensors, section: ExportSection) -> ModelProt
         raise
     except Exception as error:  # an exporter raises whatever the code of a model raises
         raise _explain_failure(error, section) from error
-
-
-def _refuse_single(section: ExportSection) -> None:
-    for axis, size in section.sizes.items():
-        if size < 2 and section.exporter == "transformers":
-            raise RequestError(
-                f"axis `{axis}` is open and has size {size} in the sample, which torch takes for a constant",
-                hint=f"trace with at least 2, or fix the axis with `--shape {shell_word(f'{axis}={size}')}`",
-            )
 
 
 def _with_transformers(part: Part, inputs: Tensors, section: ExportSection) -> ModelProto:

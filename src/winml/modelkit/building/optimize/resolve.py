@@ -39,7 +39,12 @@ def resolve(
     checked = None if allow_unsupported else target
     chosen = {row.name for row in _of_level(level, target) if not find_unsupported(checked, row.produces)}
     for name in sorted(wanted):
-        _require_supported(table.BY_NAME[name], checked)
+        never = find_unsupported(checked, table.BY_NAME[name].produces)
+        if never:
+            raise RequestError(
+                f"pass `{name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to support",
+                hint="drop the pass, or allow it with `--allow-unsupported`",
+            )
     names = (chosen | wanted) - unwanted
     return OptimizeSection(passes=tuple(row.name for row in table.PASSES if row.name in names), opset=opset)
 
@@ -51,12 +56,3 @@ def _of_level(level: str | None, target: Target | None) -> tuple[Pass, ...]:
     levels = table.LEVELS[name]
     extra = table.TARGET_PASSES.get(str(target), ()) if levels else ()
     return tuple(row for row in table.PASSES if row.level in levels or row.name in extra)
-
-
-def _require_supported(row: Pass, target: Target | None) -> None:
-    never = find_unsupported(target, row.produces)
-    if never:
-        raise RequestError(
-            f"pass `{row.name}` makes {', '.join(f'`{op}`' for op in never)}, which {target} is not known to support",
-            hint="drop the pass, or allow it with `--allow-unsupported`",
-        )

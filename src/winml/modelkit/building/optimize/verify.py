@@ -91,12 +91,12 @@ def _run_samples(session: WinMLSession, specs: Sequence[InputSpec], asked: Input
     positive, sizes = synthetic(specs, asked), asked.dims
     yield Sample(SeededInputs(sizes, "0 to 1"), positive, session.run(positive))
     if any(array.dtype.kind == "f" for array in positive.values()):
-        mixed = {name: _mix_signs(array) if array.dtype.kind == "f" else array for name, array in positive.items()}
+        mixed = {
+            # Arithmetic makes a number of an array without dimensions.
+            name: np.asarray(array * 2 - 1, array.dtype) if array.dtype.kind == "f" else array
+            for name, array in positive.items()
+        }
         yield Sample(SeededInputs(sizes, "-1 to 1"), mixed, session.run(mixed))
-
-
-def _mix_signs(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.asarray(array * 2 - 1, array.dtype)  # arithmetic makes a number of an array without dimensions
 
 
 def compare(before: Reference, model: Path, *, tolerance: float) -> Verification:
@@ -139,14 +139,11 @@ def _distance(before: Any, after: Any) -> tuple[float, float]:
         pairs = [_distance(one, other) for one, other in zip(before, after, strict=True)]
         return max((pair[0] for pair in pairs), default=0.0), max((pair[1] for pair in pairs), default=0.0)
     if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
-        return (0.0, 0.0) if _same(before, after) else (np.inf, np.inf)
+        same = type(before) is type(after) and bool(before == after)
+        return (0.0, 0.0) if same else (np.inf, np.inf)
     if before.shape != after.shape or before.dtype != after.dtype:
         return np.inf, np.inf
     return _array_distance(before, after)
-
-
-def _same(before: Any, after: Any) -> bool:
-    return type(before) is type(after) and bool(before == after)
 
 
 def _array_distance(before: npt.NDArray[Any], after: npt.NDArray[Any]) -> tuple[float, float]:

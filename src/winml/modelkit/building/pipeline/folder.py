@@ -36,10 +36,6 @@ def place(output: str) -> Path:
     return path.resolve() if path.is_symlink() or ".." in path.parts else path.absolute()
 
 
-def _present(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-
-
 def look(folder: Path) -> Existing | None:
     """The build in a folder, None when the folder is free; raises when it holds anything else than a build."""
     if not folder.exists():
@@ -49,7 +45,7 @@ def look(folder: Path) -> Existing | None:
     if not folder.is_dir():
         raise RequestError(f"output `{folder}` is a file", hint="name a folder")
     _refuse_mount_point(folder)
-    present = _present(folder)
+    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
     if not present:
         return None
     try:

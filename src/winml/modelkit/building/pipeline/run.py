@@ -131,7 +131,10 @@ class Pipeline:
         key = step.key(self.artifact.digest)
         self.stage = step.stage.name
         entry = self._find(key)
-        explanation = self._explain(key, entry)
+        if entry is not None:
+            explanation = Explanation(True, (), "the same key was stored before")
+        else:
+            explanation = REBUILD if self.rebuild else self._cache.stages.explain(key)
         self.tell(StageStarted(step.stage.name, explanation.hit))
         if entry is None:
             entry, explanation = self._get_or_execute(step, key, explanation)
@@ -187,11 +190,6 @@ class Pipeline:
                 return entry, Explanation(True, (), "another process stored it just now")
             return self._execute(step, key), explanation
 
-    def _explain(self, key: StageKey, entry: StageEntry | None) -> Explanation:
-        if entry is not None:
-            return Explanation(True, (), "the same key was stored before")
-        return REBUILD if self.rebuild else self._cache.stages.explain(key)
-
     def _execute(self, step: Step, key: StageKey) -> StageEntry:
         with self.work_folder() as folder:
             output = folder / "out" / step.stage.file
@@ -211,7 +209,8 @@ class Pipeline:
             )
             seconds = time.monotonic() - started
             self._source.check_unchanged()
-            files = {path.relative_to(output.parent).as_posix(): path for path in _files_in(output.parent)}
+            found = sorted(path for path in output.parent.rglob("*") if path.is_file())
+            files = {path.relative_to(output.parent).as_posix(): path for path in found}
             return self._cache.stages.store(key, files, {"report": report, "seconds": seconds})
 
     def work_folder(self) -> AbstractContextManager[Path]:
@@ -225,7 +224,3 @@ class Pipeline:
         for name, digest in artifact.files.items():
             self._cache.objects.link_out(digest, folder / name)
         return folder / artifact.main
-
-
-def _files_in(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())

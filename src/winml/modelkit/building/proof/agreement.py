@@ -66,11 +66,7 @@ def judge(outputs: Sequence[OutputDistance], limit: float) -> Agreement:
     for wanted in ("missed", "reached"):
         chosen = [(reason, output) for (answer, reason), output in judged if answer == wanted]
         if chosen:
-            reason, worst = min(chosen, key=lambda entry: _order(entry[1]))
+            reason, worst = min(chosen, key=lambda entry: -1.0 if entry[1].cosine is None else entry[1].cosine)
             return Agreement(wanted, reason, worst.name, worst.cosine, limit)
     (_, reason), first = judged[0]
     return Agreement("unknown", f"on these inputs {reason} in the source", first.name, None, limit)
-
-
-def _order(output: OutputDistance) -> float:
-    return -1.0 if output.cosine is None else float(output.cosine)

@@ -11,19 +11,15 @@ _FAST_ON_CPU = ("uint8", "int8")
 
 def check(section: QuantizeSection, target: Target) -> list[str]:
     """Warnings about the section on this target; raises when the target cannot open the result at all."""
-    if target.ep == "qnn" and section.mode == "static" and (section.weight_type or "").endswith("int4"):
-        _check_4_bit(section)
-    if target.ep != "cpu":
-        return []
-    return [text for text in (_slow_pair(section), _slow_float16(section), _wide(section)) if text is not None]
-
-
-def _check_4_bit(section: QuantizeSection) -> None:
-    if not section.per_channel:
+    is_4_bit = section.mode == "static" and (section.weight_type or "").endswith("int4")
+    if target.ep == "qnn" and is_4_bit and not section.per_channel:
         raise RequestError(
             "4-bit weights per tensor cannot be used on qnn: it refuses the model when the session is created",
             hint="add `--per-channel`",
         )
+    if target.ep != "cpu":
+        return []
+    return [text for text in (_slow_pair(section), _slow_float16(section), _wide(section)) if text is not None]
 
 
 def _slow_pair(section: QuantizeSection) -> str | None:

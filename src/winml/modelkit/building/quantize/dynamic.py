@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from onnx import ModelProto, TensorProto
 from onnxruntime.quantization.onnx_quantizer import ONNXQuantizer
@@ -60,6 +60,8 @@ def _other_floats(model: ModelProto, types: Mapping[str, int]) -> dict[str, str]
 def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelection) -> tuple[ModelProto, NodeSelection]:
     """The model with integer operators, and which nodes became some."""
     before = inputs_by_node(model)
+    # The library calls the MatMul that it makes of a Gemm by another name.
+    excluded = sorted(n for name in before.keys() - selection.chosen for n in (name, f"{name}_MatMul"))
     with wrap_errors():
         quantizer = ONNXQuantizer(
             model,
@@ -71,7 +73,7 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
             QuantType.QUInt8,
             None,
             [],
-            _list_excluded(before.keys() - selection.chosen),
+            excluded,
             sorted(IntegerOpsRegistry),
             {
                 "EnableSubgraph": any(True for node in model.graph.node for _ in walk.subgraphs(node)),
@@ -82,8 +84,3 @@ def quantize(model: ModelProto, section: QuantizeSection, selection: NodeSelecti
         quantizer.quantize_model()
     result: ModelProto = quantizer.model.model
     return result, selection.without(find_untouched(before, result, "it has no constant weight"))
-
-
-def _list_excluded(names: Iterable[str]) -> list[str]:
-    """The names of nodes to leave, and what the library calls the MatMul it makes of a Gemm."""
-    return sorted(entry for name in names for entry in (name, f"{name}_MatMul"))

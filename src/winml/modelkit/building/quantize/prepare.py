@@ -190,13 +190,9 @@ def _lift_constants(graph: GraphProto) -> None:
             lifted.CopyFrom(tensor)
             lifted.name = node.output[0]
     if len(kept) < len(graph.node):
-        _replace_nodes(graph, kept)
-
-
-def _replace_nodes(graph: GraphProto, nodes: list[NodeProto]) -> None:
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+        copies = [NodeProto.FromString(node.SerializeToString()) for node in kept]
+        del graph.node[:]
+        graph.node.extend(copies)
 
 
 def _fix_default_inputs(graph: GraphProto, notes: list[str]) -> None:
@@ -248,7 +244,9 @@ def _part_initializers(model: ModelProto) -> None:
                 names[key] = free_name(name, used) if taken.get(name) else name
                 taken[name] = True
                 if names[key] != name:
-                    _copy_initializer(graph, weights[name], names[key])
+                    copy = graph.initializer.add()
+                    copy.CopyFrom(weights[name])
+                    copy.name = names[key]
             node.input[index] = names[key]
 
 
@@ -266,9 +264,3 @@ def _row_biases(graph: GraphProto) -> None:
         if list(bias.dims) in ([], [1], [1, 1], [1, channels]):
             row = np.broadcast_to(numpy_helper.to_array(bias).ravel(), (channels,))
             bias.CopyFrom(numpy_helper.from_array(row.copy(), bias.name))
-
-
-def _copy_initializer(graph: GraphProto, tensor: TensorProto, name: str) -> None:
-    copy = graph.initializer.add()
-    copy.CopyFrom(tensor)
-    copy.name = name

@@ -47,7 +47,7 @@ def select(
 
     Without `bodies` nodes inside other nodes are left alone. `unable` has the reasons of single operators.
     """
-    _check_words(model, section)
+    _check_names(model, section)
     chosen: set[str] = set()
     left: dict[str, str] = {}
     outer = {node.name for node in model.graph.node}
@@ -99,19 +99,17 @@ def flat_products(model: ModelProto) -> dict[str, str]:
     }
 
 
-def _check_words(model: ModelProto, section: QuantizeSection) -> None:
+def _check_names(model: ModelProto, section: QuantizeSection) -> None:
     names = {node.name for node in walk.nodes(model)}
     for name in (*(section.nodes or ()), *section.exclude_nodes):
         if name not in names:
-            raise RequestError(f"the model has no node `{name}`", hint=_hint(name, names))
+            many = len(names) > 40
+            hint = "`winml inspect` shows the operators of a model" if many else did_you_mean(name, names)
+            raise RequestError(f"the model has no node `{name}`", hint=hint)
     ops = {node.op_type for node in walk.nodes(model)}
     for op in section.op_types or ():
         if op not in ops:
             raise RequestError(f"the model has no operator `{op}`", hint=did_you_mean(op, ops))
-
-
-def _hint(name: str, names: Collection[str]) -> str:
-    return did_you_mean(name, names) if len(names) <= 40 else "`winml inspect` shows the operators of a model"
 
 
 def inputs_by_node(model: ModelProto) -> dict[str, tuple[str, ...]]:
