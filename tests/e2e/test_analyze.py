@@ -154,7 +154,7 @@ def test_fusion_candidates_are_found_by_running_the_passes(zoo: Path) -> None:
 
 def test_an_absent_ep_is_answered_as_far_as_anybody_knows(zoo: Path) -> None:
     result = winml("analyze", "-m", zoo / "conv.onnx", "--target", "vitisai/npu", "--no-fusions", "--json")
-    assert "cannot tell: `vitisai/npu` is not here" in failed(result, 3)
+    assert "cannot tell: `vitisai/npu` is not available on this machine" in failed(result, 3)
     target = _only(valid(result.stdout))
     assert (target["status"], target["source"]) == ("unknown", {"kind": "none", "table": None})
     assert "vitisai" in target["absent"]

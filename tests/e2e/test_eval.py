@@ -195,9 +195,9 @@ def test_data_that_does_not_fit_is_one_error_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("-m", sample.MODEL, *CPU), "nothing to evaluate on"),
-        (("-m", sample.MODEL, "--data", sample.TEST, *CPU), "what is the model for"),
-        (("-m", sample.MODEL, *DIGITS, *CPU, "--max-drop", "0.1"), "a drop needs something"),
+        (("-m", sample.MODEL, *CPU), "no data to evaluate on"),
+        (("-m", sample.MODEL, "--data", sample.TEST, *CPU), "the task of the model is unknown"),
+        (("-m", sample.MODEL, *DIGITS, *CPU, "--max-drop", "0.1"), "`--max-drop` needs a reference"),
         (("-m", sample.MODEL, *DIGITS, *CPU, "--max-drop", "1"), "max-drop"),
         (("-m", sample.MODEL, *DIGITS, *CPU, "--metric", "acuracy"), "no metric `acuracy`"),
         (("-m", sample.MODEL, "--data", "gone.npz", "--task", "image-classification", *CPU), "data not found"),

@@ -116,7 +116,7 @@ def test_a_pass_that_takes_the_process_down_is_left_out_and_named(tmp_path: Path
         (["--dim", "nope=2"], 2, "no symbolic dimension `nope`"),
         (["--dim", "batch=0"], 2, "dimension `batch` must be at least 1"),
         (["--target", "nope"], 2, "nope"),
-        (["--target", "qnn/npu", "--enable", "conv_activation_fusion"], 2, "not known to take"),
+        (["--target", "qnn/npu", "--enable", "conv_activation_fusion"], 2, "not known to support"),
         (["-o", "missing/out.onnx"], 2, "output folder not found"),
         (["-o", "."], 2, "is a directory"),
     ],

@@ -39,7 +39,7 @@ def test_nothing_is_written_where_nothing_was_asked_for(tmp_path: Path) -> None:
 def test_a_file_that_unpacks_to_more_than_outputs_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "o.npz", "w", zipfile.ZIP_DEFLATED) as bomb:
         bomb.writestr("candidate.0.0.npy", bytes(8 * 2**20))
-    with pytest.raises(DataError, match="more than outputs"):
+    with pytest.raises(DataError, match="more than saved outputs"):
         read(tmp_path / "o.npz")
 
 

@@ -28,7 +28,7 @@ def test_tokens_come_together_as_ctc_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, r"needs the model's vocab\.json"), ("{}", "must map tokens"), ('{"a": 1}', "has no `<pad>`")],
+    [(None, r"needs the model's vocab\.json"), ("{}", "must map tokens"), ('{"a": 1}', "has no blank token `<pad>`")],
 )
 def test_a_vocabulary_that_says_too_little_is_refused(content: str | None, message: str, tmp_path: Path) -> None:
     if content is not None:

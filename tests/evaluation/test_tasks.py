@@ -140,7 +140,7 @@ def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="unknown task `image-clasification`") as caught:
         choose_task("image-clasification", DataSection("x.npz"), None)
     assert "`image-classification`" in (caught.value.hint or "")
-    with pytest.raises(RequestError, match="what is the model for"):
+    with pytest.raises(RequestError, match="the task of the model is unknown"):
         choose_task(None, DataSection("x.npz"), tmp_path)
     (tmp_path / "config.json").write_text('{"architectures": ["BertForQuestionAnswering"]}')
     task, note = choose_task(None, DataSection("x.npz"), tmp_path)
@@ -164,7 +164,7 @@ def test_the_task_is_the_named_one_or_that_of_the_model(tmp_path: Path) -> None:
 def test_architectures_are_for_their_task(architecture: str, task: str | None, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"architectures": [architecture]}))
     if task is None:
-        with pytest.raises(RequestError, match=f"`{architecture}` is for none of the tasks"):
+        with pytest.raises(RequestError, match=f"`{architecture}` belongs to no known task"):
             choose_task(None, DataSection("x.npz"), tmp_path)
     else:
         assert choose_task(None, DataSection("x.npz"), tmp_path)[0].name == task
@@ -174,7 +174,7 @@ def test_what_cannot_be_answered_is_refused_before_anything_runs(tmp_path: Path)
     case = task_zoo.CASES["outputs"](tmp_path)
     with pytest.raises(RequestError, match="needs a reference"):
         run(arguments(case, None, reference=False), Context())
-    with pytest.raises(RequestError, match="no metric that a limit"):
+    with pytest.raises(RequestError, match="no metric that could have a limit"):
         run(arguments(case, None, limits=True), Context())
     with pytest.raises(RequestError, match="no metric `f1`"):
         run(arguments(case, "text-classification", metric="f1"), Context())

@@ -67,8 +67,8 @@ def test_anything_less_is_a_no_with_the_result_beside_it() -> None:
     assert caught.value.result == result
 
 
-def test_a_target_that_is_not_here_and_of_which_nothing_is_known_is_no_no() -> None:
-    with pytest.raises(UnavailableError, match="cannot tell: `cuda/gpu` is not here") as caught:
+def test_a_target_that_is_neither_installed_nor_in_a_table_is_unknown_not_unsupported() -> None:
+    with pytest.raises(UnavailableError, match="cannot tell: `cuda/gpu` is not available on this machine") as caught:
         check(_result(_target("cuda/gpu", "unknown", unknown=3), _target("cpu", "supported")))
     assert caught.value.exit_code == 3
 

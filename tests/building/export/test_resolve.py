@@ -269,7 +269,7 @@ def test_an_image_size_that_is_none_is_refused(tmp_path: Path, size: Any) -> Non
 def test_an_index_names_weights_beside_it_only(tmp_path: Path, name: str) -> None:
     made = folder(tmp_path / "m", BERT)
     (made.path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": {"a": name}}))
-    with pytest.raises(ModelFileError, match="no file of weights beside it"):
+    with pytest.raises(ModelFileError, match="not a weights file beside it"):
         made.require_weights()
 
 

@@ -38,7 +38,7 @@ PAIRS_OPSET = 13
 HALF_OPSET = 19
 """From here on pairs take float16."""
 FUSED = "it was fused before, and no quantizer takes it apart"
-ALONE = {"BatchNormalization": "no product stands before it that it could be folded into"}
+ALONE = {"BatchNormalization": "there is no product before it to fold it into"}
 """Operators that lose much when they are quantized by themselves, and gain nothing: no kernel has them in 8 bits."""
 _PRODUCTS = ("Attention", "Conv", "Gemm", "MatMul")
 """What the names of fused operators that multiply have in common."""
