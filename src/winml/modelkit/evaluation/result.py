@@ -298,7 +298,7 @@ def raise_for_checks(result: EvalResult) -> None:
 
 def explain_too_few(unknown: Sequence[Check], count: int) -> str:
     """What would decide checks that are inconclusive."""
-    alone = "`--judge value` compares the value alone"
+    alone = "`--judge value` compares only the value"
     needed = [c.needed for c in unknown if c.needed is not None]
     if len(needed) < len(unknown):
         return f"more samples may decide it; {alone}"
