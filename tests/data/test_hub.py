@@ -135,7 +135,7 @@ def test_code_is_fetched_for_who_trusts_it(fetching: Fetching) -> None:
 
 
 def test_a_file_comes_with_its_external_data(fetching: Fetching) -> None:
-    path = Path(fetching.call("data.hub_file", repo="org/name", file="onnx/model.onnx")["path"])
+    path = Path(fetching.call("data.hub_file", repo="org/name", file="onnx/model.onnx"))
     assert path.read_bytes() == b"graph"
     assert path.with_name("model.onnx_data").read_bytes() == b"external"
 

@@ -158,7 +158,7 @@ def test_a_worker_leaves_when_its_caller_is_killed(zoo: Path, tmp_path: Path) ->
 
 def test_an_unexpected_exception_is_a_bug_with_its_traceback() -> None:
     with Worker() as worker, pytest.raises(WorkerBug, match="KeyError"):
-        worker.call("graph.source", {})
+        worker.call("graph.implied", {})
 
 
 def test_a_missing_package_is_named_as_unavailable() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import onnx
@@ -48,9 +47,9 @@ def test_what_the_section_says_stays(said: bool) -> None:
 class _Processor:
     """A worker on a processor that saturates."""
 
-    def call(self, operation: str, args: dict[str, Any], *, what: str) -> dict[str, Any]:
+    def ask(self, form: type[bool], operation: str, *, what: str) -> bool:
         assert operation == "session.saturation"
-        return {"saturates": True}
+        return True
 
 
 @pytest.mark.parametrize(("target", "reduced"), [(Target("cpu", "cpu"), True), (Target("openvino", "cpu"), False)])

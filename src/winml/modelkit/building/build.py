@@ -272,8 +272,8 @@ def source_of(config: BuildConfig, worker: Worker) -> Source:
     """The model of a config, hashed with all its files."""
     assert config.model is not None
     path = Path(config.model)
-    answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
-    return read_source(path, tuple(Path(file) for file in answer["files"]))
+    others = worker.ask(tuple[Path, ...], "graph.external_files", {"path": path}, what="reading the model")
+    return read_source(path, others)
 
 
 def _plan(

@@ -33,6 +33,7 @@ from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
+from winml.modelkit.data.answers import DataDescription
 from winml.modelkit.ep import catalog, options, precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.probing import Planned
@@ -131,7 +132,9 @@ class _ModelSource:
             declared = [{"name": i.name, "dtype": i.dtype, "shape": i.shape} for i in self.export.section.inputs]
             folder = self.export.located.folder.path
             args = {"inputs": to_json(declared), "folder": str(folder), "data": to_json(data)}
-        return replace(data, digest=self.worker.call("data.describe", args, what="reading the data")["digest"])
+        return replace(
+            data, digest=self.worker.ask(DataDescription, "data.describe", args, what="reading the data").digest
+        )
 
 
 def describe_data(data: DataSection, model: Path, worker: Worker) -> DataSection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import field
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +23,8 @@ from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent, ignore
 from winml.modelkit.core.model_ref import CONFIG, ModelRef
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read, to_json
+from winml.modelkit.data.answers import HubModel
 from winml.modelkit.graph.signature import Signature
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
@@ -90,15 +92,16 @@ def locate(ref: ModelRef, *, weights: bool = True, code: bool = False) -> Locate
         return Located(ModelFolder(folder), str(folder))
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision, "weights": weights, "code": code}
-        answer = worker.call("data.hub_model", args, what=f"fetching `{ref}`")
-    return Located(ModelFolder(Path(answer["folder"])), f"{ref.repo}@{answer['revision']}")
+        answer = worker.ask(HubModel, "data.hub_model", args, what=f"fetching `{ref}`")
+    return Located(ModelFolder(answer.folder), f"{ref.repo}@{answer.revision}")
 
 
 def hub_weights(ref: ModelRef) -> Weights:
     """What the hub reports of a model's weights, without fetching them."""
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision}
-        types = worker.call("data.hub_weights", args, what=f"asking about `{ref}`")
+        answer = worker.call("data.hub_weights", args, what=f"asking about `{ref}`")
+    types = None if answer is None else read(Mapping[str, int], answer)  # type: ignore[type-abstract]
     return Weights(None if types is None else sum(types.values()), types or {}, None)
 
 
@@ -106,7 +109,7 @@ def fetch_file(ref: ModelRef) -> Path:
     """An ONNX file of the hub, on this machine."""
     with Worker() as worker:
         args = {"repo": ref.repo, "revision": ref.revision, "file": ref.file}
-        return Path(worker.call("data.hub_file", args, what=f"fetching `{ref}`")["path"])
+        return worker.ask(Path, "data.hub_file", args, what=f"fetching `{ref}`")
 
 
 def run_export(plan: ExportPlan, exporting: Exporting) -> Exported:

@@ -12,6 +12,6 @@ def resolve(section: QuantizeSection, target: Target, worker: Worker) -> tuple[Q
     """The section as this machine's processor needs it; other EPs than `cpu` have kernels of their own."""
 
     def saturates() -> bool:
-        return target.ep == "cpu" and worker.call("session.saturation", {}, what="asking the processor")["saturates"]
+        return target.ep == "cpu" and worker.ask(bool, "session.saturation", what="asking the processor")
 
     return weight_range.resolve(section, saturates)

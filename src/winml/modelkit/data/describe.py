@@ -9,6 +9,7 @@ from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.values import read
+from winml.modelkit.data.answers import DataDescription
 from winml.modelkit.data.dataset import open_dataset
 from winml.modelkit.graph import files
 from winml.modelkit.graph.facts import runtime_values
@@ -31,7 +32,7 @@ def _inputs(path: str) -> list[_Input]:
     return found
 
 
-def describe(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def describe(args: dict[str, Any], context: Any) -> DataDescription:
     """Worker operation: digest, number and columns of the samples that `data` gives a model.
 
     The model is the file `model`, or one that is still to be exported, with `inputs`; `folder` has its processor.
@@ -40,9 +41,6 @@ def describe(args: dict[str, Any], context: Any) -> dict[str, Any]:
     declared = None if args.get("inputs") is None else read(tuple[_Input, ...], args["inputs"], "inputs")
     inputs = _inputs(args["model"]) if declared is None else declared
     dataset = open_dataset(section, inputs, model_folder=Path(args["folder"]), labels=False)
-    return {
-        "digest": dataset.digest,
-        "samples": len(dataset),
-        "columns": dataset.columns,
-        "notes": list(dataset.notes),
-    }
+    return DataDescription(
+        digest=dataset.digest, samples=len(dataset), columns=dataset.columns, notes=tuple(dataset.notes)
+    )

@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit.core.config import HUB
 from winml.modelkit.core.errors import DataError, ModelFileError, ModelkitError, UnavailableError, of_system
+from winml.modelkit.data.answers import HubModel
 from winml.modelkit.data.extras import extra
 
 DESCRIPTION = ("config.json", "*.json", "*.index.json")
@@ -21,7 +22,7 @@ _SKIPPED = ("onnx/*", "openvino/*", "*/*.safetensors", "original/*", "training_a
 """The same model once more in other formats."""
 
 
-def model(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def model(args: dict[str, Any], context: Any) -> HubModel:
     """Worker operation: the folder of a model in the hub's cache, with its weights unless `weights` is false."""
     patterns = [*DESCRIPTION, *PROCESSOR, *(CODE if args.get("code") else ())]
     *others, last = _weights(args)
@@ -33,9 +34,9 @@ def model(args: dict[str, Any], context: Any) -> dict[str, Any]:
     return _fetch(args, [*patterns, *last])
 
 
-def _fetch(args: dict[str, Any], patterns: list[str]) -> dict[str, Any]:
+def _fetch(args: dict[str, Any], patterns: list[str]) -> HubModel:
     folder = _snapshot(args["repo"], args["revision"], patterns, _SKIPPED)
-    return {"folder": str(folder), "revision": folder.name}
+    return HubModel(folder=folder, revision=folder.name)
 
 
 def _weights(args: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -61,7 +62,7 @@ def weight_types(args: dict[str, Any], context: Any) -> dict[str, int] | None:
     return {str(kind): int(count) for kind, count in found.parameter_count.items()}
 
 
-def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def file(args: dict[str, Any], context: Any) -> Path:
     """Worker operation: one ONNX file with the external data beside it."""
     path = args["file"]
     folder = _snapshot(args["repo"], args["revision"], [path, f"{path}_data*", f"{path}.data*", *DESCRIPTION])
@@ -71,7 +72,7 @@ def file(args: dict[str, Any], context: Any) -> dict[str, Any]:
             f"`{args['repo']}` has no file `{path}`",
             hint=f"it has {', '.join(f'`{name}`' for name in names[:8])}" if names else "it has no ONNX file",
         )
-    return {"path": str(folder / path), "revision": folder.name}
+    return Path(folder / path)
 
 
 def data_file(source: str) -> Path:

@@ -165,7 +165,7 @@ def openable(path: Path, target: Target, folder: Path) -> Path:
         return path
     with Worker() as worker:
         args = {"path": str(path), "folder": str(folder)}
-        return Path(worker.call("graph.named", args, what=f"naming the dimensions of `{path.name}`")["path"])
+        return worker.ask(Path, "graph.name_dims", args, what=f"naming the dimensions of `{path.name}`")
 
 
 def _metadata(signature: Signature) -> dict[str, Size]:
@@ -181,10 +181,9 @@ def _ask_graph(path: Path, worker: Worker | None) -> dict[str, Size]:
         with Worker(preload=("winml.modelkit.graph.implied",)) as own:
             return _ask_graph(path, own)
     try:
-        answer = worker.call("graph.implied", {"path": str(path)}, what=f"reading `{path.name}`")
+        return worker.ask(dict[str, Size], "graph.implied", {"path": path}, what=f"reading `{path.name}`")
     except (RunFailedError, ModelFileError):
         return {}
-    return {name: Size(entry["size"], "graph", entry["reason"]) for name, entry in answer["sizes"].items()}
 
 
 def _beside(inputs: Iterable[SignatureInput], path: Path) -> dict[str, Size]:

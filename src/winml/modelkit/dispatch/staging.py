@@ -132,10 +132,10 @@ def _external(model: Path) -> list[Path]:
     """The other files of a model; none of one that cannot be read, for its build says best what is wrong with it."""
     with Worker() as worker:
         try:
-            answer = worker.call("graph.source", {"path": str(model)}, what="reading the model")
+            found = worker.ask(list[Path], "graph.external_files", {"path": model}, what="reading the model")
         except (RequestError, RunFailedError):
             return []
-    return [Path(file) for file in answer["files"]]
+    return found
 
 
 def stamp_of(folder: Path) -> str:

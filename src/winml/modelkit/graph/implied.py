@@ -33,12 +33,10 @@ _NORMALIZATIONS = ("LayerNormalization", "RMSNormalization")
 _PER_CHANNEL = ("BatchNormalization", "InstanceNormalization")
 
 
-def infer(args: dict[str, Any], context: object) -> dict[str, Any]:
+def infer(args: dict[str, Any], context: object) -> dict[str, Size]:
     """Worker operation: the sizes that the graph of the model file `args["path"]` fixes."""
     path = Path(args["path"])
-    model = files.load(path, weights=False)
-    found = infer_sizes(model, path)
-    return {"sizes": {name: {"size": size.size, "reason": size.reason} for name, size in found.items()}}
+    return infer_sizes(files.load(path, weights=False), path)
 
 
 def infer_sizes(model: ModelProto, path: Path | None = None) -> dict[str, Size]:

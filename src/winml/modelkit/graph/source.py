@@ -6,20 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.graph import files
-from winml.modelkit.graph.macs import dynamic_axes, name_axes, runtime_inputs
+from winml.modelkit.graph.macs import name_axes
 
 
-def source(args: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Worker operation: the other files of the model at `path`, and the open dimensions of its inputs."""
-    model = files.load(args["path"], weights=False)
-    symbols = dict.fromkeys(name for value in runtime_inputs(model.graph) for _, name in dynamic_axes(value))
-    return {
-        "files": [str(file) for file in files.external_files(args["path"], model)],
-        "symbols": list(symbols),
-    }
+def list_external_files(args: dict[str, Any], context: Any) -> tuple[Path, ...]:
+    """Worker operation: the other files of the model at `path`."""
+    return files.external_files(args["path"], files.load(args["path"], weights=False))
 
 
-def name_dims(args: dict[str, Any], context: Any) -> dict[str, Any]:
+def name_dims(args: dict[str, Any], context: Any) -> Path:
     """Worker operation: a copy of the model at `path` in `folder` whose open dimensions all have a name.
 
     The runtime fixes dimensions by name alone when a session is opened.
@@ -27,4 +22,4 @@ def name_dims(args: dict[str, Any], context: Any) -> dict[str, Any]:
     path = Path(args["path"])
     model = files.load(path)
     name_axes(model.graph)
-    return {"path": str(files.save(model, Path(args["folder"]) / path.name, overwrite=True)[0])}
+    return files.save(model, Path(args["folder"]) / path.name, overwrite=True)[0]

@@ -14,6 +14,7 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.values import to_json
 from winml.modelkit.core.verdict import Verdict
+from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.measuring import calibration as calibrations
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring import warm_processes as measuring
@@ -60,8 +61,8 @@ def _fingerprints(specs: list[ArmSpec]) -> list[ArmFacts]:
     known: dict[str, str | None] = {}
     with Worker(preload=("winml.modelkit.graph.describe",)) as worker:
         for path in dict.fromkeys(s.arm.artifact for s in specs):
-            described = worker.call("graph.describe", {"path": path}, what=f"reading `{path}`")
-            known[path] = described["fingerprint"]
+            described = worker.ask(ModelDescription, "graph.describe", {"path": path}, what=f"reading `{path}`")
+            known[path] = described.fingerprint
     return [ArmFacts(s, known[s.arm.artifact]) for s in specs]
 
 

@@ -38,9 +38,9 @@ def saturates() -> bool:
     return bool((found != TERMS * ACTIVATION * WEIGHT).any())
 
 
-def ask(args: dict[str, Any], context: object) -> dict[str, Any]:
+def ask(args: dict[str, Any], context: object) -> bool:
     """Worker operation: the answer of `saturates`."""
-    return {"saturates": saturates()}
+    return saturates()
 
 
 def weights_at_risk(path: Path, target: Target) -> int:

@@ -53,9 +53,9 @@ def read_model(word: str) -> SupportModel:
         return SupportModel(word, True, digest, config, _places(located.folder.path))
     path = model_path(word)
     with Worker(preload=("winml.modelkit.graph.source",)) as worker:
-        answer = worker.call("graph.source", {"path": str(path)}, what="reading the model")
-    source = read_source(path, tuple(Path(file) for file in answer["files"]))
-    found = (Path(word),) if ref.kind == "build" else tuple(Path(file) for file in (path, *answer["files"]))
+        others = worker.ask(tuple[Path, ...], "graph.external_files", {"path": path}, what="reading the model")
+    source = read_source(path, others)
+    found = (Path(word),) if ref.kind == "build" else (path, *others)
     return SupportModel(word, False, source.artifact.digest, {}, tuple(p for file in found for p in _places(file)))
 
 

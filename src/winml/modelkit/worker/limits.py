@@ -25,7 +25,14 @@ WORK_TIMEOUT = "WINML_WORK_TIMEOUT"
 MEMORY_LIMIT = "WINML_MEMORY_LIMIT"
 
 INSPECTING = frozenset(
-    {"analysis.prepare", "compile.compiled", "compile.source", "compile.users", "graph.describe", "graph.source"}
+    {
+        "analysis.prepare",
+        "compile.compiled",
+        "compile.source",
+        "compile.users",
+        "graph.describe",
+        "graph.external_files",
+    }
 )
 """Operations that read a model and open no session."""
 COMPARING = frozenset({"bench.distance", "evaluate.distance"})
