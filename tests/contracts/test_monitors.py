@@ -86,7 +86,7 @@ def test_a_second_enter_is_refused(kind: Any, tmp_path: Path) -> None:
     monitor = kind("basic", tmp_path)
     with monitor:
         pass
-    with pytest.raises(RuntimeError, match="was entered before"):
+    with pytest.raises(RuntimeError, match="was already used"):
         monitor.__enter__()
 
 
