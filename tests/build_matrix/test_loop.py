@@ -141,7 +141,7 @@ def test_unpublished_cells_that_fill_the_limit_for_good_stop_the_run_and_are_nam
     world, todo = World(limit=2), cells("a", "b")
     for cell in todo[:2]:
         world.uploads[cell.version] = deque(["failed"] * 9)
-    with pytest.raises(UnavailableError, match="not published: ") as caught:
+    with pytest.raises(UnavailableError, match="not published yet: ") as caught:
         world.run(todo)
     assert all(cell.version in caught.value.message for cell in todo[:2])
     assert world.submitted == [c.version for c in todo[:2]]
@@ -149,7 +149,7 @@ def test_unpublished_cells_that_fill_the_limit_for_good_stop_the_run_and_are_nam
 
 def test_without_a_feed_a_limit_that_is_reached_stops_the_run() -> None:
     world = World(limit=1)
-    with pytest.raises(UnavailableError, match="nothing is left that may go"):
+    with pytest.raises(UnavailableError, match="nothing more can be removed"):
         world.run(cells("a"), feed=False)
 
 

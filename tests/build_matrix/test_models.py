@@ -35,7 +35,7 @@ def test_a_line_holds_a_model_with_task_priority_name_and_data(base: Path) -> No
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
 def test_an_empty_list_is_an_error(text: str, base: Path) -> None:
-    with pytest.raises(RequestError, match="names no model"):
+    with pytest.raises(RequestError, match="lists no models"):
         _parsed(text, base)
     with pytest.raises(RequestError, match="no models"):
         check_models([])
@@ -91,4 +91,4 @@ def test_priority_filters_in_any_case_and_says_which_there_are(base: Path) -> No
     assert of_priority(models, None) == models
     with pytest.raises(RequestError, match="no model has the priority `P7`") as caught:
         of_priority(models, "P7")
-    assert caught.value.hint == "there are P0, P1"
+    assert caught.value.hint == "priorities in the list: P0, P1"

@@ -65,4 +65,4 @@ def test_without_a_feed_the_journal_and_the_folder_decide() -> None:
 
 def test_a_moved_version_is_said_with_both_references() -> None:
     found = decide(CellState(BUILT, SENT), FeedVersion("live", "sha256:b", "r2"), feed=FEED, is_here=False)
-    assert found == Decision("refuse", "its version was moved by another writer: r1 was published, r2 is there")
+    assert found == Decision("refuse", "another writer moved its version: r1 was published, the feed now has r2")

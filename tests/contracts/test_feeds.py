@@ -165,7 +165,7 @@ def test_fetching_again_moves_nothing(place: Place, tree: Tree, tmp_path: Path) 
 def test_other_content_in_the_way_is_replaced_only_when_told(place: Place, tree: Tree, tmp_path: Path) -> None:
     _publish(place, tree)
     filled(tmp_path / "out", model=b"mine")
-    with pytest.raises(RequestError, match="other content"):
+    with pytest.raises(RequestError, match="different content"):
         _fetch(place, tmp_path / "out")
     assert contents(tmp_path / "out") == {"model.bin": b"mine"}
     _fetch(place, tmp_path / "out", overwrite=True)

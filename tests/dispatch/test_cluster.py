@@ -27,7 +27,7 @@ def job(**needs: int) -> Job:
 
 @pytest.mark.parametrize("text", ["127.0.0.1:8786", "tcp://a:1", "dask://a", "dask://a:0", "dask://a:70000", "dask://"])
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(RequestError, match="not a cluster") as caught:
+    with pytest.raises(RequestError, match="invalid cluster address") as caught:
         Cluster.parse(text)
     assert "dask://HOST:PORT" in (caught.value.hint or "")
 
@@ -76,18 +76,18 @@ def test_nodes_of_another_version_are_named() -> None:
 def test_nodes_on_one_machine_are_told_of() -> None:
     assert find_shared_machines([node("a", machine="x"), node("b", machine="y")]) == []
     found = find_shared_machines([node("b", machine="x"), node("a", machine="x")])
-    assert found == ["nodes a and b are on one machine; what is measured there may be disturbed"]
+    assert found == ["nodes a and b are on one machine; measurements there may be disturbed"]
 
 
 def test_a_node_survives_its_announcement_and_says_what_is_simulated() -> None:
     made = Node("a", "m", "1", 2, {"cpu": 1, "qnn/npu": 1}, ("qnn/npu",), {"cores": 8})
     assert read(Node, to_json(made)) == made
-    assert describe_nodes([made]) == "nodes: a: 2 jobs at once, has cpu, qnn/npu (simulated)"
+    assert describe_nodes([made]) == "nodes: a: up to 2 jobs in parallel, has cpu, qnn/npu (simulated)"
 
 
 def test_other_machines_are_spoken_to_with_certificates_or_when_that_is_waived() -> None:
     for text in ("dask://10.0.0.5:8786", "dask://build-1.lan:1"):
-        with pytest.raises(RequestError, match="runs programs on all of it") as caught:
+        with pytest.raises(RequestError, match="can run programs on every node") as caught:
             Cluster.parse(text).check_encrypted(without_tls=False)
         assert "--no-tls" in (caught.value.hint or "")
         Cluster.parse(text).check_encrypted(without_tls=True)
@@ -101,5 +101,5 @@ def test_a_node_listens_at_one_address() -> None:
     from winml.modelkit.dispatch.dask_node import _own_address
 
     assert _own_address(Cluster.parse("dask://127.0.0.1:8786")) == "127.0.0.1"
-    with pytest.raises(UnavailableError, match="no way leads to"):
+    with pytest.raises(UnavailableError, match="cannot be reached"):
         _own_address(Cluster.parse("dask://no-such-host.invalid:8786"))

@@ -76,7 +76,7 @@ def test_a_job_whose_node_stays_away_is_lost_and_the_others_go_on(
         passing.kill()
         lost = waited(executor)
         assert (lost.job, lost.status) == ("needs tpu", "lost")
-        assert "no node with `tpu` was there for 0.5 s; nodes: npu-box" in lost.log
+        assert "no node with `tpu` was available for 0.5 s; nodes: npu-box" in lost.log
         assert executor.gone == ["passing"]
         executor.submit(Job("other", (PYTHON, "-c", "")))
         assert waited(executor).status == "ok"

@@ -151,7 +151,7 @@ def test_a_killed_run_node_and_scheduler_lose_nothing_and_every_cell_is_publishe
     cluster.scheduler.kill()
     _, stderr = run.communicate()
     assert run.returncode == 3, stderr.decode()
-    assert "went away" in stderr.decode()
+    assert "was lost" in stderr.decode()
     assert "--continue --run-stamp a1" in stderr.decode()
     cluster.scheduler.start()
     builder.start()

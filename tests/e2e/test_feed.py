@@ -144,7 +144,7 @@ def test_a_conflict_says_so_in_json_and_changes_nothing(tmp_path: Path) -> None:
     address = ("--version", "1.0.0", "--package-name", "m", "--feed", str(tmp_path / "feed"))
     _json("push", filled(tmp_path / "a", m=b"a"), *address)
     result = winml("feed", "push", filled(tmp_path / "b", m=b"b"), *address, "--json")
-    assert "with other content" in failed(result, 1)
+    assert "with different content" in failed(result, 1)
     assert valid(result.stdout)["outcome"] == "conflict"
     _json("pull", *address, "-o", tmp_path / "out")
     assert contents(tmp_path / "out") == {"m.bin": b"a"}

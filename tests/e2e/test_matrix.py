@@ -107,7 +107,7 @@ def test_plan_needs_nothing_but_the_table(tmp_path: Path) -> None:
     assert "calibration data is missing" in value["notes"][0]
     text = winml(*args, "--compile")
     assert "ov_npu" in text.stdout
-    assert "not compiled, for their providers compile nothing: cpu, dml/gpu" in text.stderr
+    assert "not compiled, because their providers do not compile: cpu, dml/gpu" in text.stderr
 
 
 def test_what_is_wrong_with_a_request_is_said_before_anything_is_written(tmp_path: Path, store: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_request_is_said_before_anything_is_written(tmp_pat
     (tmp_path / "list.txt").write_text("org/a priority=P1\n")
     out = tmp_path / "out"
     for args, message in (
-        (("--models", tmp_path / "empty.txt"), "names no model"),
+        (("--models", tmp_path / "empty.txt"), "lists no models"),
         (("--models", tmp_path / "twice.txt"), "twice"),
         (("--models", tmp_path / "none.txt"), "not found"),
         (("--models", tmp_path / "list.txt", "--priority", "P0"), "no model has the priority `P0`"),
@@ -167,7 +167,7 @@ def test_a_cell_that_cannot_be_compiled_here_fails_early_and_says_so(tmp_path: P
     assert (vitis["build_status"], vitis["build_stage"], vitis["seconds"]) == ("failed", "compile", 0.0)
     assert "`vitisai` is not available" in vitis["error"]
     assert cpu["build_status"] == "ok"
-    assert "not compiled, for their providers compile nothing: cpu" in value["notes"]
+    assert "not compiled, because their providers do not compile: cpu" in value["notes"]
 
 
 def test_a_build_that_takes_too_long_is_that_cells_result_and_leaves_nothing(tmp_path: Path, zoo: Path) -> None:
@@ -260,7 +260,7 @@ def test_two_runs_with_one_stamp_do_not_mix(tmp_path: Path, store: Path) -> None
     assert not (tmp_path / "b").exists()
     skipped = _run(*args, "--upload-skip-existing", "-o", tmp_path / "b")["cells"][0]
     assert skipped["upload_status"] == "exists-skipped"
-    assert "other content" in skipped["error"]
+    assert "different content" in skipped["error"]
     assert (tmp_path / "b/digits/model.onnx").is_file()  # not what the feed has, so it stays
     with closing(open_feed(feed)) as opened:
         stored = opened.find("digits", first["version"])
@@ -284,7 +284,7 @@ def test_a_feed_that_cannot_be_asked_is_never_an_empty_one(tmp_path: Path, store
     # From the journal alone it goes on until something has to be published, and keeps what it built.
     trusting = winml("matrix", "run", *args, "--continue", "--trust-journal")
     text = failed(trusting, 3)
-    assert "go on with `winml matrix run --sample" in text
+    assert "continue with `winml matrix run --sample" in text
     assert "--continue --run-stamp s1`" in text
     assert _folders(out) == {"digits"}
     status = valid(winml("matrix", "status", "-o", out, "--json").stdout)

@@ -53,7 +53,7 @@ def test_a_version_is_published_with_scope_and_its_list_of_files(az: StandInAz, 
         ("no-extension", "no extension `azure-devops`", "az extension add"),
         ("invalid-grant", "invalid_grant", "run `az login`"),
         ("conflict", "Conflict", None),
-        ("garbled", "something else than JSON", None),
+        ("garbled", "did not answer with JSON", None),
     ],
 )
 def test_the_check_up_front_is_exit_3_with_the_next_step(
@@ -69,7 +69,7 @@ def test_the_check_up_front_is_exit_3_with_the_next_step(
 
 def test_without_az_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UnavailableError, match="not on the path") as caught:
+    with pytest.raises(UnavailableError, match="not on PATH") as caught:
         AzureFeed.at("azure:org/project/feed").check()
     assert "az login" in (caught.value.hint or "")
 
@@ -103,7 +103,7 @@ def test_return_code_17_is_compared_by_content_and_never_by_words(
     assert isinstance(feed.publish("m", VERSION, tree, quiet), AlreadyThere)
     other = scan(filled(tmp_path / "other", model=b"other"))
     assert feed.publish("m", VERSION, other, quiet) == Conflict(
-        tree.content.digest, f"version `{VERSION}` is there with other content"
+        tree.content.digest, f"version `{VERSION}` already exists with different content"
     )
     az.mood("foreign")
     taken = feed.publish("m", VERSION, tree, quiet)
@@ -138,7 +138,7 @@ HASTE_S = 15.0 if sys.platform == "win32" else 1.5
 def test_an_az_that_hangs_is_ended_with_its_children_and_the_feed_is_asked(az: StandInAz, tree: Tree) -> None:
     az.mood("hang")
     outcome = _hasty(transfer_timeout_s=HASTE_S).publish("m", VERSION, tree, quiet)
-    assert outcome == Rejected(f"`az` took longer than {HASTE_S:g} s and was ended", timed_out=True)
+    assert outcome == Rejected(f"`az` took longer than {HASTE_S:g} s and was stopped", timed_out=True)
     assert [_gone(pid) for pid in _hanging(az)] == [True, True]
     assert az.calls[-1].startswith("rest ")
     az.mood("")

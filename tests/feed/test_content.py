@@ -85,7 +85,7 @@ def test_a_folder_is_read_without_left_overs_of_interrupted_work(tmp_path: Path)
 
 def test_empty_and_missing_folders_are_wrong_requests(tmp_path: Path) -> None:
     (tmp_path / "empty" / "sub").mkdir(parents=True)
-    with pytest.raises(RequestError, match="holds no files"):
+    with pytest.raises(RequestError, match="contains no files"):
         scan(tmp_path / "empty")
     with pytest.raises(RequestError, match="not found"):
         scan(tmp_path / "none")
@@ -101,7 +101,7 @@ def test_a_link_to_a_file_is_its_content_and_one_to_a_folder_or_nowhere_is_refus
         scan(folder)
     (folder / "loop").unlink()
     (folder / "gone").symlink_to("nowhere")
-    with pytest.raises(RequestError, match="not a file that can be read"):
+    with pytest.raises(RequestError, match="not a readable file"):
         scan(folder)
 
 

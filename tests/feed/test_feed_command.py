@@ -53,7 +53,7 @@ def test_other_content_of_one_stamp_gets_a_number_and_a_pull_brings_the_last(tmp
     assert contents(tmp_path / "pulled") == {"model.bin": b"c"}
     assert sorted(v.revision for v in list_feed(feed, asked).versions) == [1, 2, 3]
     named = Wanted("org/m", version="0.0.0-1-cpu-cpu-org-m")
-    with pytest.raises(RunFailedError, match="other content"):
+    with pytest.raises(RunFailedError, match="different content"):
         push(str(tmp_path / "out1"), feed, named, quiet)
 
 

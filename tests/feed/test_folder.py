@@ -43,7 +43,7 @@ def test_a_folder_with_other_files_never_becomes_a_feed(tmp_path: Path) -> None:
 
 
 def test_a_package_named_like_a_device_of_windows_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="package `nul` cannot be in a folder"):
+    with pytest.raises(RequestError, match="package `nul` cannot be stored in a folder"):
         _feed(tmp_path).publish("nul", "0.0.0-1-m", scan(filled(tmp_path / "a", m=b"m")), quiet)
 
 
@@ -151,6 +151,6 @@ def test_a_folder_that_somebody_makes_meanwhile_is_a_feed(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("address", ["oci://me:pw@host/models", "ftp://me:pw@host/x", "oci+http://pw@h:1/m"])
 def test_a_login_in_an_address_is_refused_and_not_shown(address: str) -> None:
-    with pytest.raises(RequestError, match="holds no user name and password") as caught:
+    with pytest.raises(RequestError, match="must not contain a user name or password") as caught:
         open_feed(address)
     assert "pw" not in caught.value.message

@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_named_with_its_line_and_place() -> None:
     ) as caught:
         read_records(lines, "j")
     assert caught.value.hint == "restore it from a copy"
-    with pytest.raises(DataError, match="line 1: `kind` must say what the record is"):
+    with pytest.raises(DataError, match="line 1: `kind` must name the kind of the record"):
         read_records([{"kind": 7}], "j")
 
 

@@ -63,7 +63,7 @@ def test_a_repository_inside_a_contribution_is_refused_before_anything_is_read(
 ) -> None:
     attack = zoo.ATTACKS[how](pull_request)
     (attack.folder / "contribution.json").write_bytes(b"not even read")
-    with pytest.raises(RequestError, match="a contribution holds none") as caught:
+    with pytest.raises(RequestError, match="a contribution must not contain any") as caught:
         review(ReviewRequest(str(attack.folder)), lambda event: None)
     assert isinstance(caught.value.result, NoContribution)
     assert not attack.mark.exists()
@@ -88,7 +88,7 @@ def test_files_come_before_git(contribution: Path, pull_request: zoo.Attack) -> 
     with pytest.raises(CheckFailed, match="not in the list of files") as caught:
         review(ReviewRequest(str(pull_request.folder)), lambda event: None)
     assert isinstance(caught.value.result, ReviewResult)
-    assert str(caught.value.result.scope.reason).startswith("the files are not those of the contribution")
+    assert str(caught.value.result.scope.reason).startswith("the files do not match the contribution")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_pipe_or_a_link_in_a_repository_is_not_read(pull_request: zoo.Attack) 
     (names / "link").symlink_to("/etc/passwd")
     assert repository.find_change(pull_request.place, None, None).base == "main"
     (pull_request.git / "packed-refs").symlink_to("/etc/passwd")
-    with pytest.raises(repository.NotAsked, match="is no file"):
+    with pytest.raises(repository.NotAsked, match="is not a file"):
         repository.find_change(pull_request.place, None, None)
     (pull_request.git / "packed-refs").unlink()
     (pull_request.git / "objects").rename(pull_request.place / "elsewhere")

@@ -101,7 +101,7 @@ def test_files_outside_of_an_effort_are_rejected_wherever_the_contribution_lies(
     result = _review(contribution, repo=str(repo), base="main")
     assert result.verdict == "REJECT"
     assert _told(result) == [
-        f"effort L0* does not change `{path}`, and the repository does"
+        f"effort L0* must not change `{path}`, but the repository does"
         for path in (JUDGE, "src/winml/modelkit/support/review/more.py")
     ]
 
@@ -111,7 +111,7 @@ def test_code_is_the_same_in_the_contribution_and_in_the_repository() -> None:
     brought = {PARTS: "sha256:1", "tests/hf_zoo.py": "sha256:2"}
     assert list(scope.find_change_problems(changed, "L1", own=None, code=brought)) == []
     (told,) = scope.find_change_problems(changed, "L1", own=None, code={PARTS: "sha256:1"})
-    assert "does not bring it" in told
+    assert "does not include it" in told
     (told,) = scope.find_change_problems({**changed, PARTS: None}, "L1", own=None, code=brought)
     assert "another file" in told
 
@@ -129,7 +129,7 @@ def test_where_git_cannot_be_asked_that_is_said(contribution: Path, repo: Path) 
 @pytest.mark.git
 @pytest.mark.parametrize("base", ["nowhere", "--output=written", ""])
 def test_a_base_that_was_named_and_is_none_is_a_wrong_request(contribution: Path, repo: Path, base: str) -> None:
-    with pytest.raises(RequestError, match="the change cannot be told"):
+    with pytest.raises(RequestError, match="the change cannot be determined"):
         review(ReviewRequest(str(contribution), repo=str(repo), base=base), lambda event: None)
     assert not (repo / "written").exists()
 

@@ -1,4 +1,4 @@
-"""Builds the cells of a matrix: the command of a job, and what its result becomes."""
+"""Builds the cells of a matrix: the command of a job, and the build that its result gives."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LOG_LINES = 3
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How cells are built, besides what the plan says."""
+    """How cells are built, in addition to the plan."""
 
     data: str | None = None
-    """Calibration data for models that bring none; `random` makes some up."""
+    """Calibration data for models that have none of their own; `random` generates synthetic data."""
     words: tuple[str, ...] = ()
     """More options of `winml build`."""
     timeout_s: float = 3600.0
@@ -42,7 +42,7 @@ class BuildOptions:
 
 @dataclass
 class Builder:
-    """Makes jobs and takes over their results."""
+    """Creates jobs and takes over their results."""
 
     folder: MatrixFolder
     cache: Cache
@@ -59,7 +59,7 @@ class Builder:
         return replace(self.describe_job(cell), argv=argv)
 
     def describe_job(self, cell: Cell) -> Job:
-        """What the job of a cell takes; nothing is made ready for it."""
+        """The job of a cell without its command; nothing is prepared for it."""
         return Job(
             cell.version,
             (),
@@ -111,10 +111,10 @@ class Builder:
         )
 
     def _link_copies(self, folder: Path, objects: Mapping[str, str]) -> None:
-        """On another volume than the store's, files that cells have in common stand there once as well."""
+        """On another volume than the store's, files that cells share are stored only once as well."""
         for file, name in objects.items():
             first = self._copies.get(name)
-            # It lies where users can write, so that only its content tells whether it still is what it was.
+            # Users can write to it, so only its content shows whether it is unchanged.
             if first is not None and first.is_file() and digest.of_file(first) == name:
                 _replace_by_link(folder / file, first)
             else:
@@ -133,7 +133,7 @@ def _replace_by_link(path: Path, by: Path) -> None:
 
 
 def build_words(cell: Cell, options: BuildOptions) -> list[str]:
-    """The `winml build` of a cell, without the folder it goes to."""
+    """The `winml build` command of a cell, without its output folder."""
     words = ["build", "-m", cell.model.source, "--target", str(cell.target), "-p", cell.precision]
     if cell.model.task is not None and cell.model.is_exported:
         words += ["--task", cell.model.task]
@@ -147,7 +147,7 @@ def build_words(cell: Cell, options: BuildOptions) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildAnswer:
-    """What a cell needs of the JSON that `winml build` writes."""
+    """The fields of the JSON of `winml build` that a cell needs."""
 
     ok: bool = False
     error: ErrorObject | None = None
@@ -156,7 +156,7 @@ class BuildAnswer:
 
 
 def _answer(result: Result) -> BuildAnswer:
-    """What a job wrote; nothing when it ended before, or wrote something else."""
+    """The JSON that a job wrote; empty when it wrote none."""
     try:
         return read(BuildAnswer, parse_json(result.output), strict=False)
     except (ValueError, RequestError):
@@ -165,7 +165,7 @@ def _answer(result: Result) -> BuildAnswer:
 
 def _last_words(result: Result, options: BuildOptions) -> str:
     if result.status == "timeout":
-        return f"the build took longer than {options.timeout_s:g} s and was ended"
+        return f"the build took longer than {options.timeout_s:g} s and was stopped"
     lines = [line for line in result.log.splitlines() if line.strip()][-_LOG_LINES:]
-    how = "was ended" if result.returncode is None else exit_reason.describe(result.returncode)
+    how = "was stopped" if result.returncode is None else exit_reason.describe(result.returncode)
     return "; ".join([f"the build {how}", *lines])

@@ -1,4 +1,4 @@
-"""`winml matrix`: every model for every target, built once, published once, and gone on with after any interruption."""
+"""`winml matrix`: builds and publishes every model for every target once, and resumes after any interruption."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ from winml.modelkit.store.journal import Journal
 from winml.modelkit.store.objects import files_may_be_shared
 
 _NAMED = 5
-"""So many failed cells are named in an error; all of them are in the table."""
+"""How many failed cells an error names; all of them are in the table."""
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is to be built, for what."""
+    """What to build, and for which targets."""
 
     models: tuple[MatrixModel, ...]
     targets: tuple[str, ...] = ()
@@ -83,12 +83,12 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A plan, and how it is carried out."""
+    """A plan, and how to run it."""
 
     plan: PlanRequest
     output: str
     command: str
-    """The command that the user gave, without `--continue` and `--run-stamp`."""
+    """The command line of the user, without `--continue` and `--run-stamp`."""
     feed: str | None = None
     resume: bool = False
     trust_journal: bool = False
@@ -113,7 +113,7 @@ class PlanResult:
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """How far a run is."""
+    """The progress of a run."""
 
     schema: Literal["winml/matrix/1"] = "winml/matrix/1"
     ok: Literal[True] = True
@@ -125,7 +125,7 @@ class RunState:
     disk: DiskUse
     cluster: str | None
     nodes: Mapping[str, Mapping[str, str | int | None]]
-    """What the nodes said of themselves, by name."""
+    """What the nodes reported about themselves, by name."""
     notes: tuple[str, ...]
 
 
@@ -138,7 +138,7 @@ class StatusResult(RunState):
 class RunResult(RunState):
     action: Literal["run"] = "run"
     sent_bytes: Count | None
-    """Null when the feed does not tell."""
+    """Null when the feed does not report it."""
     seconds: Annotated[float, AtLeast(0)]
 
 
@@ -146,7 +146,7 @@ class RunResult(RunState):
 
 
 def choose_targets(request: PlanRequest) -> tuple[Target, ...]:
-    """The targets that were asked for; from the table alone, unless an EP or a device was left open."""
+    """The requested targets; from the table alone, unless an EP or a device was not given."""
     if request.targets and (request.ep is not None or request.device is not None):
         raise RequestError(
             "`--targets` cannot be combined with `--ep` or `--device`", hint="write `--targets EP/DEVICE`"
@@ -185,7 +185,7 @@ def _plan_notes(cells: tuple[Cell, ...], request: PlanRequest) -> list[str]:
     if request.compile:
         unable = dict.fromkeys(str(c.target) for c in cells if not catalog.BY_NAME[c.target.ep].can_compile)
         if unable:
-            notes.append(f"not compiled, for their providers compile nothing: {', '.join(unable)}")
+            notes.append(f"not compiled, because their providers do not compile: {', '.join(unable)}")
     return notes
 
 
@@ -208,7 +208,7 @@ def run(request: RunRequest, on_event: OnEvent) -> RunResult:
     cells = _cells(request.plan, _stamp(request, folder, records))
     with ExitStack() as opened:
         feed = None if request.feed is None else opened.enter_context(closing(open_feed(request.feed)))
-        # Asked before anything is written: a run that cannot begin leaves nothing behind.
+        # Before anything is written: a run that cannot start leaves nothing behind.
         notes, there = _ask_feed(request, feed, cells, replay(records))
         remote = _remote(request, feed, folder.path, opened)
         atomic.make_folder(folder.path)
@@ -232,7 +232,7 @@ def _remote(request: RunRequest, feed: Feed | None, folder: Path, opened: ExitSt
 
 
 def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record]) -> str:
-    """The stamp of the run: what was said, when going on that of the journal; a clock never chooses between runs."""
+    """The stamp of the run: the given one, or when resuming that of the journal; never one by the clock."""
     before = [one.run_stamp for one in records if isinstance(one, RunRecord)]
     given = request.plan.run_stamp
     if before:
@@ -249,7 +249,7 @@ def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record])
 def _ask_feed(
     request: RunRequest, feed: Feed | None, cells: tuple[Cell, ...], states: Mapping[str, CellState]
 ) -> tuple[list[str], dict[str, FeedVersion]]:
-    """What the feed has of every cell; raises when it cannot be used or asked, unless only the journal is to count."""
+    """What the feed has of every cell; raises when it cannot be used or queried, unless only the journal counts."""
     unasked = {cell.version: NOT_ASKED for cell in cells}
     if feed is None:
         return [], unasked
@@ -258,16 +258,16 @@ def _ask_feed(
     except UnavailableError as error:
         if not request.trust_journal:
             raise
-        return [f"the feed is not ready: {error.message}; going on from the journal alone"], unasked
+        return [f"the feed is not ready: {error.message}; continuing from the journal alone"], unasked
     if request.trust_journal:
-        return ["the feed was not asked what it has; going on from the journal alone"], unasked
+        return ["the feed was not queried; continuing from the journal alone"], unasked
     try:
         found = ask(feed, cells, states)
     except UnavailableError as error:
         hint = f"{error.hint}; " if error.hint else ""
         raise UnavailableError(
-            f"the feed cannot be asked what it has: {error.message}",
-            hint=f"{hint}`--continue --trust-journal` goes on from the journal alone",
+            f"the feed cannot be queried: {error.message}",
+            hint=f"{hint}`--continue --trust-journal` continues from the journal alone",
         ) from error
     if not request.resume and not request.skip_existing:
         _refuse_taken_stamp(feed, cells[0].run_stamp, found)
@@ -275,17 +275,17 @@ def _ask_feed(
 
 
 def _refuse_taken_stamp(feed: Feed, stamp: str, found: Mapping[str, FeedVersion]) -> None:
-    """A new run under the stamp of another one would mix with it."""
+    """Raise when the stamp belongs to another run: a new one would mix with it."""
     taken = [version for version, there in found.items() if there.state == "live"]
     if taken:
         raise RequestError(
-            f"run stamp `{stamp}` is taken: {len(taken)} of {len(found)} cells are in `{feed.address}` already",
-            hint="go on with that run by `--continue`, or start another one with `--run-stamp`",
+            f"run stamp `{stamp}` is taken: {len(taken)} of {len(found)} cells are already in `{feed.address}`",
+            hint="continue that run with `--continue`, or start another one with `--run-stamp`",
         )
 
 
 class Run:
-    """One run: its collaborators, the state of its cells, and what is written down of it."""
+    """One run: its collaborators, the state of its cells, and its records."""
 
     def __init__(
         self,
@@ -327,7 +327,7 @@ class Run:
         return None if self._feed is None else self._feed.address
 
     def carry_out(self, there: Mapping[str, FeedVersion], opened: AbstractContextManager[BuildPlace]) -> RunResult:
-        """Everything between an open journal and the result."""
+        """Run everything between opening the journal and the result."""
         with opened as place:
             self._place = place
             self._folder.prepare()
@@ -350,7 +350,7 @@ class Run:
         return self._finish()
 
     def _clear_published(self) -> None:
-        """Remove folders that the run before was killed over: journalled as published, and still just that content."""
+        """Remove folders that a killed run left: recorded as published, and still with exactly that content."""
         if self._request.keep_local or not self._before or self._before[-1].keep_local:
             return
         for cell in self._cells:
@@ -370,14 +370,14 @@ class Run:
         return self._states.get(cell.version, CellState())
 
     def _settle(self, decisions: Mapping[str, Decision], there: Mapping[str, FeedVersion]) -> None:
-        """Write down what is known without any work, and say what is unusual."""
+        """Record what is known without any work, and note what is unusual."""
         for cell in self._cells:
             decision, found = decisions[cell.version], there[cell.version]
             if decision.step == "adopt":
                 assert self._address is not None
                 self._record(cell, Upload("uploaded", self._address, now(), None, found.digest, found.reference, 0))
                 if self._folder.of(cell).exists():
-                    self.notes.append(f"`{self._folder.of(cell)}` is not what the feed has, so it stays")
+                    self.notes.append(f"`{self._folder.of(cell)}` differs from what the feed has, so it was kept")
             elif decision.step == "refuse":
                 assert self._address is not None
                 self._record(cell, Upload("failed", self._address, now(), decision.reason, found.digest))
@@ -404,14 +404,14 @@ class Run:
             self._results.now()
 
     def _note_node(self, result: Result) -> None:
-        """Write down the node a job ran on, when it is new or has changed."""
+        """Record the node a job ran on, when it is new or has changed."""
         if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
             self._nodes[result.node] = dict(result.environment)
             self._journal.append(to_json(NodeRecord(name=result.node, environment=result.environment)))
             self._folder.write_environment(self._nodes)
 
     def _finish_cell(self, cell: Cell, happened: Build | Upload) -> None:
-        """Write down what happened; only then do the files go that were published a moment ago."""
+        """Record what happened; only then are files removed that were just published."""
         self._record(cell, happened)
         if self._state(cell).is_proven and not self._request.keep_local:
             self._folder.remove(cell)
@@ -421,10 +421,10 @@ class Run:
         return type(error)(error.message, hint=hint, result=self._result())
 
     def _again(self) -> str:
-        return f"go on with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"
+        return f"continue with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"
 
     def _record(self, cell: Cell, happened: Build | Upload) -> None:
-        """Make something that happened last, and tell."""
+        """Append an event to the journal, update all counts, and report it."""
         self._journal.append(to_json(make_record(cell.version, happened)))
         before = self._state(cell)
         self._states[cell.version] = before.after(happened)
@@ -500,13 +500,13 @@ class Run:
 
 
 def _guess(cells: tuple[Cell, ...]) -> int:
-    """What a cell may take before one was built: its model optimized and quantized; 0 when its size is not known."""
+    """An estimate of the bytes of a cell: its model, optimized and quantized; 0 when its size is unknown."""
     files = {path for cell in cells if (path := Path(cell.model.source)).is_file()}
     return 2 * max((path.stat().st_size for path in files), default=0)
 
 
 def _nodes(records: Sequence[Record]) -> dict[str, Mapping[str, str | int | None]]:
-    """What the nodes of a run said of themselves last."""
+    """What the nodes of a run last reported about themselves."""
     return {one.name: one.environment for one in records if isinstance(one, NodeRecord)}
 
 
@@ -514,12 +514,12 @@ def _nodes(records: Sequence[Record]) -> dict[str, Mapping[str, str | int | None
 
 
 def read_status(output: str) -> StatusResult:
-    """How far the run in a folder is, from its journal."""
+    """The progress of the run in a folder, from its journal."""
     folder = MatrixFolder(folders.place(output))
     records = folder.records()
     runs = [one for one in records if isinstance(one, RunRecord)]
     if not runs:
-        raise RequestError(f"`{output}` holds no run of a matrix", hint="`winml matrix run -o DIR` starts one")
+        raise RequestError(f"`{output}` holds no matrix run", hint="`winml matrix run -o DIR` starts one")
     last, states = runs[-1], replay(records)
     return StatusResult(
         run_stamp=last.run_stamp,

@@ -21,14 +21,14 @@ States = Mapping[str, CellState]
 
 @dataclass(frozen=True, kw_only=True)
 class DiskUse:
-    """What the store and the output folder take."""
+    """The disk space of the store and the output folder."""
 
     in_use_bytes: Count
     limit_bytes: Count | None
 
 
 GRACE_S = 2.0
-"""What another command used this recently is left to it; builds of ours do not run while something is collected."""
+"""What another command used this recently is kept; none of our builds runs during a collection."""
 
 
 def bytes_in(*folders: Path) -> int:
@@ -55,14 +55,14 @@ class Disk:
         self._output = output
         self.limit = limit
         self._cell_bytes = guess
-        """What a cell takes: the largest so far, before the first one a guess."""
+        """Bytes per cell: the largest so far, or an estimate before the first."""
         self._grace_s = grace_s
         self._at_most = math.inf
-        """What was in use when it was last measured, and all that was built since; publishing makes it less."""
+        """What was in use at the last measurement plus everything built since; publishing reduces it."""
         self.recent_usage = Paced(self.in_use)
 
     def in_use(self) -> int:
-        """What is there now; every file is looked at, so this takes longer the more there are."""
+        """The bytes in use now; reads the size of every file, so it takes longer the more there are."""
         found = bytes_in(self._cache.root, self._output)
         self._at_most = found
         return found
@@ -71,7 +71,7 @@ class Disk:
         if self.limit is None:
             return True
         if not self._fit(cells, self.limit):
-            # While others run, asking late only waits for them; alone, the answer must be that of now.
+            # While others run, an old answer only delays; with nothing running it must be current.
             measure = self.in_use if cells == 1 else self.recent_usage
             measure()
         return self._fit(cells, self.limit)
@@ -84,12 +84,12 @@ class Disk:
 
     def add_build(self, build: Build) -> None:
         self._cell_bytes = max(self._cell_bytes, build.bytes)
-        # Copies lie in the store and in the folder; a build that failed may have left results of its first stages.
+        # Copies are in the store and in the folder; a build that failed may have left results of its first stages.
         took = build.bytes if build.status == "ok" else self._cell_bytes
         self._at_most += 2 * took if build.files_by == "copy" else took
 
     def free(self) -> None:
-        """Collect stage results, least recently used first, until a cell fits; what is pinned stays."""
+        """Collect stage results, least recently used first, until a cell fits; pinned objects are kept."""
         if self.limit is None:
             return
         last_used = max((item.used_at for item in self._cache.objects), default=0.0)
@@ -100,7 +100,7 @@ class Disk:
 
 
 class Pins:
-    """Keeps objects: a cell's own until it is published, those that cells of a model share while one is pending."""
+    """Pins objects: a cell's own until it is published, those that cells of a model share while one is pending."""
 
     def __init__(self, cache: Cache, cells: Iterable[Cell], pending: Iterable[Cell], states: States) -> None:
         self._cache = cache
@@ -115,7 +115,7 @@ class Pins:
             self._keep_shared(folder)
 
     def add_build(self, cell: Cell, build: Build, *, keep: bool) -> None:
-        """A cell has been built, or has failed to be; `keep` when its own files are still to be published."""
+        """Count a cell as built or failed; `keep` when its own files are not published yet."""
         self._pending.discard(cell.version)
         if build.status == "ok":
             self._shared[cell.model.folder].update(build.shared)

@@ -1,4 +1,4 @@
-"""What a run of a matrix tells of."""
+"""The events of a matrix run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from winml.modelkit.core.events import Event
 
 @dataclass(frozen=True)
 class CellRecorded(Event):
-    """Something that became of a cell is in the journal."""
+    """A build or an upload of a cell was recorded in the journal."""
 
     row: CellRow
     progress: Progress

@@ -23,10 +23,10 @@ class Space(Protocol):
     """The disk a run may use."""
 
     def has_room(self, cells: int) -> bool:
-        """Whether so many more cells probably fit."""
+        """Whether this many more cells probably fit."""
 
     def is_full(self) -> bool:
-        """Whether the limit is reached as things are."""
+        """Whether the limit is reached now."""
 
     def free(self) -> None:
         """Remove what no pending cell needs; no build runs while this does."""
@@ -38,22 +38,22 @@ class MatrixTools:
 
     executor: Executor
     job: Callable[[Cell], Job | Build]
-    """The job that builds a cell, or how it failed before there was one."""
+    """The job that builds a cell, or the failure when no job could be created."""
     accept: Callable[[Cell, Result], Build]
-    """Takes over what a job made, or cleans up after it."""
+    """Takes over what a job produced, or cleans up after it."""
     publish: Callable[[Cell], Upload] | None
-    """Publishes a built cell; raises `UnavailableError` when no other cell would fare better."""
+    """Publishes a built cell; raises `UnavailableError` when every other cell would fail too."""
     record: Callable[[Cell, Build | Upload], None]
     space: Space
     tell: OnEvent
 
 
 class Waiting:
-    """Cells that are to be built, in their order; choosing one costs the same however many there are."""
+    """Cells to build, in order; choosing one costs the same however many there are."""
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._lines: dict[Target | None, deque[tuple[int, Cell]]] = {}
-        """Cells with their number, by the device that building them takes; None for those that take none."""
+        """Cells with their number, by the device that building them needs; None for those that need none."""
         for number, cell in enumerate(cells):
             self._lines.setdefault(_device(cell), deque()).append((number, cell))
 
@@ -63,7 +63,7 @@ class Waiting:
     def take(self, running: Iterable[Cell], warm: set[str]) -> Cell:
         """Take out the first cell that need not wait for another, or the first of all when every one has to.
 
-        It need not wait when its device is free, and its model has what targets share or nobody is at it yet.
+        It need not wait when its device is free, and its model has what targets share or none of its cells is running.
         """
         at_work = list(running)
         held = {_device(cell) for cell in at_work} - {None}
@@ -96,10 +96,10 @@ class Loop:
     tools: MatrixTools
     pending: Waiting
     unpublished: list[Cell] = field(default_factory=list)
-    """Built, and the feed did not take them; their files stay."""
+    """Built, but the feed did not accept them; their files are kept."""
     running: dict[str, Cell] = field(default_factory=dict)
     warm: set[str] = field(default_factory=set)
-    """Models of which a cell has been built, so that the others find what they share."""
+    """Models with a built cell, so that their other cells find what they share."""
 
     def run(self, publish_first: Iterable[Cell] = ()) -> None:
         """Build all pending cells and publish them."""
@@ -115,7 +115,7 @@ class Loop:
         while self.pending and len(self.running) < self.tools.executor.slots:
             if not self.tools.space.has_room(len(self.running) + 1):
                 if self.running:
-                    return  # what runs may make room when it is published
+                    return  # running cells may free space when they are published
                 self._make_room()
             cell = self.pending.take(self.running.values(), self.warm)
             self.tools.tell(CellStarted(cell))
@@ -145,7 +145,7 @@ class Loop:
             self.unpublished.remove(cell)
 
     def _make_room(self) -> None:
-        """Make room for one more cell: collect, then publish again what the feed did not take; else stop."""
+        """Make room for one more cell: collect, then publish again what the feed did not accept; else stop."""
         self.tools.space.free()
         if self.tools.space.has_room(1):
             return
@@ -157,8 +157,8 @@ class Loop:
 
 
 def full(unpublished: Sequence[Cell]) -> UnavailableError:
-    """The error of a disk limit that nothing helps against."""
+    """The error for a disk limit when nothing more can be freed."""
     if not unpublished:
-        return UnavailableError("the limit of `--max-disk` is reached, and nothing is left that may go")
+        return UnavailableError("the limit of `--max-disk` is reached, and nothing more can be removed")
     listed = ", ".join(cell.version for cell in unpublished)
-    return UnavailableError(f"the limit of `--max-disk` is reached by cells that are not published: {listed}")
+    return UnavailableError(f"the limit of `--max-disk` is reached by cells that are not published yet: {listed}")

@@ -1,4 +1,4 @@
-"""The models of a matrix: from the lines of a list to names that stay apart in folders and feeds."""
+"""The models of a matrix: from the lines of a list to names that are unique in folders and feeds."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ KEYS = ("task", "priority", "name", "data")
 
 @dataclass(frozen=True)
 class MatrixModel:
-    """A model to build; nothing of it was read yet."""
+    """A model to build; not read yet."""
 
     source: str
     """A path, or an id of a hub."""
     name: str
-    """What it is published as."""
+    """The name it is published under."""
     task: str | None = None
     priority: str | None = None
     data: str | None = None
@@ -41,7 +41,7 @@ class MatrixModel:
 
     @property
     def is_exported(self) -> bool:
-        """Whether it is something else than ONNX, so that its task says what becomes of it."""
+        """Whether it is not ONNX yet, so that its task decides how it is exported."""
         path = Path(self.source)
         return not path.is_file() and not (path / MODEL).is_file()
 
@@ -49,12 +49,12 @@ class MatrixModel:
 def _exists(path: Path, where: str) -> bool:
     try:
         return path.exists()
-    except OSError as error:  # a name that no system takes
-        raise RequestError(f"{where}`{path.name:.80}` is no name of a file: {error.strerror}") from error
+    except OSError as error:  # not a valid name on this system
+        raise RequestError(f"{where}`{path.name:.80}` is not a valid file name: {error.strerror}") from error
 
 
 def make_model(source: str, base: Path, *, where: str = "", **about: str | None) -> MatrixModel:
-    """A model behind a word: a path relative to `base` when there is one, otherwise an id of a hub."""
+    """The model of a path relative to `base` if that exists, otherwise of a hub id."""
     path = expand(Path(base, source))
     data = about.pop("data", None)
     name = about.pop("name", None)
@@ -73,12 +73,12 @@ def make_model(source: str, base: Path, *, where: str = "", **about: str | None)
 
 
 def _is_path(word: str) -> bool:
-    """Whether a word that leads nowhere can only be a path; `org/name/file.onnx` may be a file of a hub."""
+    """Whether a name that does not exist can only be a path; `org/name/file.onnx` may be a file of a hub."""
     return word.startswith((".", "/", "~")) or (word.endswith(".onnx") and word.count("/") < 2) or "\\" in word
 
 
 def _file_name(path: Path, word: str) -> str:
-    """What a model is called: by the source of its build, by its file, or by its folder where that was named too."""
+    """The name of a model: from the source of its build, from its file, or from its folder if that was given too."""
     folder = path if path.is_dir() else path.parent
     if path.is_dir() or path.name == MODEL:
         try:
@@ -100,12 +100,12 @@ def parse_list(text: str, base: Path, *, source: str) -> list[MatrixModel]:
         if words:
             found.append(make_model(words[0], base, where=where, **_about(words[1:], where)))
     if not found:
-        raise RequestError(f"`{source}` names no model", hint="write one per line: `MODEL [task=T] [priority=P0]`")
+        raise RequestError(f"`{source}` lists no models", hint="write one per line: `MODEL [task=T] [priority=P0]`")
     return found
 
 
 def _words(line: str, where: str) -> list[str]:
-    """The words of a line; quotes keep spaces, backslashes stay as they are in paths of Windows."""
+    """The words of a line; quotes keep spaces, backslashes are kept for Windows paths."""
     reader = shlex.shlex(line, posix=True)
     reader.whitespace_split, reader.escape = True, ""
     try:
@@ -129,25 +129,27 @@ def _about(words: Iterable[str], where: str) -> dict[str, str | None]:
 
 
 def of_priority(models: list[MatrixModel], priority: str | None) -> list[MatrixModel]:
-    """The models of a priority, in any case; none at all is an error that says which there are."""
+    """The models of a priority, ignoring case; raises with the known priorities when there are none."""
     if priority is None:
         return models
     chosen = [m for m in models if (m.priority or "").casefold() == priority.casefold()]
     if not chosen:
         known = sorted({m.priority for m in models if m.priority})
-        raise RequestError(f"no model has the priority `{priority}`", hint=f"there are {', '.join(known) or 'none'}")
+        raise RequestError(
+            f"no model has the priority `{priority}`", hint=f"priorities in the list: {', '.join(known) or 'none'}"
+        )
     return chosen
 
 
 def check_models(models: list[MatrixModel]) -> tuple[MatrixModel, ...]:
-    """The models themselves; an error when there is none, one twice, or two that would get the same name."""
+    """Return the models; raises when there are none, one is listed twice, or two would get the same name."""
     if not models:
         raise RequestError("no models", hint="name some with `--models FILE`, `--model M` or `--sample`")
     seen: dict[tuple[str, str | None], MatrixModel] = {}
     slugs: dict[str, MatrixModel] = {}
     for model in models:
         if (model.source, model.task) in seen:
-            raise RequestError(f"model `{model.source}` stands in the list twice", hint="remove one of them")
+            raise RequestError(f"model `{model.source}` is listed twice", hint="remove one of them")
         seen[model.source, model.task] = model
         other = slugs.setdefault(model.folder, model)
         if other is not model:

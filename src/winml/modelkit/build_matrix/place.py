@@ -34,19 +34,19 @@ class BuildPlace(Protocol):
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of the place."""
+        """What a user should know about the place."""
 
     def job(self, cell: Cell) -> Job | Build:
-        """The job that builds a cell, or how it failed before there was one."""
+        """The job that builds a cell, or the failure when no job could be created."""
 
     def accept(self, cell: Cell, result: Result) -> Build:
         """Take over what a job built, or clean up after it."""
 
     def missing(self, cells: Iterable[Cell]) -> dict[Target, str]:
-        """Why some targets of cells cannot be compiled for here."""
+        """The targets that cannot be compiled for here, with the reason."""
 
     def finish(self) -> None:
-        """Nothing of the run is left to do."""
+        """Clean up when the run has nothing left to do."""
 
 
 # This machine
@@ -78,12 +78,12 @@ class LocalPlace:
         return found
 
     def finish(self) -> None:
-        """What jobs have left is gone already."""
+        """Nothing to clean up: what jobs left behind is already removed."""
 
 
 @contextmanager
 def local_place(builder: Builder, jobs: int, cells: Iterable[Cell]) -> Iterator[LocalPlace]:
-    """This machine; what a run that was killed has left behind is ended first."""
+    """This machine; processes left behind by a killed run are ended first."""
     devices = {str(cell.target): 1 for cell in cells}
     with LocalPool(jobs, has=devices, notes=builder.folder.notes) as pool:
         builder.cache.remove_work(pool.ended)
@@ -95,7 +95,7 @@ def local_place(builder: Builder, jobs: int, cells: Iterable[Cell]) -> Iterator[
 
 @dataclass(frozen=True)
 class Remote:
-    """An open cluster, and the way of files there and back."""
+    """An open cluster, and how files get there and back."""
 
     executor: DaskCluster
     staging: Staging
@@ -103,7 +103,7 @@ class Remote:
 
 @contextmanager
 def open_cluster(cluster: Cluster, feed: Feed, folder: Path) -> Iterator[Remote]:
-    """Join a cluster as one that gives work; raises when it has no nodes that can be used, or files cannot travel."""
+    """Connect to a cluster to submit jobs; raises when it has no usable nodes, or files cannot be staged."""
     staging = Staging(feed, stamp_of(folder))
     staging.check()
     with DaskCluster(cluster) as executor:
@@ -122,14 +122,14 @@ class ClusterPlace:
 
     @property
     def notes(self) -> list[str]:
-        gone = [f"node {name} went away; what it was at was started again" for name in self.executor.gone]
+        gone = [f"node {name} left the cluster; its jobs were started again" for name in self.executor.gone]
         return [*clusters.find_shared_machines(self.executor.nodes), *gone, *self._left]
 
     def job(self, cell: Cell) -> Job | Build:
         try:
             words = self._inputs.words(self._builder.words(cell))
         except (RunFailedError, RequestError) as error:
-            return Build("failed", LOAD, 0.0, now(), error=error.message)  # files of one model that cannot travel
+            return Build("failed", LOAD, 0.0, now(), error=error.message)  # the files of one model cannot be staged
         return replace(self._builder.job(cell), argv=job_argv(self._staging, words))
 
     def accept(self, cell: Cell, result: Result) -> Build:

@@ -22,10 +22,10 @@ COMBOS: tuple[Target, ...] = (
     Target("dml", "gpu"),
     Target("vitisai", "npu"),
 )
-"""What is built for when nobody says for what."""
+"""The default targets."""
 
 _WORDS = {"openvino": "ov", "cpu": "mlas"}
-"""EPs that are called otherwise in folders and versions."""
+"""EPs with another name in folders and versions."""
 
 
 def ep_word(target: Target) -> str:
@@ -39,7 +39,7 @@ def label(target: Target) -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model for one target; its version tells it apart from every other cell of every run."""
+    """One model for one target; its version is unique among all cells of all runs."""
 
     model: MatrixModel
     target: Target
@@ -51,7 +51,7 @@ class Cell:
     version: str
     run_stamp: str
     folder: str
-    """Where it goes, below the output folder."""
+    """Its folder, below the output folder."""
 
     @property
     def label(self) -> str:
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def plan(self) -> CellPlan:
-        """The cell as results and the journal name it."""
+        """The cell as it appears in results and the journal."""
         return CellPlan(
             version=self.version,
             package=self.package,
@@ -88,7 +88,7 @@ def plan(
 ) -> tuple[Cell, ...]:
     """The cells in the order in which they are built: all targets of a model before the next model."""
     if len({label(target) for target in targets}) < len(targets):
-        raise RequestError("a target was named twice")
+        raise RequestError("a target is given twice")
     shared = None if package_name is None else names.check_package(package_name)
     pinned = len(targets) == 1
     return tuple(

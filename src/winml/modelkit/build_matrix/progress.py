@@ -1,4 +1,4 @@
-"""How far a matrix is, and how long the rest probably takes."""
+"""The progress of a matrix, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Progress:
     failed: Count
     pending: Count
     seconds_left: Annotated[float, AtLeast(0)] | None
-    """Null when nothing was built yet that tells."""
+    """Null until something was built."""
 
 
 @dataclass
 class Tally:
-    """Counts that follow the cells one by one, so that a change costs the same however many there are."""
+    """Counts that are updated cell by cell, so a change costs the same however many cells there are."""
 
     feed: str | None
     total: int = 0
@@ -38,7 +38,7 @@ class Tally:
     seconds: float = 0.0
 
     def add(self, state: CellState, times: int = 1) -> None:
-        """Count a cell; with -1 no longer."""
+        """Count a cell; -1 removes it from the counts."""
         self.total += times
         self.done += times * state.is_done(self.feed)
         self.failed += times * state.has_failed
@@ -51,7 +51,7 @@ class Tally:
         self.add(after)
 
     def progress(self, jobs: int) -> Progress:
-        """What is left takes as long per cell as the builds so far, so many at once."""
+        """The remaining cells take as long as the builds so far, up to `jobs` in parallel."""
         pending = self.total - self.done - self.failed
         left = 0.0 if not pending else max(0.0, self.seconds) / self.built * pending / jobs if self.built else None
         return Progress(self.total, self.done, self.failed, pending, left)
@@ -66,7 +66,7 @@ def tally(versions: Iterable[str], states: Mapping[str, CellState], *, feed: str
 
 
 class Paced(Generic[T]):
-    """Something that costs more the larger a run is: done again only when its share of the time allows it."""
+    """Work that costs more the larger a run is: repeated only as often as its share of the time allows."""
 
     def __init__(self, work: Callable[[], T], *, share: float = 0.1) -> None:
         self._work = work
@@ -75,7 +75,7 @@ class Paced(Generic[T]):
         self._last: T
 
     def __call__(self) -> T:
-        """What it comes to, now or the last time."""
+        """The result, computed now or the last time."""
         return self.now() if time.monotonic() >= self._due else self._last
 
     def now(self) -> T:

@@ -28,9 +28,9 @@ NOT_ASKED = FeedVersion("not-asked")
 
 
 def ask(feed: Feed, cells: Iterable[Cell], states: Mapping[str, CellState]) -> dict[str, FeedVersion]:
-    """What the feed says of every cell; raises when it cannot be asked.
+    """What the feed has of every cell; raises when it cannot be queried.
 
-    A version is looked at where that can tell more than that it is there: when it is not known here, or may have moved.
+    A version is read only where that gives more than its existence: when it is not in the journal, or may have moved.
     """
     listed: dict[str, dict[str, str]] = {}
     found: dict[str, FeedVersion] = {}
@@ -52,7 +52,7 @@ def _live(feed: Feed, cell: Cell, state: CellState) -> FeedVersion:
         return FeedVersion("live")
     try:
         stored = feed.find(cell.package, cell.version)
-    except FeedDamaged as error:  # the feed answers, so it is this cell's trouble and no other's
+    except FeedDamaged as error:  # the feed answers, so only this cell is affected
         return FeedVersion("damaged", problem=error.message)
     return ABSENT if stored is None else FeedVersion("live", stored.content.digest, stored.reference)
 
@@ -67,7 +67,7 @@ class Publisher:
     on_event: OnEvent
 
     def publish(self, cell: Cell) -> Upload:
-        """How publishing went; a feed that cannot be used now raises, for no other cell would fare better."""
+        """How publishing ended; a feed that cannot be used raises, because every other cell would fail too."""
         tree = scan(self.folder.of(cell))
         outcome = self.feed.publish(cell.package, cell.version, tree, self.on_event)
         if isinstance(outcome, Unavailable):

@@ -1,4 +1,4 @@
-"""The output folder of a matrix: the journal that decides, what is made from it, logs, and the folders of cells."""
+"""The output folder of a matrix: the journal (the source of truth), files made from it, logs, and folders of cells."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MatrixFolder:
         return read_records(journal.read(self.journal).records, str(self.journal))
 
     def check(self, *, resume: bool) -> None:
-        """Raise when a run may not write here; a folder that is not there yet is fine, also to go on in."""
+        """Raise when a run may not write here; a folder that does not exist yet is fine, also with `resume`."""
         if self.path.is_file():
             raise RequestError(f"output `{self.path}` is a file", hint="name a folder")
         if not self.path.parent.is_dir():
@@ -56,32 +56,32 @@ class MatrixFolder:
         started = self.journal.is_file()
         if started and not resume:
             raise RequestError(
-                f"`{self.path}` holds a run", hint="go on with `--continue`, or name a new folder with `-o`"
+                f"`{self.path}` holds a run", hint="continue it with `--continue`, or name a new folder with `-o`"
             )
-        # A run that was killed as it began may have left the lock of its journal.
+        # A run that was killed at its start may have left the lock of its journal.
         if not started and self.path.is_dir() and any(path.name != f"{JOURNAL}.lock" for path in self.path.iterdir()):
             raise RequestError(f"output folder `{self.path}` holds other files", hint="name a new folder")
 
     def prepare(self) -> None:
-        """Clear away what a killed run left half done."""
+        """Remove what a killed run left unfinished."""
         shutil.rmtree(self._building, ignore_errors=True)
         for left in [*self.path.glob(f"{atomic.TEMPORARY}*"), *self.path.glob(f"*/{atomic.TEMPORARY}*")]:
             shutil.rmtree(left, ignore_errors=True)
 
     def write_environment(self, nodes: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write down this machine, and the nodes that have built something."""
+        """Record this machine, and the nodes that have built something."""
         folders.write_json(self.path / ENVIRONMENT, {**describe_environment(), "nodes": dict(nodes)})
 
     def of(self, cell: Cell) -> Path:
         return self.path / cell.folder
 
     def check_place(self, cell: Cell) -> None:
-        """Raise when a cell's folder holds files that no build has put there: a new build would take their place."""
+        """Raise when a cell's folder holds files that no build put there: a new build would replace them."""
         if self.of(cell).exists():
             folders.look(self.of(cell))
 
     def staging_path(self, cell: Cell) -> Path:
-        """Where a job builds a cell: a name that no process of an earlier run can know."""
+        """Where a job builds a cell: a new name, which no process of an earlier run can use."""
         atomic.make_folder(self._building)
         return atomic.temporary_name(self._building) / cell.label
 
@@ -102,7 +102,7 @@ class MatrixFolder:
         shutil.rmtree(staged.parent, ignore_errors=True)
 
     def remove(self, cell: Cell) -> None:
-        """Take a cell's folder away as a whole, and the folder of its model with the last one."""
+        """Remove a cell's folder as a whole, and the folder of its model with the last one."""
         final = self.of(cell)
         if not final.is_dir():
             return
@@ -114,7 +114,7 @@ class MatrixFolder:
             model.rmdir()
 
     def holds(self, cell: Cell, state: CellState) -> bool:
-        """Whether a cell's folder has the very content that the journal says was built."""
+        """Whether a cell's folder has exactly the content that the journal says was built."""
         if state.build is None or state.build.digest is None or not (self.of(cell) / MANIFEST).is_file():
             return False
         return scan(self.of(cell)).content.digest == state.build.digest
@@ -124,13 +124,13 @@ class MatrixFolder:
         atomic.write_bytes(path, text.encode("utf-8", "replace"))
 
     def write_results(self, cells: Iterable[Cell], states: Mapping[str, CellState], feed: str | None) -> None:
-        """Write what became of every cell that something has become of."""
+        """Write the results of every cell that has any."""
         rows = {c.version: make_row(c.plan, states[c.version], feed) for c in cells if c.version in states}
         folders.write_json(self.path / RESULTS, to_json(rows))
 
 
 def content_of(folder: Path, manifest: BuildManifest) -> Content:
-    """What a folder holds, by the digests that its build knows; only files of its own are read."""
+    """The content of a folder, by the digests of its manifest; only files without one are read."""
     known = manifest.objects
     names = (*manifest.folder, MANIFEST)
     return Content(

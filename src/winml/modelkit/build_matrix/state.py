@@ -1,4 +1,4 @@
-"""What became of a cell: values that the journal holds, and the state that replaying them gives."""
+"""The state of a cell: values in the journal, and the state that replaying them gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UploadStatus = Literal["uploaded", "exists-skipped", "timeout", "failed"]
 FilesBy = Literal["link", "copy", "feed"]
 """How the files of a build came to their place; `feed` when another machine built it."""
 COMPLETE = "complete"
-"""The stage of a build that went through."""
+"""The stage of a build that succeeded."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Build:
     objects: tuple[str, ...] = ()
     """Its files in the store."""
     shared: tuple[str, ...] = ()
-    """Those of them that other targets of the model may start from."""
+    """Those that other targets of the model can start from."""
     files_by: FilesBy = "link"
     computed: tuple[str, ...] = ()
     """Stages that ran; the others came from the cache."""
@@ -55,12 +55,12 @@ class Upload:
     """Of what the feed has."""
     reference: str | None = None
     sent_bytes: int | None = 0
-    """None when the feed does not tell."""
+    """None when the feed does not report it."""
 
 
 @dataclass(frozen=True)
 class CellState:
-    """The last word on a cell; None where nothing has happened yet."""
+    """The latest build and upload of a cell; None where nothing has happened yet."""
 
     build: Build | None = None
     upload: Upload | None = None
@@ -76,7 +76,7 @@ class CellState:
 
     @property
     def is_proven(self) -> bool:
-        """Whether a feed was seen to have the very content that was built: the one reason to remove a cell's folder."""
+        """Whether a feed was seen to hold exactly what was built: the only reason to remove a cell's folder."""
         if self.build is None or self.upload is None or self.build.digest is None:
             return False
         return self.upload.status == "uploaded" and self.upload.digest == self.build.digest
@@ -87,13 +87,13 @@ class CellState:
         return last is not None and last.status in ("failed", "timeout")
 
     def after(self, happened: Build | Upload) -> CellState:
-        """The state once this has happened; a new build takes back what was said of publishing the old one."""
+        """The state after an event; a new build discards the upload of the old one."""
         return CellState(happened) if isinstance(happened, Build) else replace(self, upload=happened)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellPlan:
-    """A cell as the plan of a run names it."""
+    """A cell in the plan of a run."""
 
     version: str
     package: str
@@ -113,7 +113,7 @@ class CellPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class CellRow(CellPlan):
-    """A cell in the results: its plan, and what became of it."""
+    """A cell in the results: its plan and its outcome."""
 
     build_status: BuildStatus | None
     build_stage: str | None
@@ -136,7 +136,7 @@ CellRows = Mapping[str, CellRow]
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """The first record of every run: what it is about."""
+    """The first record of every run: its plan and options."""
 
     record: Literal["run"] = "run"
     run_stamp: str
@@ -151,7 +151,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRecord:
-    """What a node said of itself."""
+    """What a node reported about itself."""
 
     record: Literal["node"] = "node"
     name: str
@@ -182,7 +182,7 @@ def read_records(lines: Iterable[Mapping[str, Any]], source: str) -> list[Record
 
 
 def make_record(version: str, happened: Build | Upload) -> BuildRecord | UploadRecord:
-    """What the journal holds of something that happened to a cell."""
+    """The journal record of something that happened to a cell."""
     if isinstance(happened, Build):
         return BuildRecord(version=version, happened=happened)
     return UploadRecord(version=version, happened=happened)

@@ -1,1 +1,1 @@
-"""Jobs: programs that run to their end, here or elsewhere."""
+"""Jobs: programs that run to completion, on this machine or on others."""

@@ -1,4 +1,4 @@
-"""A cluster as its users see it: where it is, who is there, and what each machine has."""
+"""A cluster as its users see it: its address, its nodes, and what each machine has."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from winml.modelkit.dispatch.base import Job
 
 PREFIX = "dask://"
 MEASURING = "measuring"
-"""What a job needs that measures: only a node that runs one job at a time has it, so that nothing runs beside it."""
+"""The resource for measuring jobs: only a node that runs one job at a time has it, so nothing runs beside them."""
 _ADDRESS = re.compile(r"dask://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 
 
 @dataclass(frozen=True)
 class TLS:
-    """Files that say who may join: the authority all certificates are signed by, and one's own."""
+    """Files that decide who may join: the authority that signs all certificates, and our own certificate."""
 
     ca: str
     cert: str
@@ -29,22 +29,22 @@ class TLS:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the scheduler of a cluster is, and how it is spoken to."""
+    """The address of the scheduler of a cluster, and its TLS files."""
 
     host: str
     port: int
     tls: TLS | None = None
 
     def check_encrypted(self, *, without_tls: bool) -> None:
-        """Raise for a cluster that other machines reach without certificates, unless that was asked for.
+        """Raise for a cluster that other machines can reach without certificates, unless that was requested.
 
-        Whoever speaks to a scheduler, a node or a run of Dask can have programs run there.
+        Anyone who can connect to a scheduler, a node or a client of Dask can run programs there.
         """
         if not self.is_loopback and self.tls is None and not without_tls:
             raise RequestError(
-                f"{self} can be reached by other machines, and whoever reaches a cluster runs programs on all of it",
-                hint="give certificates with `--tls-ca`, `--tls-cert` and `--tls-key`; `--no-tls` goes without, in a "
-                "network where everybody may run programs on these machines",
+                f"{self} can be reached by other machines, and anyone who reaches it can run programs on every node",
+                hint="give certificates with `--tls-ca`, `--tls-cert` and `--tls-key`; `--no-tls` disables TLS, in a "
+                "network where everyone may run programs on these machines",
             )
 
     @classmethod
@@ -52,12 +52,15 @@ class Cluster:
         """The cluster behind `dask://HOST:PORT`."""
         found = _ADDRESS.fullmatch(text.strip())
         if found is None or not 0 < int(found[2]) < 1 << 16:
-            raise RequestError(f"not a cluster: `{text}`", hint="write `dask://HOST:PORT`, as dask://127.0.0.1:8786")
+            raise RequestError(
+                f"invalid cluster address: `{text}`",
+                hint="write `dask://HOST:PORT`, for example `dask://127.0.0.1:8786`",
+            )
         return cls(found[1].strip("[]"), int(found[2]), tls)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it; a name other than `localhost` may lead anywhere."""
+        """Whether only this machine can reach it; a name other than `localhost` may resolve to anything."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -75,7 +78,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Node:
-    """A machine of a cluster: how many jobs it runs at once, and what they may need there."""
+    """A machine of a cluster: how many jobs it runs in parallel, and what they can use there."""
 
     name: str
     machine: str
@@ -89,7 +92,7 @@ class Node:
 
     @property
     def offers(self) -> dict[str, int]:
-        """All that a job may need here."""
+        """Everything that a job can use here."""
         return {**self.has, **({MEASURING: 1} if self.slots == 1 else {})}
 
     def can_run(self, job: Job) -> bool:
@@ -97,17 +100,17 @@ class Node:
 
     def __str__(self) -> str:
         listed = ", ".join(f"{name} (simulated)" if name in self.simulated else name for name in sorted(self.has))
-        jobs = "1 job" if self.slots == 1 else f"{self.slots} jobs"
-        return f"{self.name}: {jobs} at once, has {listed or 'no targets'}"
+        jobs = "1 job at a time" if self.slots == 1 else f"up to {self.slots} jobs in parallel"
+        return f"{self.name}: {jobs}, has {listed or 'no targets'}"
 
 
 def slot(version: str) -> str:
-    """What every job needs one of: room on a node with the same winml, so that it never runs on another."""
+    """The resource that every job needs: a slot on a node with the same winml version, so it never runs on another."""
     return f"winml {version}"
 
 
 def check(job: Job, nodes: Iterable[Node]) -> None:
-    """Raise when no node ever has all that a job needs; the error names the nodes that are there."""
+    """Raise when no node can ever provide what a job needs; the error names the available nodes."""
     there = list(nodes)
     if any(node.can_run(job) for node in there):
         return
@@ -116,17 +119,17 @@ def check(job: Job, nodes: Iterable[Node]) -> None:
         f"job `{job.id}` needs {wanted}, and no node has that; {describe_nodes(there)}",
         hint="a node runs measurements when it runs one job at a time (`winml node --jobs 1`)"
         if MEASURING in job.needs
-        else "`winml node --cluster dask://HOST:PORT --device EP/DEVICE` joins one that has",
+        else "`winml node --cluster dask://HOST:PORT --device EP/DEVICE` starts one that has it",
     )
 
 
 def check_versions(nodes: Iterable[Node], version: str, cluster: Cluster) -> None:
-    """Raise when a node has another winml: what it builds would not be what this one builds."""
+    """Raise when a node has another winml version: it would not build the same as this one."""
     others = sorted(f"{node.name} ({node.winml})" for node in nodes if node.winml != version)
     if others:
         raise UnavailableError(
             f"this is winml {version}, and {cluster} has nodes of other versions: {', '.join(others)}",
-            hint="install the same version everywhere, or end those nodes",
+            hint="install the same version everywhere, or stop those nodes",
         )
 
 
@@ -136,12 +139,12 @@ def describe_nodes(nodes: Iterable[Node]) -> str:
 
 
 def find_shared_machines(nodes: Iterable[Node]) -> list[str]:
-    """A sentence per machine that several nodes are on: what one measures there is disturbed by the others."""
+    """One sentence per machine with several nodes: they disturb each other's measurements."""
     found: dict[str, list[str]] = {}
     for node in nodes:
         found.setdefault(node.machine, []).append(node.name)
     return [
-        f"nodes {' and '.join(sorted(names))} are on one machine; what is measured there may be disturbed"
+        f"nodes {' and '.join(sorted(names))} are on one machine; measurements there may be disturbed"
         for names in found.values()
         if len(names) > 1
     ]

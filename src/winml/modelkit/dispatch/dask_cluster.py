@@ -1,7 +1,7 @@
 """Runs jobs on the nodes of a Dask cluster.
 
-Dask queues, places and starts jobs again whose node went away. A job that fails, takes too long or is not wanted any
-more never is an exception there: it is a program that the node ends (`dask_node.run_here`), so that what it held is
+Dask queues and places jobs, and restarts those whose node disappeared. A job that fails, takes too long or is not
+needed anymore is never an exception there: the node ends its program (`dask_node.run_here`), so that what it held is
 free again.
 """
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from distributed import Future
 
 LOOK_S = 2.0
-"""So often it is asked who is there."""
+"""How often the list of nodes is refreshed."""
 PATIENCE_S = 60.0
-"""So long a job waits for a node to come back that has what it needs."""
+"""How long a job waits for a node with what it needs to come back."""
 
 
 class DaskCluster:
@@ -46,15 +46,15 @@ class DaskCluster:
         self._here: dict[str, Node] = {}
         self._seen: dict[str, Node] = {}
         self._missing: dict[tuple[tuple[str, int], ...], float] = {}
-        """Needs that no node has now, and since when."""
+        """Needs that no node can meet now, and since when."""
         self.gone: list[str] = []
-        """Nodes that were there and went away."""
+        """Nodes that left the cluster."""
         try:
             self._look()
             clusters.check_versions(self.nodes, __version__, cluster)
             if not self._here:
                 raise UnavailableError(
-                    f"{cluster} has no nodes", hint=f"`winml node --cluster {cluster}` joins a machine"
+                    f"{cluster} has no nodes", hint=f"`winml node --cluster {cluster}` adds a machine"
                 )
         except BaseException:
             self._client.close()
@@ -62,19 +62,19 @@ class DaskCluster:
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that are there, by name."""
+        """The current nodes, by name."""
         return tuple(sorted(self._here.values(), key=lambda node: node.name))
 
     @property
     def slots(self) -> int:
-        """As many jobs as the nodes run; one when they are all away, so that a job notices."""
+        """The slots of all nodes; 1 when there are none, so that a job is submitted and notices."""
         return max(1, sum(node.slots for node in self._here.values() if node.winml == __version__))
 
     def check(self, job: Job) -> None:
         clusters.check(job, self.nodes)
 
     def submit(self, job: Job) -> None:
-        # A node that has just gone away may come back, so all that were seen count.
+        # A node that has just left may come back, so every node ever seen counts.
         clusters.check(job, self._seen.values())
         if self._client.status in ("closing", "closed"):
             raise self._make_gone_error()
@@ -120,11 +120,13 @@ class DaskCluster:
         try:
             result: Result = future.result(timeout=dask_link.CONNECT_S)
         except TimeoutError:
-            # Its node went away before it could be asked: Dask runs the job again.
+            # Its node disappeared before the result was fetched: Dask runs the job again.
             self._watch(name, future)
             return None
         except KilledWorker as error:
-            result = Result(job.id, "lost", None, "", f"its nodes went away: {error}", time.monotonic() - started)
+            result = Result(
+                job.id, "lost", None, "", f"its nodes left the cluster: {error}", time.monotonic() - started
+            )
         except ModelkitError:
             del self._running[name]
             raise
@@ -136,12 +138,12 @@ class DaskCluster:
 
     def _make_gone_error(self) -> UnavailableError:
         return UnavailableError(
-            f"the scheduler at {self._cluster} went away",
-            hint="start it again; nodes join it again by themselves",
+            f"the connection to the scheduler at {self._cluster} was lost",
+            hint="start it again; nodes rejoin by themselves",
         )
 
     def _look(self) -> None:
-        """Ask who is there."""
+        """Refresh the list of nodes."""
         try:
             here = dask_link.nodes(self._client)
         except (OSError, ValueError, RuntimeError, UnavailableError) as error:
@@ -153,7 +155,7 @@ class DaskCluster:
         self._seen |= {node.name: node for node in here.values()}
 
     def _find_stranded(self) -> Result | None:
-        """A job that waits in vain, as lost; raises when no node at all came back in time."""
+        """A job that no node can run, as lost; raises when there are no nodes at all after the wait."""
         now = time.monotonic()
         waiting = {tuple(sorted(job.needs.items())): job for job, _, _ in self._running.values()}
         hopeless = {needs for needs, job in waiting.items() if not any(node.can_run(job) for node in self.nodes)}
@@ -163,12 +165,12 @@ class DaskCluster:
             if now - self._missing.get(needs, now) <= self._patience_s:
                 continue
             if not self._here:
-                raise UnavailableError(f"{self._cluster} has no nodes any more", hint="start them again")
+                raise UnavailableError(f"{self._cluster} has no nodes left", hint="start them again")
             del self._running[name]
             self._client.cancel([future], force=True)
             listed = ", ".join(f"`{need}`" for need in job.needs)
             reason = (
-                f"no node with {listed} was there for {self._patience_s:g} s; {clusters.describe_nodes(self.nodes)}"
+                f"no node with {listed} was available for {self._patience_s:g} s; {clusters.describe_nodes(self.nodes)}"
             )
             return Result(job.id, "lost", None, "", reason, now - started)
         return None

@@ -1,4 +1,4 @@
-"""What the parts that speak to Dask have in common: importing it, its security, who is there."""
+"""What the modules that use Dask share: importing it, its security, the list of nodes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 ANNOUNCED = "winml"
-"""Under which a node says what it is; other workers of a Dask cluster say nothing there."""
+"""The key under which a node describes itself; other workers of a Dask cluster do not have it."""
 
 
 def require() -> None:
-    """Raise when Dask is not installed; what it says on its own goes nowhere, for our errors say it."""
+    """Raise when Dask is not installed; its own logging is disabled, because our errors report the same."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:
@@ -33,7 +33,7 @@ def require() -> None:
 
 
 def security(cluster: Cluster) -> Security | None:
-    """Dask's own security options: everybody shows a certificate of the authority, and everything is encrypted."""
+    """Dask's security options: every peer needs a certificate of the authority, and everything is encrypted."""
     from distributed import Security
 
     if cluster.tls is None:
@@ -55,16 +55,16 @@ def security(cluster: Cluster) -> Security | None:
 
 
 def open_client(cluster: Cluster) -> Client:
-    """A connection to the scheduler; raises when there is none that takes us."""
+    """A connection to the scheduler; raises when none accepts us."""
     from distributed import Client
 
     shown = security(cluster)
     try:
-        # A client that cannot be made says goodbye all the same, for twenty seconds: a greeting comes first.
+        # A client that cannot connect still takes twenty seconds to close: check the connection first.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(_greet(cluster, shown))
         return Client(cluster.url, security=shown, timeout=CONNECT_S, set_as_default=False)
-    except Exception as error:  # whatever Dask makes of the words of a server that is no scheduler
+    except Exception as error:  # Dask raises anything for a server that is not a scheduler
         raise UnavailableError(
             f"no scheduler answers at {cluster}: {_reason(error)}",
             hint=f"`winml node --scheduler --cluster {cluster}` starts one; with TLS, all need certificates of one "
@@ -73,11 +73,11 @@ def open_client(cluster: Cluster) -> Client:
 
 
 async def _greet(cluster: Cluster, shown: Security | None) -> None:
-    """Shake hands with the scheduler and leave."""
+    """Connect to the scheduler and disconnect."""
     from distributed.comm import connect
 
     known = {} if shown is None else shown.get_connection_args("client")
-    # Dask itself waits without end for somebody who takes the connection and says nothing.
+    # Dask itself waits indefinitely for a server that accepts the connection and does not answer.
     async with asyncio.timeout(CONNECT_S + 1):
         comm = await connect(cluster.url, timeout=CONNECT_S, **known)
     await comm.close()
@@ -85,19 +85,19 @@ async def _greet(cluster: Cluster, shown: Security | None) -> None:
 
 def _reason(error: BaseException) -> str:
     if type(error) is TimeoutError:
-        return f"who listens there has said nothing for {CONNECT_S:g} s"
+        return f"no response for {CONNECT_S:g} s"
     if not isinstance(error, OSError | ValueError):
-        return "something else listens there"
+        return "another program listens there"
     while error.__cause__ is not None or error.__context__ is not None:
         error = error.__cause__ or error.__context__ or error
     return str(error) or type(error).__name__
 
 
 def nodes(client: Client) -> dict[str, Node]:
-    """The nodes of a cluster by the address that Dask gives them; raises when the scheduler cannot be asked."""
+    """The nodes of a cluster by their Dask address; raises when the scheduler cannot be queried."""
     workers: dict[str, dict[str, Any]] | None = client.scheduler_info(n_workers=-1).get("workers")
     if workers is None:  # Dask's answer while there is no connection
-        raise UnavailableError("the scheduler went away while it was asked who is there")
+        raise UnavailableError("the connection to the scheduler was lost while its nodes were listed")
     return {
         address: read(Node, value[ANNOUNCED], address, error=UnavailableError)
         for address, value in workers.items()

@@ -1,4 +1,4 @@
-"""The machines of a Dask cluster: the scheduler they meet at, and a node that runs jobs."""
+"""The processes of a Dask cluster: the scheduler, and a node that runs jobs."""
 
 from __future__ import annotations
 
@@ -36,41 +36,41 @@ if TYPE_CHECKING:
     from distributed import Worker
 
 _AGAIN_S = 2.0
-"""So long a node waits before it tries to join again."""
+"""How long a node waits before it tries to join again."""
 _WORK = "work"
 _PAGES = "127.0.0.1:0"
-"""Where the status pages of Dask listen: never where others can reach them."""
+"""The address of Dask's status pages: never reachable from other machines."""
 
 
 @dataclass
 class _Here:
-    """What jobs find on this node."""
+    """What jobs use on this node."""
 
     node: Node
     leftovers: Leftovers
     work: Path
-    """Folders of jobs, and of Dask; what a node that was killed left in it is gone."""
+    """Folders of jobs, and of Dask; emptied when a node starts."""
     on_event: OnEvent
     jobs: int = 0
 
 
 _here: _Here | None = None
-"""The node that this process is; a task of Dask is given nothing but its arguments."""
+"""The node of this process; a Dask task gets nothing but its arguments."""
 
 
 def run_here(job: Job) -> Result:
-    """Run a job on this node, until it ends or nobody waits for it any more; the only thing that Dask runs here."""
+    """Run a job on this node until it ends or is no longer needed; the only function that Dask runs here."""
     from distributed import get_worker
 
     if _here is None:
-        raise RunFailedError("this process is not a node of winml")
+        raise RunFailedError("this process is not a winml node")
     worker: Worker = get_worker()
     key = worker.get_current_task()
     here = _here
 
     def is_unwanted() -> bool:
-        # Dask cannot stop a thread: when the job is cancelled, or its client or the scheduler is gone, the state of
-        # the task is all that changes. The job is ended here, so that what it holds becomes free.
+        # Dask cannot stop a thread: when the job is cancelled, or its client or the scheduler is gone, only the state
+        # of the task changes. The job is ended here, so that what it holds becomes free.
         task = worker.state.tasks.get(key)
         return task is None or task.state != "executing" or worker.status.name != "running"
 
@@ -86,7 +86,7 @@ def run_here(job: Job) -> Result:
 
 
 def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent, *, listen: str | None = None) -> int:
-    """Be a node until interrupted; how many jobs it ran. A scheduler that goes away is joined again when it is back."""
+    """Run a node until interrupted; returns how many jobs it ran. It rejoins a scheduler that was restarted."""
     global _here
     dask_link.require()
     _look_around(cluster, node)
@@ -113,7 +113,7 @@ def _look_around(cluster: Cluster, node: Node) -> None:
         there = tuple(dask_link.nodes(client).values())
     clusters.check_versions(there, node.winml, cluster)
     if any(other.name == node.name for other in there):
-        raise UnavailableError(f"{cluster} has a node `{node.name}` already", hint="give this one another `--name`")
+        raise UnavailableError(f"{cluster} already has a node `{node.name}`", hint="give this one another `--name`")
 
 
 async def _run_node(cluster: Cluster, here: _Here, listen: str | None) -> None:
@@ -142,9 +142,9 @@ async def _run_node(cluster: Cluster, here: _Here, listen: str | None) -> None:
                 here.on_event(NodeJoined(node, str(cluster)))
                 await worker.finished()
             except OSError:
-                pass  # no scheduler there yet: it is tried again
+                pass  # no scheduler there yet: try again
             except RuntimeError as error:
-                # One that was in already is refused only until the scheduler has noticed that it had gone.
+                # A node that had joined is refused only until the scheduler notices that it had left.
                 if not joined:
                     raise UnavailableError(
                         f"{cluster} refused node `{node.name}`: {error.__cause__ or error}"
@@ -156,23 +156,24 @@ async def _run_node(cluster: Cluster, here: _Here, listen: str | None) -> None:
 
 
 def _own_address(cluster: Cluster) -> str:
-    """The address of this machine that leads to the scheduler: without one Dask listens at all of them."""
+    """The address of this machine towards the scheduler: without one Dask listens on all of them."""
     if cluster.is_loopback:
         return "127.0.0.1"
     try:
         found = socket.getaddrinfo(cluster.host, cluster.port, type=socket.SOCK_DGRAM)[0]
-        # Connecting a datagram socket sends nothing; it only asks the system for the way.
+        # Connecting a datagram socket sends nothing; it only asks the system for the route.
         with socket.socket(found[0], found[1]) as way:
             way.connect(found[4])
             return str(way.getsockname()[0])
     except OSError as error:
         raise UnavailableError(
-            f"no way leads to {cluster}: {error.strerror or error}", hint="name this machine's address with `--listen`"
+            f"{cluster} cannot be reached: {error.strerror or error}",
+            hint="name this machine's address with `--listen`",
         ) from error
 
 
 def serve(cluster: Cluster, on_event: OnEvent) -> None:
-    """Be the scheduler of a cluster until interrupted."""
+    """Run the scheduler of a cluster until interrupted."""
     dask_link.require()
     _run_until_stopped(_run_scheduler(cluster, on_event))
 
@@ -190,7 +191,7 @@ async def _run_scheduler(cluster: Cluster, on_event: OnEvent) -> None:
             dashboard_address=_PAGES,
         )
     except (OSError, RuntimeError) as error:
-        raise UnavailableError(f"cannot listen at {cluster}: {error.__cause__ or error}") from error
+        raise UnavailableError(f"cannot listen on {cluster}: {error.__cause__ or error}") from error
     on_event(SchedulerListens(str(cluster)))
     try:
         await scheduler.finished()
@@ -199,15 +200,15 @@ async def _run_scheduler(cluster: Cluster, on_event: OnEvent) -> None:
 
 
 def _run_until_stopped(main: Coroutine[Any, Any, None]) -> None:
-    """Run until it ends, Ctrl-C or a polite kill; what runs is ended in order either way."""
+    """Run until completion, Ctrl-C or SIGTERM; everything is shut down in order either way."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    # SIGINT alone would not do: a shell starts background processes with SIGINT ignored.
+    # SIGINT alone is not enough: a shell starts background processes with SIGINT ignored.
     before = signal.signal(signal.SIGTERM, stop)
     try:
-        # As Dask's own programs do: its connections need a selector, which is not what Windows has by default.
+        # As Dask's own programs do: its connections need a selector loop, which is not the default on Windows.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(main)
     except KeyboardInterrupt:

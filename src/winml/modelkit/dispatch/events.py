@@ -1,4 +1,4 @@
-"""What happens to a node or a scheduler of a cluster."""
+"""Events of a node or a scheduler of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of a killed parent: noted in a folder while they run, so that the next one knows whose files to remove.
+"""Processes of a killed parent: noted in a folder while they run, so that the next parent can remove their files.
 
 They end with their parent (`worker/lifeline.py`, on Windows a job object); one that did not is ended here.
 """
@@ -24,7 +24,7 @@ class Leftovers:
     def note(self, pid: int) -> None:
         import psutil
 
-        with contextlib.suppress(psutil.NoSuchProcess):  # it ended at once, so nothing can be left of it
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has already ended, so nothing is left of it
             atomic.write_bytes(self._folder / str(pid), repr(psutil.Process(pid).create_time()).encode())
 
     def forget(self, pids: Iterable[int]) -> None:
@@ -32,7 +32,7 @@ class Leftovers:
             (self._folder / str(pid)).unlink(missing_ok=True)
 
     def end(self) -> tuple[int, ...]:
-        """End what is left of an earlier parent; all processes that were noted, also those that had ended since."""
+        """End processes left by an earlier parent; returns all noted ones, including those that had already ended."""
         noted = sorted(self._folder.glob("[0-9]*")) if self._folder.is_dir() else []
         for path in noted:
             _end(int(path.name), path.read_text("ascii"))
@@ -41,7 +41,7 @@ class Leftovers:
 
 
 def _end(pid: int, born: str) -> None:
-    """Kill the group of a process, unless its number has gone to another one since."""
+    """Kill the group of a process, unless its id was reused by another one."""
     import psutil
 
     with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""Runs jobs on this machine, so many at once."""
+"""Runs jobs on this machine, up to a number in parallel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LocalPool:
     """A thread per running job; the thread that submits and waits is the only one that changes anything here."""
 
     def __init__(self, slots: int, *, has: Mapping[str, int] | None = None, notes: Path | None = None) -> None:
-        """`has` is what jobs may need; `notes` is a folder in which a killed pool leaves what it ran."""
+        """`has` is what jobs can use; `notes` is a folder that lists running processes, in case the pool is killed."""
         self._slots = slots
         self._has = dict(has or {})
         self._held: Counter[str] = Counter()
@@ -29,7 +29,7 @@ class LocalPool:
         self._cancelled = threading.Event()
         self._leftovers = None if notes is None else Leftovers(notes)
         self.ended = () if self._leftovers is None else self._leftovers.end()
-        """Processes that a pool before this one had left behind."""
+        """Processes that an earlier pool left behind."""
 
     @property
     def slots(self) -> int:
@@ -75,7 +75,7 @@ class LocalPool:
     def _run(self, job: Job) -> None:
         try:
             self._done.put((job.id, self._run_and_note(job)))
-        except BaseException as error:  # noqa: BLE001 - trouble of this machine, or a bug: raised to whoever waits
+        except BaseException as error:  # noqa: BLE001 - a problem of this machine, or a bug: raised in `wait`
             self._done.put((job.id, error))
 
     def _run_and_note(self, job: Job) -> Result:

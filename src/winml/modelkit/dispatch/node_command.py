@@ -1,4 +1,4 @@
-"""`winml node`: the machines of a cluster: where they meet, what one of them announces, who is there."""
+"""`winml node`: runs a scheduler, joins this machine to a cluster, or lists the nodes of one."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 @dataclass(frozen=True)
 class NodeRequest:
-    """A machine that is to join a cluster."""
+    """A machine to add to a cluster."""
 
     cluster: Cluster
     name: str | None = None
     devices: tuple[str, ...] = ()
-    """Targets it announces; none means all real ones that are here."""
+    """Targets it offers; none means all real devices of this machine."""
     jobs: int = 1
     listen: str | None = None
-    """The address it listens at; None means the one that leads to the scheduler."""
+    """The address it listens on; None means the one towards the scheduler."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeResult:
-    """What every action says."""
+    """The fields of every result."""
 
     schema: Literal["winml/node/1"] = "winml/node/1"
     ok: Literal[True] = True
@@ -52,7 +52,7 @@ class NodeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeRun(NodeResult):
-    """What a node was, and how many jobs it ran."""
+    """A node, and how many jobs it ran."""
 
     action: Literal["join"] = "join"
     node: Node
@@ -75,7 +75,7 @@ class NodeList(NodeResult):
 
 
 def join(request: NodeRequest, on_event: OnEvent) -> NodeRun:
-    """Be a node until interrupted."""
+    """Run a node until interrupted."""
     dask_link.require()
     node = _node(request)
     with ExitStack() as held:
@@ -85,7 +85,7 @@ def join(request: NodeRequest, on_event: OnEvent) -> NodeRun:
 
 
 def clean_after_jobs(on_event: OnEvent) -> OnEvent:
-    """Remove what jobs that were ended left in the cache, then pass events on."""
+    """Remove what ended jobs left in the cache, then pass events on."""
     cache = Cache()
 
     def clean(event: Event) -> None:
@@ -100,7 +100,7 @@ def clean_after_jobs(on_event: OnEvent) -> OnEvent:
 def _node(request: NodeRequest) -> Node:
     name = request.name or re.sub(r"[^A-Za-z0-9._-]+", "-", platform.node()).strip("-._") or "node"
     if not _NAME.fullmatch(name):
-        raise RequestError(f"not a name for a node: `{name}`", hint="letters, digits, `.`, `_` and `-`, at most 63")
+        raise RequestError(f"invalid node name: `{name}`", hint="letters, digits, `.`, `_` and `-`, at most 63")
     found = _list_targets(request.devices)
     return Node(
         name=name,
@@ -114,7 +114,7 @@ def _node(request: NodeRequest) -> Node:
 
 
 def _list_targets(devices: tuple[str, ...]) -> list[Target]:
-    """The targets that jobs may use here; a simulated one only when it was named."""
+    """The targets that jobs may use here; simulated ones only when named."""
     if devices:
         return [probing.resolve(word, None, None).target for word in dict.fromkeys(devices)]
     states = describe_system().list_targets()
@@ -127,7 +127,7 @@ def _target(word: str) -> Target:
 
 
 def _own_folder(held: ExitStack) -> Path:
-    """Where this node notes what runs; a node that was killed left its notes there, so one node has it at a time."""
+    """Where this node notes running processes; a killed node left its notes there, so only one node may use it."""
     from filelock import FileLock, Timeout
 
     folder = cache_root() / _FOLDER
@@ -147,7 +147,7 @@ def _own_folder(held: ExitStack) -> Path:
 
 
 def serve(cluster: Cluster, on_event: OnEvent) -> SchedulerRun:
-    """Be the scheduler until interrupted."""
+    """Run the scheduler until interrupted."""
     dask_link.require()
     dask_node.serve(cluster, on_event)
     return SchedulerRun(cluster=str(cluster))

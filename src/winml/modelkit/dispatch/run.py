@@ -1,4 +1,4 @@
-"""Runs one job on the machine it was sent to."""
+"""Runs one job on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 
 
 class _Cancelled(Exception):
-    """Nobody wants the job any more."""
+    """The job was cancelled."""
 
 
 def run_job(
@@ -35,9 +35,9 @@ def run_job(
     on_start: Callable[[int], None] = lambda _: None,
     within: Path | None = None,
 ) -> Result:
-    """Run a job, again as often as it may when it is lost; a timeout and a cancellation end its whole process tree.
+    """Run a job, with retries when it is lost; a timeout or cancellation ends its whole process tree.
 
-    `within` is where it gets its folder; None is where temporary files are.
+    `within` is the parent of its folder; None is the folder for temporary files.
     """
     started = time.monotonic()
     pids: list[int] = []
@@ -56,7 +56,7 @@ def run_job(
 
 def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_start: Callable[[int], None]) -> Result:
     try:
-        # Temporary files go with the folder, also those of a program that had to be killed.
+        # Temporary files are removed with the folder, including those of a killed program.
         folder = ScratchFolder("winml-job-", within=within)
         (folder.path / _WORK).mkdir()
     except OSError as error:
@@ -64,7 +64,7 @@ def _attempt(job: Job, within: Path | None, cancelled: Callable[[], bool], on_st
     with folder as path:
         result = _run_program(job, path, cancelled, on_start)
         if result.status == "failed" and shutil.disk_usage(path).free < _FULL_BYTES:
-            # What it had to say of that could not be written either.
+            # Its error message could not be written either.
             raise DiskFull(f"disk full while writing `{path.parent}`", hint="free some space, then run it again")
         return result
 
@@ -116,13 +116,13 @@ _ENDED_BY_OTHERS = {1, 15, 0xFFFFFFFF, 0x40010004, 0xC000013A}
 
 
 _KILLED = {-9, -15}
-"""How a process that SIGKILL or SIGTERM ended is told on Linux and macOS."""
+"""Exit codes on Linux and macOS of a process that SIGKILL or SIGTERM ended."""
 
 
 def was_killed(returncode: int, said: str, *, windows: bool = sys.platform == "win32") -> bool:
-    """Whether somebody else ended the program: a crash is its own doing, SIGKILL and SIGTERM are not.
+    """Whether the program was killed from outside: a crash is its own failure, SIGKILL and SIGTERM are not.
 
-    On Windows whoever ends a process chooses its exit code, often 1; a program that fails says why.
+    On Windows the process that ends another one chooses its exit code, often 1; a program that fails prints why.
     """
     if not windows:
         return returncode in _KILLED

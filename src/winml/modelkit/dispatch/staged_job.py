@@ -1,7 +1,7 @@
 """The program of a job on a node: `python -m winml.modelkit.dispatch.staged_job SPEC`.
 
-It brings the inputs of a `winml` command here, runs it and stages the folder it made. What it starts stays in its
-process group, so that whoever ends the job ends all of it.
+It fetches the inputs of a `winml` command, runs it and stages its output folder. What it starts stays in its
+process group, so that ending the job ends all of it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from winml.modelkit.feed.table import open_feed
 from winml.modelkit.store import atomic, digest
 
 UNUSED_S = 7 * 24 * 3600.0
-"""So long a node keeps an input that no job asks for."""
+"""How long a node keeps an input that no job uses."""
 
 
 def fetch_word(staging: Staging, word: Word) -> str:
-    """A word of the command on this machine; an input is brought here first, unless an earlier job has left it here."""
+    """An argument of the command on this machine; an input is fetched first, unless an earlier job already did."""
     if isinstance(word, str):
         return word
     from filelock import FileLock
@@ -46,7 +46,7 @@ def fetch_word(staging: Staging, word: Word) -> str:
 
 
 def forget_unused(folder: Path, now: float) -> None:
-    """Remove inputs that no job has asked for in a long time."""
+    """Remove inputs that no job has used for a long time."""
     for own in folder.iterdir():
         if own.is_dir() and now - own.stat().st_mtime > UNUSED_S:
             shutil.rmtree(own, ignore_errors=True)
@@ -61,7 +61,7 @@ def _winml(words: list[str]) -> tuple[int, str]:
 
 
 def carry_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
-    """The exit code of the command, what it wrote to stdout, and the digest of the folder it made."""
+    """The exit code of the command, its stdout, and the digest of its output folder."""
     with closing(open_feed(spec["feed"])) as feed:
         staging = Staging(feed, spec["stamp"])
         words = [fetch_word(staging, word) for word in spec["words"]]
@@ -71,14 +71,14 @@ def carry_out(spec: dict[str, Any], out: Path) -> tuple[int, dict[str, Any]]:
 
 
 def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
-    """The answer of a job whose files did not travel; what is wrong with this machine is wrong for every job."""
+    """The answer of a job whose files could not be staged; a problem of this machine affects every job."""
     output = json.dumps({"ok": False, "error": error.to_json()})
     trouble = error.to_json() if isinstance(error, UnavailableError) else None
     return error.exit_code, {"digest": None, "output": output, "trouble": trouble}
 
 
 def _end_like(code: int) -> NoReturn:
-    """End as a command did that crashed or was killed, so that whoever waits for this job sees it."""
+    """End in the same way as a command that crashed or was killed, so that the waiting process sees it."""
     if sys.platform != "win32":
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
@@ -94,7 +94,7 @@ def main(spec: str) -> int:
         code, answer = _refusal(refused)
     except ModelkitError as error:
         code, answer = _refusal(error)
-    if code < 0 or was_killed(code, str(answer["output"])):  # so this job was, or crashed as it did
+    if code < 0 or was_killed(code, str(answer["output"])):  # then this job was killed too, or ends as the crash did
         _end_like(code)
     sys.stdout.write(json.dumps(answer))
     return code

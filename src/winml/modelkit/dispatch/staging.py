@@ -1,4 +1,4 @@
-"""Files that jobs need and make, on their way between machines: by digest, through a feed that all of them reach."""
+"""Staging: moves inputs and outputs of jobs between machines, by digest, through a feed that all of them reach."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ PACKAGE = "winml-staging"
 PATH_OPTIONS = frozenset(
     ("-m", "--data", "--calibration", "--processor", "--space", "--knowledge", "--reuse", "--input-data")
 )
-"""Options whose value may be a path: what is there travels with the job."""
+"""Options whose value may be a path: an existing one is staged with the job."""
 _PROGRAM = "winml.modelkit.dispatch.staged_job"
 
 Word = str | dict[str, str]
-"""A word of a command, or `{"input": digest, "path": inside}` where an input lies on the node."""
+"""An argument of a command, or `{"input": digest, "path": inside}` for an input on the node."""
 
 
 @dataclass(frozen=True)
 class Staging:
-    """What one run puts into a feed for a while; a version there is named by the digest of its content."""
+    """What one run puts into a feed temporarily; versions there are named by the digest of their content."""
 
     feed: Feed
     stamp: str
-    """Whose it is; runs that share the stamp of their versions differ in this one."""
+    """Identifies the run; runs with the same stamp for their versions still differ in this one."""
 
     def check(self) -> None:
-        """Raise when files cannot travel this way."""
+        """Raise when files cannot be staged in this feed."""
         if not self.feed.can_delete:
             raise RequestError(
-                f"`{self.feed.address}` keeps every version for ever, so nothing can be staged there",
+                f"`{self.feed.address}` keeps every version indefinitely, so nothing can be staged there",
                 hint="name another feed with `--staging`, for example `oci://HOST/NAME`",
             )
         self.feed.check()
@@ -55,7 +55,7 @@ class Staging:
         return check_version(f"0.0.0-{self.stamp}-{digest.check(name).removeprefix(digest.PREFIX)}")
 
     def put(self, tree: Tree) -> str:
-        """Put files there; the digest under which anybody gets them."""
+        """Stage files; returns the digest to get them by."""
         name = tree.content.digest
         outcome = self.feed.publish(PACKAGE, self._version(name), tree, ignore)
         if isinstance(outcome, Published | AlreadyThere):
@@ -65,38 +65,38 @@ class Staging:
         raise RunFailedError(f"`{tree.root}` could not be staged in `{self.feed.address}`: {outcome.reason}")
 
     def get(self, name: str, into: Path) -> None:
-        """Bring files into a folder; what arrives has the digest that was asked for."""
+        """Fetch files into a folder; they are verified against the digest."""
         stored = self.feed.find(PACKAGE, self._version(name))
         if stored is None:
             raise NotPublished(
-                f"`{self.feed.address}` has nothing with {name} as this machine sees it",
+                f"this machine finds nothing with {name} in `{self.feed.address}`",
                 hint="all machines of a cluster must reach the same feed under the same address",
             )
         if stored.content.digest != name:
-            raise FeedDamaged(f"`{self.feed.address}` has other files than those of {name}")
+            raise FeedDamaged(f"`{self.feed.address}` has files that do not match {name}")
         self.feed.fetch(stored, into, only=stored.content, overwrite=True, on_event=ignore)
 
     def clear(self) -> list[str]:
-        """Take away all that this run has put there; a note when that does not work, for the work itself is done."""
+        """Delete everything this run has staged; a failure is only a note, because the work itself is done."""
         try:
             listed = self.feed.versions(PACKAGE) or ()
             mine = [item.version for item in listed if item.version.startswith(f"0.0.0-{self.stamp}-")]
             if mine:
                 self.feed.delete(PACKAGE, *mine)
         except (UnavailableError, RequestError, RunFailedError) as error:
-            return [f"what was staged stays as versions of `{PACKAGE}`: {error.message}"]
+            return [f"staged files remain as versions of `{PACKAGE}`: {error.message}"]
         return []
 
 
 @dataclass
 class Inputs:
-    """Puts what commands name into the staging area, each path once."""
+    """Stages the paths that commands name, each once."""
 
     staging: Staging
     _known: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def words(self, command: Iterable[str]) -> list[Word]:
-        """The words of a command for another machine."""
+        """The arguments of a command for another machine."""
         found: list[Word] = []
         option = ""
         for word in command:
@@ -119,7 +119,7 @@ class Inputs:
 
 
 def _tree(path: Path) -> tuple[Tree, str]:
-    """The files behind a path, and where it lies among them; a model brings its external data."""
+    """The files of a path, and its own path among them; a model includes its external data."""
     if path.is_dir():
         return scan(path), ""
     files = [path, *(_external(path) if path.suffix == ".onnx" else ())]
@@ -129,7 +129,7 @@ def _tree(path: Path) -> tuple[Tree, str]:
 
 
 def _external(model: Path) -> list[Path]:
-    """The other files of a model; none of one that cannot be read, for its build says best what is wrong with it."""
+    """The other files of a model; none if it cannot be read, because its build reports best what is wrong with it."""
     with Worker() as worker:
         try:
             found = worker.ask(list[Path], "graph.external_files", {"path": model}, what="reading the model")
@@ -139,12 +139,12 @@ def _external(model: Path) -> list[Path]:
 
 
 def stamp_of(folder: Path) -> str:
-    """The stamp under which the run in a folder stages: the same when it is gone on with, and no other run's."""
+    """The stamp under which the run in a folder stages: the same when it is resumed, and unique to it."""
     return f"r{hashlib.sha256(f'{platform.node()} {folder}'.encode()).hexdigest()[:24]}"
 
 
 def answer_of(result: Result) -> dict[str, Any]:
-    """What a job on a node said, empty when it was ended before; raises when files do not travel there at all."""
+    """The answer of a job on a node, empty when it was ended; raises when staging does not work there at all."""
     try:
         answer = parse_json(result.output)
     except ValueError:
@@ -158,6 +158,6 @@ def answer_of(result: Result) -> dict[str, Any]:
 
 
 def job_argv(staging: Staging, words: Iterable[Word]) -> tuple[str, ...]:
-    """The command of a job that runs another command on a node, with its inputs, and stages the folder it makes."""
+    """The command of a job that runs another command on a node, with its inputs, and stages its output folder."""
     spec = {"feed": absolute(staging.feed.address), "stamp": staging.stamp, "words": list(words)}
     return (PYTHON, "-m", _PROGRAM, json.dumps(spec))

@@ -1,7 +1,7 @@
 """Calls of `az`, and what its failures mean.
 
-The error line of a failed publish repeats all arguments, so a word like "exists" or "409" in it says nothing: it may be
-part of a path or a model's name. What counts is the return code at the end of that line, and other lines.
+The error line of a failed publish repeats all arguments, so a word like "exists" or "409" in it means nothing: it may
+be part of a path or a model's name. What counts is the return code at the end of that line, and other lines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOOL = re.compile(r"^ERROR: Process \[.*\] with PID \d+ exited with return code
 _NO_LOGIN = re.compile(
     r"^ERROR: Please run 'az login' to setup account\."
     r"|^\s*Before you can run Azure DevOps commands, you need to run the login command"
-    # A name with this word in it goes on with a letter, a dot or a slash.
+    # A name that contains this word continues with a letter, a dot or a slash.
     r"|(?<![\w./\\-])invalid_grant(?![\w/\\-]|\.\w)"
 )
 _TOOL_PROBLEMS: dict[int, Problem] = {17: "exists", 19: "no-feed"}
@@ -34,7 +34,7 @@ _TOOL_PROBLEMS: dict[int, Problem] = {17: "exists", 19: "no-feed"}
 
 @dataclass(frozen=True)
 class Failure:
-    """Why `az` did not do what it was asked."""
+    """Why a call of `az` failed."""
 
     problem: Problem
     message: str
@@ -48,9 +48,9 @@ class Done:
 
 
 def classify(returncode: int | None, errors: str) -> Failure:
-    """What an exit code other than 0 and the lines on stderr mean; None stands for a call that took too long."""
+    """What an exit code other than 0 and the lines on stderr mean; None means that the call timed out."""
     if returncode is None:
-        return Failure("timeout", "`az` did not answer in time and was ended")
+        return Failure("timeout", "`az` did not respond in time and was stopped")
     lines = errors.splitlines()
     codes = [int(found[1]) for line in lines if (found := _TOOL.match(line))]
     plain = [line.strip() for line in lines if line.strip() and not line.startswith("ERROR: Process [")]
@@ -64,7 +64,7 @@ def classify(returncode: int | None, errors: str) -> Failure:
 
 
 def unavailable(failure: Failure, what: str) -> UnavailableError:
-    """A failure as the error that the feed could not be asked."""
+    """A failure as the error that the feed could not be queried."""
     hints: dict[Problem, str] = {
         "login": "run `az login`, then run it again",
         "no-feed": "check organization, project and feed",
@@ -84,18 +84,18 @@ def _own_python(program: Path) -> Path | None:
 
 
 def _batch_line(program: str, args: Sequence[str]) -> str:
-    """A line for cmd in which every word means only itself.
+    """A line for cmd in which every argument is literal.
 
-    In quotes cmd leaves `&`, `|`, `<`, `>`, `^` and brackets alone, and the batch file hands the quotes on. `%` and `"`
-    have no spelling that is right in both places.
+    In quotes cmd leaves `&`, `|`, `<`, `>`, `^` and brackets alone, and the batch file passes the quotes on. `%` and
+    `"` cannot be escaped for both.
     """
     for arg in (program, *args):
         if any(c in '%"' or c < " " for c in arg):
             raise RequestError(
-                f"`az` is a batch file here and cannot be given `{arg}`: cmd takes `%` and quotes for its own",
+                f"`az` is a batch file here and cannot take `{arg}`: cmd interprets `%` and quotes",
                 hint="rename the file or folder, or install the Azure CLI with its installer",
             )
-    # A backslash before a quote would make the quote a character: double it.
+    # A backslash before a quote would escape the quote: double it.
     words = " ".join('"' + re.sub(r"(\\+)$", r"\1\1", arg) + '"' for arg in (program, *args))
     return f'"{os.environ.get("COMSPEC", "cmd.exe")}" /d /s /c "{words}"'
 
@@ -119,13 +119,13 @@ class Az:
         found = shutil.which("az")
         if found is None:
             raise UnavailableError(
-                "Azure feeds need the program `az`, which is not on the path",
+                "Azure feeds need the program `az`, which is not on PATH",
                 hint="install the Azure CLI, then `az extension add --name azure-devops` and `az login`",
             )
         return cls(found)
 
     def call(self, *args: str, timeout_s: float) -> Done | Failure:
-        """Run `az`; Ctrl-C and a timeout end it with everything it started, for it leaves its own children alone."""
+        """Run `az`; Ctrl-C and a timeout end it with everything it started, because it leaves its children running."""
         env = {**os.environ, "AZURE_CORE_NO_COLOR": "1", "NO_COLOR": "1", "AZURE_CORE_ONLY_SHOW_ERRORS": "1"}
         with ScratchFolder("winml-az-") as folder:
             argv = command(self.program, (*args, "--output", "json"))
@@ -136,11 +136,11 @@ class Az:
             return classify(done.returncode, done.output)
 
     def ask(self, what: str, *args: str, timeout_s: float) -> Any:
-        """The JSON that `az` answers; a failure raises, for then the feed was not asked."""
+        """The JSON answer of `az`; a failure raises, because the feed was not queried then."""
         done = self.call(*args, timeout_s=timeout_s)
         if isinstance(done, Failure):
             raise unavailable(done, what)
         try:
             return parse_json(done.output, lenient=True)
         except ValueError as error:
-            raise UnavailableError(f"{what}: `az` answered with something else than JSON") from error
+            raise UnavailableError(f"{what}: `az` did not answer with JSON") from error

@@ -1,6 +1,6 @@
 """`azure:ORG/PROJECT/FEED`: Universal Packages in Azure Artifacts, through `az`.
 
-There is no other way to their contents, and `az` tells neither digests nor files. So every version carries a list of
+There is no other way to their contents, and `az` reports neither digests nor files. So every version contains a list of
 its files with their digests; that list is what a version is compared and verified with.
 """
 
@@ -50,11 +50,11 @@ _RESOURCE = "499b84ac-1321-427f-aa17-267ca6975798"
 _PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]*[A-Za-z0-9_-])?")
 _FEW = 4
 _SPECIAL = re.compile(r"[^A-Za-z0-9 ._/-]")
-"""What a filter of `az`, or the shell of Windows that runs it, may take for something else than itself."""
+"""What a filter of `az`, or the shell of Windows that runs it, may interpret as something other than itself."""
 
 
 class AzureFeed:
-    """One feed of a project; versions can never be replaced, and a deleted one stays taken."""
+    """One feed of a project; versions can never be replaced, and a deleted one stays reserved."""
 
     can_delete = False
     versions_move = False
@@ -89,7 +89,7 @@ class AzureFeed:
         return Az.here()
 
     def check(self) -> None:
-        """Raise unless `az` is here, has its extension, is logged in and reaches the feed."""
+        """Raise unless `az` is installed, has its extension, is logged in and reaches the feed."""
         self._az.ask("the Azure login", "account", "show", timeout_s=self._ask_timeout_s)
         extension = self._az.call("extension", "show", "--name", "azure-devops", timeout_s=self._ask_timeout_s)
         if isinstance(extension, Failure):
@@ -99,25 +99,25 @@ class AzureFeed:
             )
         self._rest("packages", {"$top": "1", "protocolType": "UPack"})
 
-    # Asking
+    # Queries
 
     def _rest(self, path: str, query: dict[str, str]) -> list[dict[str, Any]]:
-        """The items of one page. Parameters go in one by one: a `&` would end the command in a Windows shell."""
+        """The items of one page. Parameters are passed one by one: a `&` would end the command in a Windows shell."""
         base = f"https://feeds.dev.azure.com/{self._organization}/{self._project}/_apis/packaging/Feeds/{self._feed}"
         parameters = [f"{name}={value}" for name, value in {**query, "api-version": "7.1"}.items()]
         address = f"{base}/{path}".replace(" ", "%20")
         value = self._az.ask(
-            f"asking `{self.address}`",
+            f"querying `{self.address}`",
             *("rest", "--method", "get", "--resource", _RESOURCE, "--uri", address, "--uri-parameters", *parameters),
             timeout_s=self._ask_timeout_s,
         )
         try:
             return list(value["value"])
         except (KeyError, TypeError) as error:
-            raise UnavailableError(f"asking `{self.address}`: the answer holds no list") from error
+            raise UnavailableError(f"querying `{self.address}`: the answer contains no list") from error
 
     def _pages(self, path: str, query: dict[str, str], key: str) -> dict[str, dict[str, Any]]:
-        """All items of a listing by one of their fields; a page may be shorter than asked for and not be the last."""
+        """All items of a listing by one of their fields; a page may be shorter than requested and not be the last."""
         found: dict[str, dict[str, Any]] = {}
         seen = 0
         while True:
@@ -125,7 +125,7 @@ class AzureFeed:
             try:
                 fresh = {str(item[key]): item for item in page if str(item[key]) not in found}
             except (KeyError, TypeError) as error:
-                raise UnavailableError(f"asking `{self.address}`: an item of the answer has no `{key}`") from error
+                raise UnavailableError(f"querying `{self.address}`: an item of the answer has no `{key}`") from error
             if not fresh:
                 return found
             found |= fresh
@@ -153,7 +153,7 @@ class AzureFeed:
         return self._read(package, version)
 
     def _read(self, package: str, version: str) -> Stored:
-        """A version that is there, by its list of files."""
+        """An existing version, by its list of files."""
         with ScratchFolder("winml-feed-") as folder:
             self._download(package, version, folder, CONTENT)
             try:
@@ -162,7 +162,7 @@ class AzureFeed:
                 raise FeedDamaged(f"`{package}` {version} has no `{CONTENT}`: it was not published by winml") from error
         return Stored(package, version, decode(raw, source=f"`{package}` {version}"), f"{package}@{version}")
 
-    # Moving files
+    # Transfers
 
     def _universal(self, action: str, package: str, version: str, path: Path, *more: str) -> Done | Failure:
         return self._az.call(
@@ -177,7 +177,7 @@ class AzureFeed:
         wanted = () if pattern is None else ("--file-filter", pattern)
         done = self._universal("download", package, version, into, *wanted)
         if isinstance(done, Failure) and done.problem == "tool":
-            raise FeedRefused(f"`{package}` {version} was not delivered: {done.message}")
+            raise FeedRefused(f"`{package}` {version} could not be downloaded: {done.message}")
         if isinstance(done, Failure):
             raise unavailable(done, f"downloading `{package}` {version}")
 
@@ -199,14 +199,14 @@ class AzureFeed:
         return Rejected(done.message)
 
     def _read_back(self, package: str, version: str, content: Content) -> PublishOutcome:
-        """Proof that the version holds what was sent: its list of files as the feed delivers it."""
+        """Read the list of files back from the feed, as proof that the version holds what was sent."""
         found = self._read(package, version)
         if found.content.digest != content.digest:
-            return Conflict(found.content.digest, f"version `{version}` holds other content than was sent")
+            return Conflict(found.content.digest, f"version `{version}` has different content than was sent")
         return Published(found.content.digest, found.reference, None)
 
     def _compare_existing(self, package: str, version: str, content: Content) -> PublishOutcome:
-        """The version cannot be published again: the same content, another one, or a deleted version."""
+        """The version exists: with the same content, with different content, or as a deleted version."""
         if self._state(package, version) == "reserved":
             return Rejected(f"version `{version}` was deleted and stays reserved; publish with another run stamp")
         try:
@@ -215,9 +215,9 @@ class AzureFeed:
             return Conflict(None, error.message)
 
     def _after_timeout(self, package: str, version: str, content: Content) -> PublishOutcome:
-        """A publish that took too long may have come through: the feed knows."""
+        """A publish that took too long may still have succeeded: ask the feed."""
         if self._state(package, version) != "live":
-            return Rejected(f"`az` took longer than {self._transfer_timeout_s:g} s and was ended", timed_out=True)
+            return Rejected(f"`az` took longer than {self._transfer_timeout_s:g} s and was stopped", timed_out=True)
         return self._read_back(package, version, content)
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
@@ -234,9 +234,9 @@ class AzureFeed:
 
     @contextlib.contextmanager
     def _download_files(self, stored: Stored, wanted: Content) -> Iterator[Source]:
-        """Files of a version in a folder that goes again; `az` cannot go on where it stopped.
+        """Files of a version in a temporary folder; `az` cannot resume a download.
 
-        A few files are asked for by name, one call each; more are cheaper with the whole version.
+        A few files are downloaded by name, one call each; for more, the whole version is cheaper.
         """
         paths = tuple(wanted.files)
         few = len(paths) <= _FEW and paths != tuple(stored.content.files) and not any(map(_SPECIAL.search, paths))
@@ -247,7 +247,7 @@ class AzureFeed:
             @contextlib.contextmanager
             def open_file(path: str, item: FileEntry, offset: int) -> Iterator[Delivery]:
                 if not (folder / path).is_file():
-                    raise FeedDamaged(f"`{path}` did not come with `{stored.package}` {stored.version}")
+                    raise FeedDamaged(f"`{path}` was not in the download of `{stored.package}` {stored.version}")
                 yield Delivery(offset, read_chunks(folder / path, offset))
 
             yield open_file
@@ -265,9 +265,9 @@ def _is_deleted(item: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _stage(tree: Tree) -> Iterator[Path]:
-    """A folder with links to the files and their list, for `az` takes whole folders; what changed since is refused."""
+    """A folder with links to the files and their list, because `az` takes whole folders; raises if a file changed."""
     if CONTENT in tree.content.files:
-        raise FeedRefused(f"a file named `{CONTENT}` cannot be published: the feed's own list has that name")
+        raise FeedRefused(f"a file named `{CONTENT}` cannot be published: the feed uses that name for its own list")
     staged = atomic.temporary_name(tree.root.absolute().parent)
     try:
         for path in tree.content.files:

@@ -1,8 +1,8 @@
 """What every feed can do, and the closed set of ways publishing can end.
 
-`publish` returns an outcome whatever the feed does, and raises only for names that no feed takes. Every other question
-returns a value or raises: `UnavailableError` when the feed could not be asked, `FeedDamaged` when its answer does not
-fit what was published.
+`publish` returns an outcome whatever the feed does, and raises only for invalid names. Every other method
+returns a value or raises: `UnavailableError` when the feed could not be queried, `FeedDamaged` when its answer does not
+match what was published.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FileMoved(Event):
 
 @dataclass(frozen=True)
 class NamingVersion(Event):
-    """All files are there; the version gets its name now."""
+    """All files were sent; the version is about to be named."""
 
     name: str
 
@@ -39,24 +39,24 @@ class VersionNamed(Event):
 
 
 State = Literal["live", "reserved"]
-"""`reserved`: it was deleted, and its version can never be published again."""
+"""`reserved`: it was deleted, and the same version can never be published again."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """Everything is there, and the feed was asked for it: `digest` is what it answered."""
+    """Everything was published and read back: `digest` is what the feed returned."""
 
     digest: str
     reference: str
-    """How the feed itself names it for ever."""
+    """The feed's own permanent name for it."""
     sent_bytes: int | None
-    """Bytes that had to be sent, for the rest was there; None when the feed does not tell."""
+    """Bytes that had to be sent, because the rest was there; None when the feed does not report it."""
     name: ClassVar[str] = "published"
 
 
 @dataclass(frozen=True)
 class AlreadyThere:
-    """The version was there with the same content."""
+    """The version already exists with the same content."""
 
     digest: str
     reference: str
@@ -67,7 +67,7 @@ class AlreadyThere:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The version is there with other content; None when what it holds was not published by us and has no digest."""
+    """The version exists with different content; `digest` is None when it was not published by us and has none."""
 
     digest: str | None
     reason: str
@@ -76,7 +76,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Rejected:
-    """The feed works but did not take this version; others may fare better."""
+    """The feed works but did not accept this version; others may succeed."""
 
     reason: str
     timed_out: bool = False
@@ -85,7 +85,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Unavailable:
-    """The feed cannot be used now: not reachable, no login, no permission, no space. Others would fare no better."""
+    """The feed cannot be used now: not reachable, no login, no permission, no space. Other versions fail too."""
 
     reason: str
     hint: str | None = None
@@ -115,7 +115,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch brought: bytes that had to be moved, and those that were here."""
+    """The result of a fetch: bytes received, and bytes that were already here."""
 
     files: tuple[str, ...]
     received_bytes: int
@@ -124,7 +124,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Verified:
-    """All files of a version were read and hashed; `damaged` are those that are missing or differ."""
+    """The files of a version after reading and hashing all of them; `damaged` ones are missing or differ."""
 
     files: int
     bytes: int
@@ -132,13 +132,13 @@ class Verified:
 
 
 class NotPublished(RequestError):
-    """A version that is not in the feed was asked for."""
+    """A requested version is not in the feed."""
 
     code = "not-published"
 
 
 class FeedRefused(RunFailedError):
-    """The feed answered a request with no, for a reason of its own."""
+    """The feed refused a request."""
 
     code = "feed-refused"
 
@@ -149,10 +149,10 @@ class Feed(Protocol):
     address: str
     can_delete: bool
     versions_move: bool
-    """Whether somebody else can make a version lead to other content."""
+    """Whether others can make a version point to other content."""
 
     def check(self) -> None:
-        """Raise `UnavailableError` when publishing cannot work: login, reachability, a folder that is none of ours."""
+        """Raise `UnavailableError` when publishing cannot work: no login, not reachable, not one of our folders."""
 
     def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
         """Make the files of a folder a version; a version is never replaced."""
@@ -164,35 +164,35 @@ class Feed(Protocol):
         """All versions of a package, sorted; None when there is no such package."""
 
     def find(self, package: str, version: str) -> Stored | None:
-        """A live version and its files; None when it is not there."""
+        """A live version and its files; None when it does not exist."""
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
-        """Bring some or all files of a version into a folder: all that were asked for, checked, or none."""
+        """Download some or all files of a version into a folder: all requested ones, verified, or none."""
 
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
-        """Read every file where the feed keeps it and hash it."""
+        """Read and hash every file that the feed stores."""
 
     def delete(self, package: str, *versions: str) -> None:
-        """Take versions away; feeds that cannot say so with `can_delete`."""
+        """Delete versions; feeds that do not support it have `can_delete` false."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 def is_proven(outcome: PublishOutcome, digest: str) -> bool:
-    """Whether a feed has been seen to hold this very content: the one reason to delete files that were published."""
+    """Whether a feed was seen to hold exactly this content: the only reason to delete files that were published."""
     return isinstance(outcome, Published | AlreadyThere) and outcome.digest == digest
 
 
 def compare_stored(found: Stored, content: Content, sent_bytes: int = 0) -> AlreadyThere | Conflict:
-    """The outcome of publishing content under a version that is there."""
+    """The outcome of publishing content under a version that already exists."""
     if found.content.digest == content.digest:
         return AlreadyThere(found.content.digest, found.reference, sent_bytes)
-    return Conflict(found.content.digest, f"version `{found.version}` is there with other content")
+    return Conflict(found.content.digest, f"version `{found.version}` already exists with different content")
 
 
 def attempt_publish(publish: Callable[[], PublishOutcome]) -> PublishOutcome:
-    """The outcome of an attempt to publish; what the feed said no to, or could not be asked, is one as well."""
+    """The outcome of an attempt to publish; a feed that refuses or cannot be queried is an outcome as well."""
     try:
         return publish()
     except UnavailableError as error:
@@ -202,4 +202,4 @@ def attempt_publish(publish: Callable[[], PublishOutcome]) -> PublishOutcome:
 
 
 def cannot_delete(address: str) -> UnavailableError:
-    return UnavailableError(f"`{address}` does not let versions be deleted")
+    return UnavailableError(f"`{address}` does not allow versions to be deleted")

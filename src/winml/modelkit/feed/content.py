@@ -1,4 +1,4 @@
-"""What a version holds: files by relative path, with digest and size; and which paths are safe to write."""
+"""The content of a version: files by relative path, with digest and size; and which paths are safe to write."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from winml.modelkit.store.atomic import TEMPORARY
 
 SCHEMA = "winml/feed-content/1"
 PULLING = ".winml-pull"
-"""Folder inside a destination where files wait until all of them are there."""
+"""Folder inside a destination that holds files until all of them have arrived."""
 _PATH_LIMIT = 400
 
 
 class FeedDamaged(RunFailedError):
-    """A feed delivered something else than was published."""
+    """A feed returned something other than what was published."""
 
     code = "feed-damaged"
 
@@ -51,7 +51,7 @@ class Content:
 
     @cached_property
     def digest(self) -> str:
-        """Covers names and contents of all files, the same whatever feed holds them."""
+        """Covers names and contents of all files; the same in every feed."""
         return digest.of_json({path: entry.digest for path, entry in self.files.items()})
 
     @property
@@ -59,14 +59,14 @@ class Content:
         return sum(entry.bytes for entry in self.files.values())
 
     def blobs(self) -> dict[str, tuple[str, FileEntry]]:
-        """Every different file once: the first path it has, by digest."""
+        """Every distinct file once: its first path, by digest."""
         found: dict[str, tuple[str, FileEntry]] = {}
         for path, entry in sorted(self.files.items()):
             found.setdefault(entry.digest, (path, entry))
         return found
 
     def select(self, pattern: str, *, below: str = "") -> Content:
-        """The files whose path fits a pattern, as if all of them lay below a folder."""
+        """The files whose path matches a pattern, as if all of them were below a folder."""
         fits = pattern_expression(pattern)
         start = f"{below}/" if below else ""
         return Content({path: entry for path, entry in self.files.items() if fits.fullmatch(start + path)})
@@ -77,47 +77,47 @@ class Content:
 
 
 def encode(content: Content) -> bytes:
-    """The content as a feed keeps it."""
+    """The content as a feed stores it."""
     return json.dumps(content.to_json(), indent=1, ensure_ascii=True).encode()
 
 
 def decode(raw: bytes, *, source: str) -> Content:
-    """The content a feed says a version has; one that does not fit itself is damaged."""
+    """The content of a version as a feed stored it; one that contradicts itself is damaged."""
     try:
         value = parse_json(raw)
         if value["schema"] != SCHEMA:
             raise ValueError(f"its schema is {value['schema']!r}")
         content = Content({str(p): entry(e["digest"], e["bytes"]) for p, e in value["files"].items()})
         if content.digest != value["digest"]:
-            raise ValueError("its digest does not fit its files")
+            raise ValueError("its digest does not match its files")
     except (ValueError, KeyError, TypeError, AttributeError, DataError) as error:
         raise FeedDamaged(f"the list of files of {source} cannot be read: {error}") from error
     return content
 
 
 def entry(name: str, count: object) -> FileEntry:
-    """A file as a feed describes it, checked."""
+    """A file as a feed describes it, validated."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise ValueError(f"a file of {count!r} bytes")
+        raise ValueError(f"the size of a file must be a number of bytes but got {count!r}")
     return FileEntry(digest.check(name), count)
 
 
 def unsafe(path: str) -> str | None:
-    """Why a path must not be written below a folder on any system; None when it may."""
+    """Why a path is unsafe to write below a folder on some system; None when it is safe."""
     if not path or len(path) > _PATH_LIMIT:
-        return f"a path has 1 to {_PATH_LIMIT} characters"
+        return f"a path must have 1 to {_PATH_LIMIT} characters"
     for part in path.split("/"):
         if part in ("", ".", ".."):
-            return "it does not stay below its folder"
+            return "it leads outside its folder"
         if reason := unfit_name(part):
             return reason
         if part == PULLING:
-            return f"`{PULLING}` is the name of our own folder"
+            return f"`{PULLING}` is a reserved name"
     return None
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raise when a path leads elsewhere, or two cannot lie in one folder on a system that ignores case."""
+    """Raise when a path leads elsewhere, or two paths collide on a system that ignores case."""
     seen: dict[str, str] = {}
     for path in sorted(paths):
         reason = unsafe(path)
@@ -125,11 +125,11 @@ def check_paths(paths: Iterable[str]) -> None:
             raise DataError(f"path `{path[:120]}` cannot be published: {reason}")
         other = seen.setdefault(path.casefold(), path)
         if other != path:
-            raise DataError(f"`{other}` and `{path}` differ in case only", hint="rename one of them")
+            raise DataError(f"`{other}` and `{path}` differ only in case", hint="rename one of them")
     for path in seen:
         for parent in _parents(path):
             if parent in seen:
-                raise DataError(f"`{seen[parent]}` would be a file and a folder")
+                raise DataError(f"`{seen[parent]}` would be both a file and a folder")
 
 
 def _parents(path: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def pattern_expression(pattern: str) -> re.Pattern[str]:
-    """A pattern over paths: `*` and `?` stay within one folder, `**` crosses folders, the rest means itself."""
+    """A pattern over paths: `*` and `?` match within one folder, `**` crosses folders, the rest is literal."""
     pieces = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     words = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(pieces.get(word) or re.escape(word) for word in words), re.DOTALL)
@@ -147,7 +147,7 @@ def pattern_expression(pattern: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Tree:
-    """A folder on this machine and what it held when it was read."""
+    """A folder on this machine and its content when it was read."""
 
     root: Path
     content: Content
@@ -162,24 +162,25 @@ def _names(root: Path) -> Iterator[str]:
         folders[:] = sorted(f for f in folders if f != PULLING and not f.startswith(TEMPORARY))
         for name in folders:
             if (where / name).is_symlink():
-                raise RequestError(f"`{where / name}` is a link to a folder", hint="copy what it leads to, or move it")
+                raise RequestError(f"`{where / name}` is a link to a folder", hint="copy what it points to, or move it")
         for name in sorted(files):
             if name.startswith(TEMPORARY):
                 continue
             if not (where / name).is_file():
-                raise RequestError(f"`{where / name}` is not a file that can be read")
+                raise RequestError(f"`{where / name}` is not a readable file")
             if (where / name).is_symlink() and not (where / name).resolve().is_relative_to(root.resolve()):
                 raise RequestError(
-                    f"`{where / name}` is a link to a file outside the folder", hint="copy what it leads to, or move it"
+                    f"`{where / name}` is a link to a file outside the folder",
+                    hint="copy what it points to, or move it",
                 )
             yield (where / name).relative_to(root).as_posix()
 
 
 def scan(root: Path) -> Tree:
-    """Read a folder: every file with its digest; left-overs of interrupted work are no part of it."""
+    """Read a folder: every file with its digest, without leftovers of interrupted work."""
     if not root.is_dir():
         raise RequestError(f"folder not found: `{root}`")
     files = {name: FileEntry(digest.of_file(root / name), (root / name).stat().st_size) for name in _names(root)}
     if not files:
-        raise RequestError(f"folder `{root}` holds no files")
+        raise RequestError(f"folder `{root}` contains no files")
     return Tree(root, Content(files))

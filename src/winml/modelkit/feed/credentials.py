@@ -1,4 +1,4 @@
-"""User name and password for a registry: from the environment, or from the file where other tools keep them."""
+"""User name and password for a registry: from the environment, or from the file where other tools store them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD = "WINML_FEED_PASSWORD"  # noqa: S105 - the name of the variable
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who we are; the password never shows in messages."""
+    """A login; the password is never shown in messages."""
 
     user: str
     password: str
@@ -34,22 +34,22 @@ class Credentials:
 
 
 def credential_files() -> list[Path]:
-    """Where docker, podman and skopeo keep logins, the most specific first."""
+    """Where docker, podman and skopeo store logins, the most specific first."""
     named = os.environ.get("REGISTRY_AUTH_FILE")
     docker = os.environ.get("DOCKER_CONFIG")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     files = [Path(named)] if named else []
     files += [Path(runtime) / "containers" / "auth.json"] if runtime else []
-    with contextlib.suppress(UnavailableError):  # who has no home has not logged in there
+    with contextlib.suppress(UnavailableError):  # without a home folder there is no login in it
         files.append((Path(docker) if docker else home() / ".docker") / "config.json")
     return files
 
 
 def credentials_for(host: str) -> Credentials | None:
-    """The login for a registry; None when nobody gave one."""
+    """The login for a registry; None when there is none."""
     user, password = os.environ.get(USER), os.environ.get(PASSWORD)
     if (user is None) != (password is None):
-        raise RequestError(f"set both `{USER}` and `{PASSWORD}`, or none of them")
+        raise RequestError(f"set both `{USER}` and `{PASSWORD}`, or neither")
     if user is not None and password is not None:
         return Credentials(user, password)
     for path in credential_files():
@@ -63,7 +63,7 @@ def _in_file(path: Path, host: str) -> Credentials | None:
     try:
         raw = path.read_bytes()
     except OSError:
-        return None  # no such file, or not ours to read: nobody logged in there
+        return None  # no such file, or not readable: no login there
     try:
         entry = parse_json(raw, lenient=True).get("auths", {}).get(host) or {}
         if not entry.get("auth"):

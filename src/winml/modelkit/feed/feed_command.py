@@ -34,12 +34,12 @@ from winml.modelkit.feed.names import VersionParts
 from winml.modelkit.feed.table import open_feed
 
 MOST_REVISIONS = 1000
-"""Contents under one stamp for one target; who builds more often names stamps."""
+"""The limit of contents under one stamp for one target; more frequent builds need stamps of their own."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user says about the versions that are meant."""
+    """The versions that a user selects."""
 
     model: str | None = None
     task: str | None = None
@@ -59,7 +59,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class FeedResult:
-    """What every action says."""
+    """The fields of every result."""
 
     schema: Literal["winml/feed/1"] = "winml/feed/1"
     ok: Literal[True] = True
@@ -68,14 +68,14 @@ class FeedResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PushAttempt(FeedResult):
-    """What was to be published, and what came of it."""
+    """What was to be published, and the outcome."""
 
     action: Literal["push"] = "push"
     package: str
     version: str
     outcome: str
     revision: Annotated[int, AtLeast(1)] | None
-    """Which content under its run stamp this is; null for a version that was named."""
+    """The number of this content under its run stamp; null for a version given by the user."""
     files: Count
     bytes: Count
     digest: Digest
@@ -87,9 +87,9 @@ class PushResult(PushAttempt):
 
     outcome: Literal["published", "already-there"]
     reference: str
-    """How the feed itself names it for ever."""
+    """The feed's own permanent name for it."""
     sent_bytes: int | None
-    """Bytes that had to be sent; null when the feed does not tell."""
+    """Bytes that had to be sent; null when the feed does not report it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class VersionList(FeedResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PulledVersion:
-    """A version, and what of it had to be received."""
+    """A version, and what had to be received."""
 
     version: str
     folder: str
@@ -153,7 +153,7 @@ class VerifyResult(FeedResult):
 
 
 def today() -> str:
-    """The run stamp of a push that was given none: the date in UTC."""
+    """The default run stamp: the date in UTC."""
     return datetime.now(UTC).strftime("%Y%m%d")
 
 
@@ -161,7 +161,7 @@ def today() -> str:
 
 
 def _read_build(folder: Path) -> tuple[str, str | None]:
-    """Model and target of a build folder or of the parts of one; of any other folder its own name and no target."""
+    """Model and target of a build folder or of the parts of one; for any other folder its own name and no target."""
     try:
         name = source_name(folder)
         if name is None:
@@ -182,7 +182,7 @@ def _ep_and_device(target: str | None) -> tuple[str | None, str | None]:
 
 
 def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, str]:
-    """Package and version under which a folder is published: what was said, then what its build says."""
+    """Package and version under which a folder is published: as given by the user, otherwise from its build."""
     model, target = _read_build(folder)
     named = Wanted(wanted.model or model, wanted.task, wanted.package_name)
     if wanted.version is not None:
@@ -194,8 +194,8 @@ def coordinates(folder: Path, wanted: Wanted, revision: int = 1) -> tuple[str, s
 
 
 def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> PushResult:
-    """Publish a folder as one version; anything but a proven success is an error that carries the outcome."""
-    coordinates(Path(folder), wanted)  # names that cannot be published, before a feed is made or asked
+    """Publish a folder as one version; anything but a proven success raises with the outcome."""
+    coordinates(Path(folder), wanted)  # raises for invalid names before a feed is created or queried
     with closing(open_feed(address)) as feed:
         feed.check()
         tree = scan(Path(folder))
@@ -218,7 +218,7 @@ def push(folder: str, address: str, wanted: Wanted, on_event: OnEvent) -> PushRe
 def _publish(
     feed: Feed, folder: Path, tree: Tree, wanted: Wanted, on_event: OnEvent
 ) -> tuple[str, str, int | None, PublishOutcome]:
-    """Publish under the first version of the stamp that is free or has this very content; one that was named stays."""
+    """Publish under the first version of the stamp that is free or has this content; a given version is kept."""
     for revision in range(1, MOST_REVISIONS + 1):
         package, version = coordinates(folder, wanted, revision)
         outcome = feed.publish(package, version, tree, on_event)
@@ -258,7 +258,7 @@ def _is_for(parts: VersionParts, target: str) -> bool:
 
 
 def _is_of(parts: VersionParts, version: str, wanted: Wanted) -> bool:
-    """Whether a version is of the model: its slug may have been cut, so it is made again and compared."""
+    """Whether a version is of the model: its slug may have been cut, so the version is computed again and compared."""
     assert wanted.model is not None
     model_slug = names.slug(wanted.model, wanted.task)
     again = names.version(parts.stamp, model_slug, ep=parts.ep, device=parts.device, revision=parts.revision)
@@ -266,7 +266,7 @@ def _is_of(parts: VersionParts, version: str, wanted: Wanted) -> bool:
 
 
 def choose_versions(feed: Feed, wanted: Wanted) -> list[Listed]:
-    """The live versions that are meant; none is an error that says what there is."""
+    """The selected live versions; raises with the existing ones when there are none."""
     listed = feed.versions(wanted.package)
     if listed is None:
         raise NotPublished(f"no package `{wanted.package}` in `{feed.address}`", hint="`winml feed list` shows them")
@@ -295,7 +295,7 @@ def _one_stamp(found: list[Listed], wanted: Wanted) -> None:
 
 
 def _newest(found: list[Listed]) -> list[Listed]:
-    """Of the contents that were published under one stamp for one target, the last."""
+    """The last content of each stamp and target."""
     best: dict[Any, tuple[int, Listed]] = {}
     for item in found:
         parts = names.parse_version(item.version)
@@ -309,7 +309,7 @@ def _newest(found: list[Listed]) -> list[Listed]:
 def _require_stored(feed: Feed, package: str, version: str) -> Stored:
     found = feed.find(package, version)
     if found is None:
-        raise NotPublished(f"version `{version}` of `{package}` went from `{feed.address}` just now")
+        raise NotPublished(f"version `{version}` of `{package}` was just removed from `{feed.address}`")
     return found
 
 
@@ -342,10 +342,10 @@ def _describe(item: Listed) -> ListedVersion:
 def pull(
     address: str, wanted: Wanted, output: str, *, pattern: str | None, overwrite: bool, on_event: OnEvent
 ) -> PullResult:
-    """Bring a model, one of its targets or some of its files into a folder.
+    """Download a model, one of its targets or some of its files into a folder.
 
-    Several targets lie side by side as `<ep>_<device>/`, and a pattern is over such paths; one that was named lies
-    straight in the folder.
+    Several targets are placed side by side as `<ep>_<device>/`, and a pattern matches such paths; a given one is placed
+    directly in the folder.
     """
     with closing(open_feed(address)) as feed:
         return _pull(feed, wanted, output, pattern=pattern, overwrite=overwrite, on_event=on_event)
@@ -362,7 +362,7 @@ def _pull(
     selections = [_selection(feed, wanted.package, item, pattern, straight=straight) for item in found]
     if not any(only.files for _, _, only in selections):
         raise NotPublished(
-            f"no file of `{wanted.package}` fits `{pattern}`",
+            f"no file of `{wanted.package}` matches `{pattern}`",
             hint=f"there are {_list_names(path for stored, below, _ in selections for path in _paths(stored, below))}",
         )
     done = []
@@ -387,7 +387,7 @@ def _pull(
 def _selection(
     feed: Feed, package: str, item: Listed, pattern: str | None, *, straight: bool
 ) -> tuple[Stored, str, Content]:
-    """A version, its folder below the output, and the files that are wanted of it."""
+    """A version, its folder below the output, and its selected files."""
     stored = _require_stored(feed, package, item.version)
     parts = names.parse_version(item.version)
     below = "" if straight or parts is None else parts.folder
@@ -399,7 +399,7 @@ def _paths(stored: Stored, below: str) -> list[str]:
 
 
 def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
-    """Hash every file of some versions where the feed keeps them; damage is a check answered with no."""
+    """Hash every file of some versions in the feed; raises `CheckFailed` when files are damaged."""
     with closing(open_feed(address)) as feed:
         done = tuple(_verify(feed, wanted.package, item, on_event) for item in choose_versions(feed, wanted))
     result = VerifyResult(feed=feed.address, package=wanted.package, versions=done)
@@ -407,7 +407,7 @@ def verify(address: str, wanted: Wanted, on_event: OnEvent) -> VerifyResult:
     if damaged:
         raise CheckFailed(
             f"{len(damaged)} files in `{address}` are missing or damaged: {_list_names(damaged)}",
-            hint="push the folder again, or pull from elsewhere",
+            hint="push the folder again, or pull from another feed",
             result=result,
         )
     return result

@@ -1,4 +1,4 @@
-"""`folder:PATH`: a feed in a folder, on a disk or a share; versions share the files they have in common."""
+"""`folder:PATH`: a feed in a folder, on a disk or a share; versions share identical files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from winml.modelkit.store.objects import ObjectMissing, Objects
 PREFIX = "folder:"
 SCHEMA = "winml/feed-folder/1"
 GRACE_S = 3600.0
-"""A deletion leaves objects that were used this recently: somebody may be publishing a version that names them."""
+"""A deletion keeps objects used this recently: another process may be publishing a version that names them."""
 _MARKER = "winml_feed.json"
 
 
@@ -60,20 +60,20 @@ class FolderFeed:
         return cls(address, expand(path))
 
     def check(self) -> None:
-        """Make the folder a feed when it is free; one that holds other things never becomes one."""
+        """Turn an empty folder into a feed; raises for a folder with other files."""
         marker = self.root / _MARKER
-        # The marker is the first file of a feed, so it is looked for after the others.
+        # The marker is the first file of a feed, so it is checked after the others.
         if self._holds_files() and not marker.is_file():
             raise RequestError(f"`{self.root}` is not a feed", hint="name a new or an empty folder")
         try:
             if not marker.is_file():
                 atomic.write_bytes(marker, json.dumps({"schema": SCHEMA}).encode())
         except (FileNotFoundError, NotADirectoryError, FileExistsError) as error:  # the last is Windows below a file
-            raise UnavailableError(f"feed folder `{self.root}` cannot be made: {error.strerror}") from error
+            raise UnavailableError(f"feed folder `{self.root}` cannot be created: {error.strerror}") from error
 
     def _holds_files(self) -> bool:
         try:
-            # One question: between two, somebody else may make the folder, whose marker is not there yet.
+            # One call: between two, another process may create the folder, whose marker does not exist yet.
             return any(not path.name.startswith(atomic.TEMPORARY) for path in self.root.iterdir())
         except FileNotFoundError:
             return False
@@ -81,19 +81,19 @@ class FolderFeed:
             return self.root.exists()  # a file, or below one
 
     def _ask(self) -> None:
-        """Raise when the folder is not there: a share that is not mounted must not look like an empty feed."""
+        """Raise when the folder does not exist: a share that is not mounted must not look like an empty feed."""
         if not (self.root / _MARKER).is_file():
             raise UnavailableError(
-                f"no feed in folder `{self.root}`", hint="check the path; the first `winml feed push` makes a feed"
+                f"no feed in folder `{self.root}`", hint="check the path; the first `winml feed push` creates one"
             )
 
     def _path(self, package: str, version: str) -> Path:
         return self._place(package) / f"{check_version(version)}.json"
 
     def _place(self, package: str) -> Path:
-        """The folder of a package, on a disk that systems may share."""
+        """The folder of a package, valid on every system that may share the disk."""
         if why := unfit_name(check_package(package)):
-            raise RequestError(f"package `{package}` cannot be in a folder: {why}", hint="choose another name")
+            raise RequestError(f"package `{package}` cannot be stored in a folder: {why}", hint="choose another name")
         return self._packages / package
 
     def publish(self, package: str, version: str, tree: Tree, on_event: OnEvent) -> PublishOutcome:
@@ -116,7 +116,7 @@ class FolderFeed:
         return Published(there.content.digest, there.reference, sent)
 
     def _put(self, tree: Tree, path: str, entry: FileEntry, on_event: OnEvent) -> int:
-        """Store a file unless it is there; the bytes that were written."""
+        """Store a file unless it exists; returns the bytes written."""
         on_event(FileMoved(path, 0, entry.bytes))
         with contextlib.suppress(ObjectMissing):
             self._objects.open_path(entry.digest)
@@ -174,7 +174,7 @@ class FolderFeed:
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:
         damaged = find_damaged(stored.content, self._open, on_event)
         for path in damaged:
-            self._objects.verify(stored.content.files[path].digest)  # sets it aside, so that pushing again heals it
+            self._objects.verify(stored.content.files[path].digest)  # moves it aside, so that pushing again repairs it
         return Verified(len(stored.content.files), stored.content.bytes, damaged)
 
     def delete(self, package: str, *versions: str) -> None:
@@ -201,5 +201,5 @@ class FolderFeed:
 
     def _contents(self) -> Iterator[Content]:
         for path in self._packages.glob("*/*.json"):
-            with contextlib.suppress(FileNotFoundError):  # somebody else has just deleted it
+            with contextlib.suppress(FileNotFoundError):  # another process has just deleted it
                 yield decode(patience.reading(path.read_bytes), source=f"`{path}`")

@@ -1,4 +1,4 @@
-"""Files on their way into a folder: collected in `.winml-pull`, resumed, checked, and then put in place together."""
+"""Downloads into a folder: collected in `.winml-pull`, resumed, verified, and then moved in place together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Delivery:
-    """Bytes of a file from `offset` on; a source that cannot start there starts at 0."""
+    """Bytes of a file starting at `offset`; a source that cannot start there starts at 0."""
 
     offset: int
     chunks: Iterator[bytes]
@@ -42,14 +42,14 @@ def read_chunks(path: Path, offset: int = 0) -> Iterator[bytes]:
 
 
 def is_here(path: Path, entry: FileEntry) -> bool:
-    """Whether a file with this very content is there."""
+    """Whether a file with exactly this content exists."""
     if path.is_symlink() or not path.is_file():
         return False
     return path.stat().st_size == entry.bytes and patience.reading(lambda: digest.of_file(path)) == entry.digest
 
 
 def land(content: Content, into: Path, source: Source, *, overwrite: bool, on_event: OnEvent) -> Fetched:
-    """Bring files into a folder; what an interrupted attempt left is used, what is there already stays."""
+    """Download files into a folder; partial files of an interrupted attempt are reused, existing ones are kept."""
     missing = {path: entry for path, entry in content.files.items() if not is_here(into / path, entry)}
     _check_free(into, missing, overwrite=overwrite)
     _check_lengths(into, missing)
@@ -68,19 +68,20 @@ def _check_free(into: Path, files: dict[str, FileEntry], *, overwrite: bool) -> 
     for path in files:
         place = into / path
         if place.is_dir():
-            raise RequestError(f"`{place}` is a folder and would be a file")
+            raise RequestError(f"`{place}` is a folder, but the version has a file of that name")
         if place.exists() and not overwrite:
             raise RequestError(
-                f"`{place}` is there with other content", hint="name a new folder, or add `--overwrite` to replace it"
+                f"`{place}` already exists with different content",
+                hint="name a new folder, or add `--overwrite` to replace it",
             )
         for parent in place.relative_to(into).parents:
-            # A link in the way would lead what we write out of the folder.
+            # A link on the way would make us write outside the folder.
             if (into / parent).is_symlink() and parent != Path():
                 raise RequestError(f"`{into / parent}` is a link", hint="name a new folder")
 
 
 def _check_lengths(into: Path, files: dict[str, FileEntry]) -> None:
-    """Raise before anything is fetched when Windows would refuse a name for its length."""
+    """Raise before anything is fetched when a name is too long for Windows."""
     for path in files:
         place = into / path
         why = too_long(place) or too_long(place.parent, folder=True)
@@ -90,7 +91,7 @@ def _check_lengths(into: Path, files: dict[str, FileEntry]) -> None:
 
 @contextlib.contextmanager
 def _waiting_room(into: Path) -> Iterator[Path]:
-    """The folder where files wait, for one process at a time; what is in it survives a failure and is resumed."""
+    """The folder for partial downloads, for one process at a time; its files survive a failure and are resumed."""
     from filelock import FileLock, Timeout
 
     room = into / PULLING
@@ -105,20 +106,20 @@ def _waiting_room(into: Path) -> Iterator[Path]:
         raise atomic.write_error(error, into) from error
     try:
         yield room
-        # While the lock is held, or the next process would lose its files with ours.
+        # While the lock is held, otherwise the next process would lose its files too.
         shutil.rmtree(room, ignore_errors=True)
     except FileNotFoundError as error:
-        raise UnavailableError(f"`{error.filename}` was taken away by another process", hint="run it again") from error
+        raise UnavailableError(f"`{error.filename}` was removed by another process", hint="run it again") from error
     except OSError as error:
         raise atomic.write_error(error, into) from error
     finally:
         lock.release()
         with contextlib.suppress(OSError):
-            room.rmdir()  # where a file that is locked cannot be removed
+            room.rmdir()  # where a locked file cannot be removed
 
 
 def _refuse_links(room: Path) -> None:
-    """Raise when what waits there, or the folder itself, is a link: writing to it would write elsewhere."""
+    """Raise when the folder or a file in it is a link: writing to it would write elsewhere."""
     inside = room.iterdir() if room.is_dir() and not room.is_symlink() else ()
     for path in (room, *inside):
         if path.is_symlink() or _is_junction(path):
@@ -126,11 +127,11 @@ def _refuse_links(room: Path) -> None:
 
 
 def _is_junction(path: Path) -> bool:
-    """Whether a folder of Windows leads elsewhere; Python 3.11 does not ask."""
+    """Whether a path is a Windows junction; Python 3.11 has no function for that."""
     try:
         return bool(getattr(os.lstat(path), "st_reparse_tag", 0))
     except OSError:
-        return False  # not there
+        return False  # does not exist
 
 
 def _hexadecimal(entry: FileEntry) -> str:
@@ -138,7 +139,7 @@ def _hexadecimal(entry: FileEntry) -> str:
 
 
 def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: OnEvent) -> int:
-    """Fetch one file into the waiting room; the bytes that had to be moved."""
+    """Fetch one file into the folder for partial downloads; returns the bytes received."""
     whole = room / _hexadecimal(entry)
     if is_here(whole, entry):
         return 0
@@ -148,22 +149,22 @@ def _bring(room: Path, path: str, entry: FileEntry, source: Source, on_event: On
         return 0
     received, good = _receive(part, path, entry, source, on_event)
     if not good and received < entry.bytes:
-        # What an earlier attempt left may be damaged; what the feed sends now decides.
+        # The partial file of an earlier attempt may be damaged: fetch it from the start.
         atomic.remove(part)
         again, good = _receive(part, path, entry, source, on_event)
         received += again
     if not good:
         atomic.remove(part)
         raise FeedDamaged(
-            f"`{path}` came with other content than was published ({entry.digest})",
-            hint="`winml feed verify` tells which files of a version are damaged",
+            f"`{path}` arrived with different content than was published ({entry.digest})",
+            hint="`winml feed verify` shows which files of a version are damaged",
         )
     atomic.replace(part, whole)
     return received
 
 
 def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: OnEvent) -> tuple[int, bool]:
-    """Complete a partial file; how many bytes came, and whether it is now what it should be."""
+    """Complete a partial file; returns the bytes received, and whether its digest is right."""
     start = part.stat().st_size if part.exists() else 0
     received = 0
     with source(path, entry, start if start < entry.bytes else 0) as delivery, part.open("ab") as stream:
@@ -190,7 +191,7 @@ def _hash_of(part: Path) -> hashlib._Hash:
 
 
 def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
-    """Rename files to their places; one that has several is copied for all but the last."""
+    """Rename files to their paths; one that has several paths is copied for all but the last."""
     left = [entry.digest for entry in files.values()]
     for path, entry in files.items():
         left.remove(entry.digest)
@@ -207,7 +208,7 @@ def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:
 
 
 def find_damaged(content: Content, source: Source, on_event: OnEvent) -> tuple[str, ...]:
-    """Read every file to its end without keeping it; the paths of those that differ or are not there."""
+    """Read every file without keeping it; returns the paths of those that differ or are missing."""
     bad = {name for name, (path, entry) in content.blobs().items() if not _is_sound(path, entry, source, on_event)}
     return tuple(sorted(path for path, entry in content.files.items() if entry.digest in bad))
 

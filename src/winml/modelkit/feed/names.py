@@ -29,18 +29,18 @@ _EP_NAMES = frozenset(re.sub(r"[^a-z0-9]", "", name) for info in catalog.TABLE f
 
 @dataclass(frozen=True)
 class VersionParts:
-    """What a version of ours says; `ep` and `device` are None when it was published for no target."""
+    """The parts of one of our versions; `ep` and `device` are None when it was published for no target."""
 
     stamp: str
     slug: str
     ep: str | None = None
     device: str | None = None
     revision: int = 1
-    """Counts contents that were published under one stamp for one target."""
+    """Counts the contents published under one stamp for one target."""
 
     @property
     def folder(self) -> str:
-        """Where it lies below the folder of its model: `qnn_npu`, or nowhere of its own."""
+        """Its folder below the folder of its model: `qnn_npu`, or empty without a target."""
         return "" if self.ep is None else f"{self.ep}_{self.device}"
 
 
@@ -49,7 +49,7 @@ def _hash(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text itself, or its start and a hash of the whole, so that two long names stay two names."""
+    """The text itself, or its start and a hash of the whole, so that two long names stay different."""
     if len(text) <= limit:
         return text
     return f"{text[: limit - _HASH - 1].rstrip('-')}-{_hash(text)}"
@@ -58,7 +58,7 @@ def cut(text: str, limit: int) -> str:
 def slug(model: str, task: str | None = None) -> str:
     """A model and its task in lower-case letters, digits and single hyphens.
 
-    Separators become hyphens; a name with characters that have no place here carries a hash of the original.
+    Separators become hyphens; a name with other characters gets a hash of the original.
     """
     text = "-".join(part for part in (model, task) if part).lower()
     plain = _SEPARATORS.sub("-", text)
@@ -69,16 +69,16 @@ def slug(model: str, task: str | None = None) -> str:
 
 
 def package(model: str, task: str | None = None) -> str:
-    """The package of a model: one per model and task, for a feed may limit how many versions a package has."""
+    """The package of a model: one per model and task, because a feed may limit the versions of a package."""
     name = cut(slug(model, task), PACKAGE_LIMIT)
-    # It is a folder, too, of builds and of feeds.
+    # It is also the name of a folder, of builds and of feeds.
     return f"{name}-{_hash(name)}" if unfit_name(name) else name
 
 
 def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str | None = None, revision: int = 1) -> str:
     """`0.0.0-<run-stamp>-<ep>-<device>-<slug>`; without a target `0.0.0-<run-stamp>-<slug>`.
 
-    From the second content under one stamp on, its number follows: `.2`.
+    The second and later contents under one stamp get a number: `.2`.
     """
     start = [_CORE, check_stamp(stamp)]
     if ep is not None and device is not None:
@@ -89,7 +89,7 @@ def version(stamp: str, model_slug: str, *, ep: str | None = None, device: str |
 
 
 def parse_version(text: str) -> VersionParts | None:
-    """The parts of a version of ours; None for a version that somebody else chose."""
+    """The parts of one of our versions; None for a version in another format."""
     counted = _REVISION.fullmatch(text)
     text, revision = (counted[1], int(counted[2])) if counted else (text, 1)
     core, _, rest = text.partition("-")
@@ -104,7 +104,7 @@ def parse_version(text: str) -> VersionParts | None:
 
 
 def check_stamp(stamp: str) -> str:
-    """The run stamp itself; an error when it cannot be part of a version."""
+    """Return the run stamp; raises when it cannot be part of a version."""
     if not _STAMP.fullmatch(stamp):
         raise RequestError(
             f"run stamp must be 1 to 32 lower-case letters and digits but got `{stamp[:60]}`",
@@ -114,17 +114,17 @@ def check_stamp(stamp: str) -> str:
 
 
 def check_package(name: str) -> str:
-    """The package name itself; an error when some feed would refuse it."""
+    """Return the package name; raises when some feed would refuse it."""
     if not _PACKAGE.fullmatch(name) or len(name) > _PACKAGE_MAX:
         raise RequestError(
-            f"not a package name: `{name[:80]}`",
+            f"invalid package name: `{name[:80]}`",
             hint="lower-case letters and digits, with single `-`, `_` or `.` between them, at most 255 characters",
         )
     return name
 
 
 def check_version(text: str) -> str:
-    """The version itself; an error when some feed would refuse it."""
+    """Return the version; raises when some feed would refuse it."""
     found = _VERSION.fullmatch(text)
     identifiers = (found[4] or "").split(".") if found else []
     numbers = [*found.groups()[:3], *(i for i in identifiers if i.isdecimal())] if found else []
@@ -132,7 +132,7 @@ def check_version(text: str) -> str:
     large = any(int(n) > _LARGEST for n in numbers[:3])
     if not found or padded or large or len(text) > VERSION_LIMIT:
         raise RequestError(
-            f"not a version: `{text[:140]}`",
+            f"invalid version: `{text[:140]}`",
             hint="a lower-case SemVer version without build metadata, under 128 characters: `0.0.0-20260609-cpu-cpu-m`",
         )
     return text

@@ -56,9 +56,9 @@ _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:
 
 
 def manifest_of(content: Content, version: str) -> bytes:
-    """The manifest of a version: the same bytes, and so the same digest, whoever publishes it and when.
+    """The manifest of a version: the same bytes, and so the same digest, for every publisher at any time.
 
-    It names its version, for a registry deletes manifests, and every tag that leads to one goes with it.
+    It names its version, because a registry deletes manifests together with every tag that points to them.
     """
     layers = [
         {
@@ -83,19 +83,19 @@ def manifest_of(content: Content, version: str) -> bytes:
 
 
 def content_of(raw: bytes, *, source: str) -> Content:
-    """The files that a manifest names; paths that lead elsewhere make it damaged."""
+    """The files that a manifest names; raises when it cannot be used, for example for unsafe paths."""
     try:
         layers: list[dict[str, Any]] = parse_json(raw)["layers"]
         files = {str(item["annotations"][_TITLE]): entry(item["digest"], item["size"]) for item in layers}
         if len(files) != len(layers):
-            raise ValueError("two files have one name")
+            raise ValueError("two files have the same name")
         return Content(files)
     except (ValueError, KeyError, TypeError, DataError) as error:
         raise FeedDamaged(f"the manifest of {source} cannot be used: {error}") from error
 
 
 class SeenBlobs:
-    """Which repository of a registry was seen to have a blob, kept in the cache; only a hint where to mount from."""
+    """The repositories of a registry where blobs were seen, kept in the cache; only a hint for mounting."""
 
     def __init__(self, host: str) -> None:
         self._folder = cache_root() / "feeds" / hashlib.sha256(host.encode()).hexdigest()[:16]
@@ -111,7 +111,9 @@ class SeenBlobs:
         return found if found != other_than and _REPOSITORY.fullmatch(found) else None
 
     def remember(self, name: str, repository: str) -> None:
-        with contextlib.suppress(UnavailableError, OSError):  # a hint that cannot be kept costs bytes, not the publish
+        with contextlib.suppress(
+            UnavailableError, OSError
+        ):  # a hint that cannot be stored costs bytes, not the publish
             atomic.write_bytes(self._path(name), repository.encode("ascii"))
 
     def __contains__(self, name: str) -> bool:
@@ -119,7 +121,7 @@ class SeenBlobs:
 
 
 class OCIFeed:
-    """A part of a registry: all repositories whose names start with ours."""
+    """A part of a registry: all repositories below one name."""
 
     can_delete = True
     versions_move = True
@@ -138,7 +140,7 @@ class OCIFeed:
         found = _ADDRESS.fullmatch(address.removeprefix(PLAIN_PREFIX).removeprefix(PREFIX).rstrip("/"))
         if found is None or not _REPOSITORY.fullmatch(found["repository"]):
             raise RequestError(
-                # A password does not belong into an address, and an address with one does not belong into a message.
+                # A password must not be part of an address, and an address with one must not be part of a message.
                 f"not an address of an OCI feed: `{address.rpartition('@')[2]}`",
                 hint="write `oci://HOST[:PORT]/REPOSITORY` in lower case, without user name and password",
             )
@@ -148,7 +150,7 @@ class OCIFeed:
 
     @cached_property
     def _registry(self) -> Registry:
-        """The registry, asked once whether it is one: a 404 of any other server would read as "not published"."""
+        """The registry, after checking that it is one: a 404 of any other server would read as "not published"."""
         registry = Registry(self._base, credentials_for(self._host))
         try:
             registry.ping()
@@ -181,7 +183,7 @@ class OCIFeed:
         return self._read_back(package, version, raw, sent)
 
     def _send_all(self, repository: str, tree: Tree, on_event: OnEvent) -> int:
-        """Bring all files into a repository, and the empty config that every manifest names; the bytes sent."""
+        """Put all files into a repository, and the empty config that every manifest names; returns the bytes sent."""
         config = FileEntry(digest.of_bytes(_EMPTY), len(_EMPTY))
         sent = sum(
             self._send(repository, item, self._body(tree, path, item, on_event))
@@ -254,7 +256,7 @@ class OCIFeed:
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
         source = self._source(stored)
-        # What came before the connection broke is in the folder; every attempt goes on from there.
+        # What arrived before the connection broke is in the folder; every attempt resumes from there.
         return self._registry.persist(lambda: land(only, into, source, overwrite=overwrite, on_event=on_event))
 
     def verify(self, stored: Stored, on_event: OnEvent) -> Verified:

@@ -1,6 +1,6 @@
 """A client of the OCI distribution protocol: requests, logins, blobs as streams, manifests, tags.
 
-What registries promise and what they do differs; the comments name what docker-registry 2.8.2 was seen to do.
+Registries do not always do what the protocol says; comments note what docker-registry 2.8.2 was seen to do.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ PAGE = 1000
 _MANIFEST_LIMIT = 4 << 20
 _ATTEMPTS = 4
 ANSWER_S = 60.0
-"""So long a small answer may take from its first byte to its last."""
+"""How long a small answer may take from its first byte to its last."""
 LISTING_S = 300.0
 MOST_NAMES = 1_000_000
 STALL_S, STALL_BYTES = 60.0, 60 * 1024
-"""A file that comes more slowly than this is not coming."""
+"""A download slower than this counts as stalled."""
 _WAIT_S = 0.25
 _BUSY = (429, 500, 502, 503, 504)
 _CHALLENGE = re.compile(r'([A-Za-z]+)="([^"]*)"')
@@ -56,7 +56,7 @@ class Answer:
 
 
 class _Busy(UnavailableError):
-    """The registry did not answer, or answered that it cannot now; asking again may help."""
+    """The registry did not answer, or is busy; trying again may help."""
 
     code = "feed-busy"
 
@@ -85,7 +85,7 @@ def push_scope(repository: str) -> str:
 
 
 class Registry:
-    """One registry, with one connection pool and the logins it asked for."""
+    """One registry, with one connection pool and the logins it requested."""
 
     def __init__(self, base: str, credentials: Credentials | None) -> None:
         _require_httpx()
@@ -114,13 +114,13 @@ class Registry:
         params: dict[str, str] | None = None,
         body: Body | None = None,
     ) -> Iterator[httpx.Response]:
-        """A response whose body was not read yet; a request for a login is answered once.
+        """A response whose body was not read yet; a login request is answered once.
 
-        The body is a function, for it is needed again after a login.
+        The body is a function, because it is sent again after a login.
         """
         url = urljoin(self.base, path)
         response = self._send(method, url, scopes, headers, params, body)
-        # Who a request was redirected to may ask for a login too; it is not theirs to have.
+        # A server that a request was redirected to may ask for a login too; it must not get ours.
         if response.status_code == 401 and self._is_ours(str(response.url)):
             response.close()
             self._log_in(response.headers.get("WWW-Authenticate", ""), scopes)
@@ -143,7 +143,7 @@ class Registry:
         body: Body | None,
     ) -> httpx.Response:
         sent = dict(headers or {})
-        # Uploads and downloads may lead to another host, which must not see our login.
+        # Uploads and downloads may go to another host, which must not see our login.
         if scopes in self._authorization and self._is_ours(url):
             sent["Authorization"] = self._authorization[scopes]
         content = None if body is None else body()
@@ -154,7 +154,7 @@ class Registry:
             raise self._make_unreachable_error(error) from error
 
     def _is_ours(self, url: str) -> bool:
-        """Whether an address is of the registry that the user named."""
+        """Whether a URL belongs to the registry that the user named."""
         return urlsplit(url)[:2] == urlsplit(self.base)[:2]
 
     def _make_unreachable_error(self, error: Exception) -> _Busy:
@@ -162,7 +162,7 @@ class Registry:
         return _Busy(f"registry `{self.base}` is not reachable: {reason}", hint="check the address and the network")
 
     def _check(self, response: httpx.Response, method: str, url: str) -> None:
-        """Turn answers that are the same for every caller into errors; 404 means something else each time."""
+        """Turn answers that mean the same for every caller into errors; 404 depends on the request."""
         status = response.status_code
         if status < 400 or status == 404:
             return
@@ -170,7 +170,7 @@ class Registry:
         if status in (401, 403):
             raise UnavailableError(
                 f"registry `{self.base}` refused the login: {reason}",
-                hint=missing_login_hint() if self._credentials is None else "check user name, password and permission",
+                hint=missing_login_hint() if self._credentials is None else "check user name, password and permissions",
             )
         if status in _BUSY:
             raise _Busy(f"registry `{self.base}` answered {status}: {reason}", hint="try again later")
@@ -185,7 +185,7 @@ class Registry:
             return response.reason_phrase or "no reason given"
 
     def _read_limited(self, response: httpx.Response) -> bytes:
-        """A body that must be small, read no further than that."""
+        """Read a body that must be small, up to a limit."""
         raw = b""
         ends = time.monotonic() + ANSWER_S
         try:
@@ -209,7 +209,7 @@ class Registry:
         params: dict[str, str] | None = None,
         content: bytes | None = None,
     ) -> Answer:
-        """The answer to a small request; a registry that is busy is asked again."""
+        """The answer to a small request; retried while the registry is busy."""
         return self.persist(
             lambda: self._ask_once(method, path, scopes=scopes, headers=headers, params=params, content=content)
         )
@@ -235,7 +235,7 @@ class Registry:
 
     @staticmethod
     def persist(work: Callable[[], T]) -> T:
-        """Do something again while the registry is busy, a few times, with growing pauses."""
+        """Retry while the registry is busy, a few times, with growing pauses."""
         for attempt in range(_ATTEMPTS - 1):
             try:
                 return work()
@@ -250,17 +250,19 @@ class Registry:
         if kind.lower() == "bearer":
             self._authorization[scopes] = "Bearer " + self._token(dict(_CHALLENGE.findall(rest)), scopes)
         elif self._credentials is None:
-            raise UnavailableError(f"registry `{self.base}` wants a login", hint=missing_login_hint())
+            raise UnavailableError(f"registry `{self.base}` requires a login", hint=missing_login_hint())
         elif kind.lower() == "basic":
             self._authorization[scopes] = self._credentials.basic
         else:
-            raise UnavailableError(f"registry `{self.base}` wants a login of kind `{kind}`, which winml does not know")
+            raise UnavailableError(
+                f"registry `{self.base}` requires a login of kind `{kind}`, which winml does not support"
+            )
 
     def _token(self, challenge: dict[str, str], scopes: tuple[str, ...]) -> str:
         realm = challenge.get("realm", "")
         where = urlsplit(realm)
         if where.scheme != "https" and not is_loopback(where.netloc):
-            raise UnavailableError(f"registry `{self.base}` wants the login at `{realm}`, which is not encrypted")
+            raise UnavailableError(f"registry `{self.base}` asks for the login at `{realm}`, which is not encrypted")
         headers = {} if self._credentials is None else {"Authorization": self._credentials.basic}
         params: dict[str, str | tuple[str, ...]] = {"scope": scopes}
         if "service" in challenge:
@@ -272,7 +274,9 @@ class Registry:
             raise self._make_unreachable_error(error) from error
         if answer.status_code != 200:
             hint = missing_login_hint() if self._credentials is None else "check user name and password"
-            raise UnavailableError(f"`{realm}` gave no token: {answer.status_code} {answer.reason_phrase}", hint=hint)
+            raise UnavailableError(
+                f"`{realm}` returned no token: {answer.status_code} {answer.reason_phrase}", hint=hint
+            )
         try:
             value = parse_json(raw)
             token = value.get("token") or value["access_token"]
@@ -281,7 +285,7 @@ class Registry:
         return str(token)
 
     def ping(self) -> None:
-        """Raise when the registry is not reachable, is none, or does not take the login."""
+        """Raise when the address is not reachable, is not a registry, or refuses the login."""
         status = self._ask_once("GET", "/v2/", scopes=()).status
         if status != 200:
             raise UnavailableError(f"`{self.base}` is not an OCI registry: `/v2/` answered {status}")
@@ -293,9 +297,9 @@ class Registry:
         return self.ask("HEAD", path, scopes=(push_scope(repository),)).status == 200
 
     def put_blob(self, repository: str, item: FileEntry, body: Body, *, mount_from: str | None) -> int:
-        """Bring a blob into a repository by mounting or sending it; the bytes that were sent.
+        """Put a blob into a repository by mounting or sending it; returns the bytes sent.
 
-        The whole blob is one request: registries differ in how they take it in pieces, and docker-registry loses an
+        The whole blob is one request: registries differ in how they accept pieces, and docker-registry loses an
         upload that was cut within a piece.
         """
         scopes = (push_scope(repository), *([pull_scope(mount_from)] if mount_from else []))
@@ -319,10 +323,10 @@ class Registry:
         headers = {"Content-Length": str(item.bytes), "Content-Type": "application/octet-stream"}
         with self.exchange("PUT", url, scopes=scopes, headers=headers, body=body) as response:
             if response.status_code == 404:
-                # Restarted in mid-upload: docker-registry signs uploads with a secret it makes up at every start.
-                raise _Busy(f"registry `{self.base}` forgot an upload", hint="try again")
+                # Restarted during the upload: docker-registry signs uploads with a secret that is new at every start.
+                raise _Busy(f"registry `{self.base}` lost an upload", hint="try again")
             if response.status_code != 201:
-                raise FeedRefused(f"registry `{self.base}` did not take a file: {response.status_code}")
+                raise FeedRefused(f"registry `{self.base}` did not accept a file: {response.status_code}")
 
     @contextlib.contextmanager
     def blob(self, repository: str, name: str, offset: int) -> Iterator[Delivery | None]:
@@ -337,7 +341,7 @@ class Registry:
                 yield Delivery(start, self._read_stream(response))
 
     def _read_stream(self, response: httpx.Response) -> Iterator[bytes]:
-        """The bytes of a body in large pieces; who sends less than a trickle is given up."""
+        """The bytes of a body in large chunks; raises when the download stalls."""
         waiting, since, came = bytearray(), time.monotonic(), 0
         for chunk in response.iter_raw():
             waiting += chunk
@@ -371,10 +375,10 @@ class Registry:
         headers = {"Content-Type": MANIFEST_TYPE}
         status = self.ask("PUT", path, scopes=(push_scope(repository),), headers=headers, content=raw).status
         if status != 201:
-            raise FeedRefused(f"registry `{self.base}` did not take the manifest of `{reference}`: {status}")
+            raise FeedRefused(f"registry `{self.base}` did not accept the manifest of `{reference}`: {status}")
 
     def delete_manifest(self, repository: str, name: str) -> int:
-        """The status of the answer: a registry may not let anybody delete."""
+        """The status of the answer: a registry may not allow deletion."""
         scope = f"repository:{repository}:delete"
         return self.ask("DELETE", f"/v2/{repository}/manifests/{name}", scopes=(scope,)).status
 
@@ -401,7 +405,7 @@ class Registry:
         while True:
             if len(found) > MOST_NAMES or time.monotonic() > ends:
                 raise UnavailableError(
-                    f"registry `{self.base}` lists names without end: {len(found)} in `{path}` so far",
+                    f"registry `{self.base}` keeps listing names: {len(found)} in `{path}` so far",
                     hint="name the version with `--version`",
                 )
             answer = self.ask("GET", url, scopes=scopes, params=params or None)
@@ -418,4 +422,4 @@ class Registry:
         try:
             return set(map(str, parse_json(raw)[key] or ()))
         except (ValueError, KeyError, TypeError) as error:
-            raise FeedDamaged(f"registry `{self.base}` answered `{path}` with something else than names") from error
+            raise FeedDamaged(f"registry `{self.base}` did not answer `{path}` with a list of names") from error

@@ -1,4 +1,4 @@
-"""The table of feeds: how their addresses start, and what opens them."""
+"""The table of feeds: the prefixes of their addresses, and what opens them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FEEDS: dict[str, Callable[[str], Feed]] = {
 }
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//)?")
-"""Two letters at least, for `C:` starts a path."""
+"""At least two letters, because `C:` starts a path."""
 _LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://)[^/]*@(.*)", re.DOTALL)
 
 
 def open_feed(address: str) -> Feed:
-    """The feed of an address; a plain path is a folder. Nothing is asked yet."""
+    """The feed of an address; a plain path is a folder. Nothing is queried yet."""
     refuse_password(address)
     for prefix, opened in FEEDS.items():
         if address.startswith(prefix):
@@ -35,16 +35,16 @@ def open_feed(address: str) -> Feed:
 
 
 def refuse_password(address: str) -> None:
-    """Raise when an address holds a login; the message shows nothing of it, for messages end up in logs."""
+    """Raise when an address contains a login; the message does not show it, because messages end up in logs."""
     found = _LOGIN.match(address)
     if found is not None:
         raise RequestError(
-            f"an address holds no user name and password: `{found[1]}…@{found[2]}`",
+            f"an address must not contain a user name or password: `{found[1]}…@{found[2]}`",
             hint="`docker login` saves them, or set `WINML_FEED_USER` and `WINML_FEED_PASSWORD`",
         )
 
 
 def absolute(address: str) -> str:
-    """The address as it means the same from every working folder."""
+    """The address in a form that means the same in every working folder."""
     feed = open_feed(address)
     return f"{folder.PREFIX}{feed.root}" if isinstance(feed, folder.FolderFeed) else address

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written under another name, synced, renamed."""
+"""Atomic file writes: a file is written under another name, synced and renamed, so it is complete or absent."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 TEMPORARY = ".winml-tmp-"
-"""How temporary names start; a process that was killed leaves some behind, and collection removes them."""
+"""The prefix of temporary names; a killed process leaves some behind, and a collection removes them."""
 
 
 def move(source: Path, destination: Path) -> None:
-    """Rename a folder or a file to a free name; on Windows one open file inside keeps a folder where it is."""
+    """Rename a folder or a file to a free name; on Windows one open file inside prevents it."""
     patiently(lambda: source.rename(destination))
 
 
 def remove(path: Path) -> None:
-    """Delete a file that others may be reading, one that is gone already is fine."""
+    """Delete a file that others may be reading; one that is already gone is fine."""
     patiently(lambda: path.unlink(missing_ok=True))
 
 
@@ -51,7 +51,7 @@ def temporary_name(folder: Path) -> Path:
 
 
 def write_error(error: OSError, path: Path) -> ModelkitError:
-    """What keeps us from writing `path` as our error; what has nothing to do with it is raised as it is."""
+    """The error for a failed write to `path`; an `OSError` that has another cause is raised as it is."""
     found = of_system(error, path, writing=True)
     if found is None:
         raise error
@@ -67,12 +67,12 @@ def make_folder(path: Path, *, exist_ok: bool = True) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Raise when nothing can be written at `path`, or below it when it is a folder; nothing of it stays.
+    """Raise when nothing can be written at `path`, or below it when it is a folder; nothing is left behind.
 
-    Permissions do not tell: root passes them all and a file system that is read-only, full of rules or gone does not.
+    Permissions are not enough: root passes them all, and a file system may be read-only, restricted or gone.
     """
     if "\0" in str(path):
-        raise RequestError(f"`{path}` cannot be the name of a file", hint="choose another name")
+        raise RequestError(f"`{path}` is not a valid file name", hint="choose another name")
     if why := unfit_path(path):
         raise RequestError(f"cannot write `{path}`: {why}", hint="choose another name")
     if why := too_long(path):
@@ -81,14 +81,14 @@ def check_place(path: Path) -> None:
     if place == path and not path.is_dir():
         place = path.absolute().parent
     if place is None:
-        raise UnavailableError(f"cannot write `{path}`: there is no `{path.anchor}`", hint="choose another place")
+        raise UnavailableError(f"cannot write `{path}`: there is no `{path.anchor}`", hint="choose another location")
     if not place.is_dir():
-        raise RequestError(f"cannot write `{path}`: `{place}` is not a folder", hint="choose another place")
+        raise RequestError(f"cannot write `{path}`: `{place}` is not a folder", hint="choose another location")
     try:
         with tempfile.TemporaryFile(dir=place, prefix=TEMPORARY):
             pass
     except OSError as error:
-        error.filename = str(path)  # what the user knows of, and not what was tried
+        error.filename = str(path)  # the path the user knows, not the temporary one
         raise write_error(error, path) from error
 
 
@@ -105,7 +105,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A stream whose content appears as `path` when the block ends well, and nowhere when it does not."""
+    """A stream whose content appears as `path` when the block succeeds, and nowhere when it fails."""
     temporary = temporary_name(path.parent)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The whole cache: objects, stage results, pins, and what keeps it sound and small."""
+"""The whole cache: objects, stage results, pins, verification and collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from winml.modelkit.store.stage_cache import StageCache, StageEntry
 
 GRACE_S = 3600.0
 WORK_GRACE_S = 24 * 3600.0
-"""How long a folder in which a stage works may look untouched before it counts as left behind."""
+"""How long the work folder of a stage may be unmodified before it counts as left behind."""
 _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 
@@ -38,11 +38,11 @@ class Collected:
     temporaries: int
     kept_bytes: int
     in_use: int = 0
-    """Objects that were to go and stay, for a process has them open; only Windows keeps those."""
+    """Objects that could not be removed because a process has them open; only on Windows."""
 
 
 class _Kept(Protocol):
-    """What names objects: a stage result or a build folder of the cache."""
+    """Something that refers to objects: a stage result or a build folder of the cache."""
 
     @property
     def files(self) -> Mapping[str, str]: ...
@@ -53,7 +53,7 @@ class _Kept(Protocol):
 
 @dataclass(frozen=True)
 class CachedBuild:
-    """A build folder that lies in the cache."""
+    """A build folder in the cache."""
 
     folder: Path
     files: dict[str, str]
@@ -61,7 +61,7 @@ class CachedBuild:
 
 
 def _mtime_of(path: Path, otherwise: float) -> float:
-    """When a file was last written; `otherwise` when its owner has just finished with it."""
+    """When a file was last written; `otherwise` when it was just removed."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -76,13 +76,13 @@ class Cache:
         self.objects = Objects(self.root / "objects")
         self.stages = StageCache(self.root / "stages", self.objects)
         self.builds = self.root / "builds"
-        """Build folders that nobody gave a place; their files are links to objects."""
+        """Build folders without an output path; their files are links to objects."""
         self._pins = self.root / "pins"
 
     def pin(self, name: str, digests: Iterable[str]) -> None:
-        """Keep these objects until `unpin(name)`, whatever a collection wants."""
+        """Protect these objects from collection until `unpin(name)`."""
         if not _PIN_NAME.fullmatch(name):
-            raise RequestError(f"not a name for a pin: `{name}`")
+            raise RequestError(f"invalid pin name: `{name}`")
         listed = sorted({digest.check(d) for d in digests})
         atomic.write_bytes(self._pins / f"{name}.json", json.dumps(listed).encode())
 
@@ -90,7 +90,7 @@ class Cache:
         atomic.remove(self._pins / f"{name}.json")
 
     def pins(self) -> dict[str, frozenset[str]]:
-        """Pinned digests by name; a pin that cannot be read raises, for what it keeps is unknown."""
+        """Pinned digests by name; a pin that cannot be read raises, because what it protects is unknown."""
         found: dict[str, frozenset[str]] = {}
         for path in sorted(self._pins.glob("*.json")) if self._pins.is_dir() else ():
             try:
@@ -105,7 +105,7 @@ class Cache:
         return sum(o.bytes for o in self.objects)
 
     def verify(self) -> tuple[list[str], int]:
-        """Hash every object again; the digests of those that were damaged, and how many were looked at."""
+        """Hash every object again; returns the digests of the damaged ones, and how many were checked."""
         names = [o.digest for o in self.objects]
         return [name for name in names if not self.objects.verify(name)], len(names)
 
@@ -117,9 +117,9 @@ class Cache:
         grace_s: float = GRACE_S,
         dry_run: bool = False,
     ) -> Collected:
-        """Remove stage results (oldest use first) until the limits hold, then objects that nothing names any more.
+        """Remove stage results (oldest use first) until the limits hold, then objects that nothing refers to.
 
-        What was used within `grace_s` stays: a process may be about to name it in an entry.
+        What was used within `grace_s` is kept: a process may be about to refer to it in an entry.
         """
         now = time.time()
         pinned = frozenset().union(*self.pins().values()) if self.pins() else frozenset()
@@ -128,7 +128,7 @@ class Cache:
         named = pinned.union(*(e.files.values() for e in kept)) if kept else pinned
         garbage = [o for o in self.objects if o.digest not in named and now - o.used_at > grace_s]
         stale = [p for p in self.objects.temporaries() if now - _mtime_of(p, now) > GRACE_S]
-        # Whoever still waits for such a lock would at worst make a result that another makes too.
+        # A process that still waits for such a lock at worst computes a result twice.
         stale += [p for p in self.stages.locks() if now - _mtime_of(p, now) > WORK_GRACE_S]
         work = [p for p in self._work_folders() if now - _mtime_of(p, now) > WORK_GRACE_S]
         entries = [e for e in dropped if isinstance(e, StageEntry)]
@@ -149,7 +149,7 @@ class Cache:
         return Collected(len(gone), removed, len(entries), len(builds), len(stale) + len(work), left, in_use)
 
     def iter_builds(self) -> Iterator[CachedBuild]:
-        """The build folders of the cache; one whose manifest cannot be read names nothing and counts as unused."""
+        """The build folders of the cache; one with an unreadable manifest refers to nothing and counts as unused."""
         for folder in sorted(self.builds.iterdir()) if self.builds.is_dir() else ():
             if folder.name.startswith(atomic.TEMPORARY):
                 continue
@@ -163,12 +163,12 @@ class Cache:
 
     @staticmethod
     def work_prefix(pid: int) -> str:
-        """How the folders start in which the stages of a process work."""
+        """The prefix of the work folders of a process."""
         return f"{atomic.TEMPORARY}{pid}-"
 
     @contextlib.contextmanager
     def work_folder(self) -> Iterator[Path]:
-        """A folder on the cache's own volume, where objects can be linked; a collection removes what a kill left."""
+        """A folder on the cache's own volume, where objects can be linked; leftovers are collected later."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             prefix = self.work_prefix(work_owner())

@@ -1,4 +1,4 @@
-"""`winml cache`: what the cache holds, how large it is, whether it is sound, and making it smaller."""
+"""`winml cache`: lists the cache, measures it, verifies it and reduces its size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from winml.modelkit.store.cache import GRACE_S, Cache, Collected
 
 @dataclass(frozen=True, kw_only=True)
 class CacheResult:
-    """What every action says."""
+    """The fields of every result."""
 
     schema: Literal["winml/cache/1"] = "winml/cache/1"
     ok: Literal[True] = True
@@ -38,7 +38,7 @@ class CacheList(CacheResult):
     action: Literal["list"] = "list"
     entries: tuple[CacheEntry, ...]
     pins: Mapping[str, tuple[str, ...]]
-    """Digests of objects that are kept by name."""
+    """Digests of pinned objects, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +91,13 @@ def measure_cache() -> CacheSize:
 
 
 def verify_cache() -> CacheVerification:
-    """Hash every object again; damaged ones are set aside, and that is a check answered with no."""
+    """Hash every object again; damaged ones are moved aside, and raise `CheckFailed`."""
     cache = Cache()
     damaged, checked = cache.verify()
     result = CacheVerification(folder=str(cache.root), objects=checked, damaged=tuple(damaged))
     if damaged:
         raise CheckFailed(
-            f"{len(damaged)} of {checked} objects were damaged and have been set aside",
+            f"{len(damaged)} of {checked} objects were damaged and have been moved aside",
             hint=f"they are in {cache.root / 'damaged'}; the stages that made them will run again",
             result=result,
         )

@@ -18,9 +18,9 @@ _FORM = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def check(digest: str) -> str:
-    """The digest itself; an error when it is not one, so that no other word ever becomes a path."""
+    """Return the digest; raises when it is not one, so that no other text ever becomes a path."""
     if not _FORM.fullmatch(digest):
-        raise DataError(f"not a digest: `{digest}`")
+        raise DataError(f"invalid digest: `{digest}`")
     return digest
 
 
@@ -46,7 +46,7 @@ def canonical(value: Any) -> bytes:
 def of_files(files: Mapping[str, str]) -> str:
     """The digest of named files from their own digests; a single file has its own.
 
-    A model's external data belongs to it: its name stands in the model, so names count.
+    The names of external data are part of a model, so names count.
     """
     if len(files) == 1:
         return check(next(iter(files.values())))
@@ -54,7 +54,7 @@ def of_files(files: Mapping[str, str]) -> str:
 
 
 def copy(source: BinaryIO, destination: BinaryIO) -> tuple[str, int]:
-    """Copy a stream; the digest and number of the bytes that were written."""
+    """Copy a stream; returns the digest and number of the bytes written."""
     hasher = hashlib.sha256()
     count = 0
     while chunk := source.read(_CHUNK):

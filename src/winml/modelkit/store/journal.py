@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines: what happened, in order, readable after any crash.
+"""An append-only file of JSON lines: events in order, readable after any crash.
 
 A line is `{"schema": "winml/journal/1", "seq": 4, "sum": "...", "record": {...}}`; `sum` covers schema, seq and record.
 One process writes at a time (a lock beside the file); any number read. Replaying the records gives the state.
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Replay:
-    """What a journal holds: its records in order, and a last line that was cut off, if any."""
+    """The content of a journal: its records in order, and a truncated last line, if any."""
 
     records: tuple[dict[str, Any], ...]
     torn: bytes | None
@@ -39,7 +39,7 @@ def _sum(seq: int, record: dict[str, Any]) -> str:
 
 
 def encode(seq: int, record: dict[str, Any]) -> bytes:
-    """One line; a JSONError says why a record could never be read again."""
+    """One line; raises `JSONError` for a record that could not be read again."""
     check_value(record)
     line = {"schema": SCHEMA, "seq": seq, "sum": _sum(seq, record), "record": record}
     return json.dumps(line, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode() + b"\n"
@@ -56,15 +56,15 @@ def _decode(line: bytes, seq: int) -> dict[str, Any]:
         raise ValueError(f"its number is {value.get('seq')!r}, expected {seq}")
     record: dict[str, Any] = value["record"]
     if value.get("sum") != _sum(seq, record):
-        raise ValueError("its checksum does not fit")
+        raise ValueError("its checksum does not match")
     return record
 
 
 def parse(content: bytes, *, source: str) -> Replay:
     """The records of a journal.
 
-    Only the last line may be cut off: a crash in mid-write does that. Damage before it means lost history, which is an
-    error that names the line, never skipped.
+    Only the last line may be truncated: a crash during a write does that. Damage before it means lost history,
+    which is an error that names the line, never skipped.
     """
     records: list[dict[str, Any]] = []
     position = 0
@@ -77,7 +77,7 @@ def parse(content: bytes, *, source: str) -> Replay:
             records.append(_decode(line, len(records)))
         except ValueError as error:
             if end in (-1, len(content) - 1) and _is_one_line(line):
-                # A crash in mid-write: the newline can reach the disk before the rest of its line does.
+                # A crash during a write: the newline can reach the disk before the rest of its line.
                 return Replay(tuple(records), content[position:], position)
             raise DataError(
                 f"journal `{source}` is damaged in line {len(records) + 1}: {error}",
@@ -90,13 +90,13 @@ def parse(content: bytes, *, source: str) -> Replay:
 def read_values(
     records: Iterable[Mapping[str, Any]], tag: str, kinds: Mapping[str, type[T]], *, source: str
 ) -> list[T]:
-    """Records as values of the class that their kind has; a kind that is not known, of a later version, is skipped."""
+    """Records as values of the class of their kind; an unknown kind, from a later version, is skipped."""
     found = []
     for number, record in enumerate(records, 1):
         kind = record.get(tag)
         try:
             if not isinstance(kind, str):
-                raise DataError(f"`{tag}` must say what the record is")
+                raise DataError(f"`{tag}` must name the kind of the record")
             if kind in kinds:
                 found.append(values.read(kinds[kind], record, kind, strict=False, error=DataError))
         except DataError as error:
@@ -106,7 +106,7 @@ def read_values(
 
 
 def _is_one_line(line: bytes) -> bool:
-    """Whether a damaged last line is one record; two run together mean that a whole one was there and is lost."""
+    """Whether a damaged last line is one record; two joined together mean that a complete one was lost."""
     return line.count(b'{"schema":"' + SCHEMA.encode()) <= 1
 
 
@@ -120,7 +120,7 @@ def read(path: Path) -> Replay:
 
 
 class Journal:
-    """A journal open for writing, by this process alone; `restart` empties it first, whatever it holds."""
+    """A journal open for writing by this process only; `restart` empties it first, whatever it contains."""
 
     def __init__(self, path: Path, *, restart: bool = False) -> None:
         from filelock import FileLock, Timeout
@@ -165,7 +165,7 @@ class Journal:
                 written += self._stream.write(line[written:])
             os.fsync(self._stream.fileno())
         except BaseException as error:
-            # A line that was not acknowledged must not be followed by another of the same number, nor half a line by
+            # An unacknowledged line must not be followed by another of the same number, nor half a line by
             # any: a full disk and Ctrl-C both end here.
             self._stream.truncate(before)
             if isinstance(error, OSError):

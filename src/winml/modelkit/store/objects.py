@@ -21,11 +21,11 @@ _CANNOT_LINK_WINDOWS = (1, 17, 50, 1142)
 """Invalid function, other volume, not supported, too many links."""
 
 _REMOVAL_S = 0.05
-"""How long a collection waits for an object that somebody has open: there may be many, and it comes again."""
+"""How long a collection waits for an object that is open: there may be many, and the next one tries again."""
 
 
 def files_may_be_shared() -> bool:
-    """Whether files that users get may be links to one file, which nobody edits because it is read-only.
+    """Whether files for users may be links to one file, which is read-only so that nobody edits it.
 
     On Windows they are copies: a file with the attribute read-only there cannot be deleted by any of its names.
     """
@@ -33,7 +33,7 @@ def files_may_be_shared() -> bool:
 
 
 class ObjectMissing(RunFailedError):
-    """An object that was asked for is not in the store, or was damaged and has been set aside."""
+    """A requested object is not in the store, or was damaged and has been moved aside."""
 
     code = "object-missing"
 
@@ -50,7 +50,7 @@ class StoredObject:
 
 
 class Objects:
-    """The objects under a folder. Any number of processes may read and write it at once."""
+    """The objects under a folder. Any number of processes may read and write it concurrently."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -119,11 +119,11 @@ class Objects:
         atomic.sync_folder(final.parent)
 
     def _place_free(self, temporary: Path, name: str) -> None:
-        """Rename to a name that is free: Windows replaces no file that somebody has open."""
+        """Rename to a free name: Windows does not replace a file that is open."""
         try:
             atomic.patiently(lambda: temporary.rename(self.path(name)))
         except FileExistsError:
-            # Another process was faster. A damaged one is set aside, and its name is free then.
+            # Another process was faster. A damaged object is moved aside, which frees its name.
             if not self.verify(name):
                 atomic.replace(temporary, self.path(name))
 
@@ -134,12 +134,12 @@ class Objects:
             raise atomic.write_error(error, folder) from error
 
     def _touch(self, name: str) -> None:
-        """Keep a sound object that is in use away from a collection; only the access time, and the mark is renewed."""
+        """Protect an object in use from collection by its access time, and renew its mark."""
         path = self.path(name)
         try:
             os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
         except OSError:
-            return  # not ours to touch: a shared store that others own is still good to read
+            return  # not permitted: a shared store of other users can still be read
         self._mark(name, path)
 
     def open_path(self, name: str) -> Path:
@@ -150,26 +150,28 @@ class Objects:
         return self.path(name)
 
     def link_out(self, name: str, destination: Path) -> str:
-        """Make the object appear as `destination`; `link`, or `copy` where links are impossible or not safe."""
+        """Place the object at `destination`; returns `link`, or `copy` where links are impossible or unsafe."""
         source = self.open_path(name)
         self._make(destination.parent)
         try:
             if not self._may_link(destination) or not self._link(source, destination):
                 self._copy(source, destination)
                 return "copy"
-            self._mark(name, source)  # a link more is a change of the file, and this one is ours
+            self._mark(name, source)  # another link changes the file's state, and this change is ours
         except FileNotFoundError as error:
-            raise ObjectMissing(f"object {name} went while it was being linked", hint="run the stage again") from error
+            raise ObjectMissing(
+                f"object {name} was removed while it was being linked", hint="run the stage again"
+            ) from error
         except OSError as error:
             raise atomic.write_error(error, destination) from error
         return "link"
 
     def _may_link(self, destination: Path) -> bool:
-        """Whether nobody edits an object by this name: folders of the cache itself are not for editing."""
+        """Whether nobody will edit the object at this path: folders of the cache itself are not edited."""
         return files_may_be_shared() or destination.absolute().is_relative_to(self._folder.parent.absolute())
 
     def _link(self, source: Path, destination: Path) -> bool:
-        """Whether a link now stands at `destination`; where a file was, it is replaced in one step."""
+        """Link an object to `destination`, replacing a file in one step; returns whether that is possible."""
         try:
             if sys.platform == "win32":
                 return self._link_free(source, destination)
@@ -182,7 +184,7 @@ class Objects:
 
     @staticmethod
     def _link_free(source: Path, destination: Path) -> bool:
-        """Link to a name that is free: Windows renames no link of a file that is open by any of its names."""
+        """Link to a free name: Windows does not rename a link of a file that is open under any of its names."""
         try:
             atomic.patiently(lambda: os.link(source, destination))
         except FileExistsError:
@@ -211,7 +213,7 @@ class Objects:
             shutil.copyfileobj(reader, writer, 1 << 20)
 
     def _state(self, path: Path) -> str:
-        """What changes whenever somebody writes to a file: the time of its last change cannot be set back."""
+        """A text that changes whenever a file is written: its change time cannot be set back."""
         stat = path.stat()
         return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
@@ -220,9 +222,9 @@ class Objects:
         return self._marks / path.parent.name / path.name
 
     def _mark(self, name: str, path: Path) -> None:
-        """Remember that this very file had this digest; a mark that is lost only costs hashing it again."""
+        """Record that this file had this digest; a lost mark only costs hashing it again."""
         mark = self._mark_path(name)
-        with contextlib.suppress(OSError):  # a full disk, or a store that others own
+        with contextlib.suppress(OSError):  # a full disk, or a store of other users
             mark.parent.mkdir(parents=True, exist_ok=True)
             temporary = atomic.temporary_name(mark.parent)
             try:
@@ -232,9 +234,9 @@ class Objects:
                 atomic.discard(temporary)
 
     def _is_sound(self, name: str) -> bool:
-        """Whether the object is there and has the digest it is named by; hashed once per state of its file.
+        """Whether the object exists and matches its digest; hashed once per state of its file.
 
-        Windows does not tell when a file was changed but by a time that anybody can set: there it is hashed every time.
+        On Windows the only change time is one that anyone can set: there it is hashed every time.
         """
         path = self.path(name)
         try:
@@ -245,11 +247,11 @@ class Objects:
             if sys.platform != "win32" and self._mark_path(name).read_text("ascii") == state:
                 return True
         except (OSError, UnicodeDecodeError):
-            pass  # never verified, or a mark nobody can read: verify now
+            pass  # never verified, or an unreadable mark: verify now
         return self.verify(name)
 
     def verify(self, name: str) -> bool:
-        """Hash the object again; a damaged one is set aside and counts as missing from then on."""
+        """Hash the object again; a damaged one is moved aside and counts as missing from then on."""
         path = self.path(name)
         try:
             found = atomic.patiently(lambda: digest.of_file(path))  # another process may just be renaming it
@@ -261,7 +263,7 @@ class Objects:
         self._make(self._damaged)
         aside = self._damaged / f"{path.parent.name}{path.name}-{time.time_ns()}"
         try:
-            with contextlib.suppress(FileNotFoundError):  # another process set it aside or collected it first
+            with contextlib.suppress(FileNotFoundError):  # another process moved or collected it first
                 atomic.replace(path, aside)
             atomic.remove(self._mark_path(name))
         except OSError as error:
@@ -269,7 +271,7 @@ class Objects:
         return False
 
     def __iter__(self) -> Iterator[StoredObject]:
-        """All objects; what other processes remove meanwhile is left out."""
+        """All objects; those removed by other processes meanwhile are skipped."""
         if not self._folder.is_dir():
             return
         for shelf in sorted(self._folder.iterdir()):
@@ -284,19 +286,19 @@ class Objects:
                 yield StoredObject(name, path, stat.st_size, max(stat.st_atime, stat.st_mtime))
 
     def remove(self, name: str) -> bool:
-        """Delete an object, one that is gone already is fine; False when Windows keeps it, for somebody has it open."""
+        """Delete an object; one that is already gone is fine. False when it is open, which only matters on Windows."""
         try:
             atomic.patiently(lambda: self.path(name).unlink(missing_ok=True), patience_s=_REMOVAL_S)
         except OSError as error:
             if atomic.is_busy(error):
                 return False
             raise atomic.write_error(error, self.path(name)) from error
-        with contextlib.suppress(OSError):  # a mark without its object says nothing
+        with contextlib.suppress(OSError):  # a mark without its object has no meaning
             self._mark_path(name).unlink(missing_ok=True)
         return True
 
     def temporaries(self) -> Iterator[Path]:
-        """Left-over temporary files of processes that were killed, and of some that still write."""
+        """Temporary files of killed processes, and of some that are still writing."""
         for folder in (self._folder, self._marks):
             if folder.is_dir():
                 yield from folder.rglob(f"{atomic.TEMPORARY}*")

@@ -22,7 +22,7 @@ SCHEMA = "winml/stage-entry/1"
 
 @dataclass(frozen=True)
 class StageKey:
-    """Everything a stage's result depends on. The target is not here: what it decides is in the section."""
+    """Everything a stage's result depends on. The target is not included: what it decides is in the section."""
 
     stage: str
     stage_version: int
@@ -35,7 +35,7 @@ class StageKey:
     """Digest of the calibration data."""
 
     def parts(self) -> dict[str, Any]:
-        """The key taken apart, one level deep, so that two keys can be compared part by part."""
+        """The parts of the key, one level deep, so that two keys can be compared part by part."""
         flat: dict[str, Any] = {
             "stage": self.stage,
             "stage_version": self.stage_version,
@@ -53,7 +53,7 @@ class StageKey:
 
 @dataclass(frozen=True)
 class StageEntry:
-    """A stored result: its files by name and whatever the stage wants to keep about it."""
+    """A stored result: its files by name, and whatever the stage stores about it."""
 
     key: str
     parts: dict[str, Any]
@@ -68,7 +68,7 @@ class StageEntry:
 
 @dataclass(frozen=True)
 class Change:
-    """A part of a key that differs from the nearest earlier one; None where one of them does not have it."""
+    """A part of a key that differs from the nearest earlier key; None where one of them lacks it."""
 
     part: str
     before: Any
@@ -96,7 +96,7 @@ class StageCache:
         return self._folder / f"{digest.check(key).removeprefix(digest.PREFIX)}.json"
 
     def find(self, key: StageKey) -> StageEntry | None:
-        """The entry for a key with all its files sound; an entry that lost a file is dropped and counts as a miss."""
+        """The entry for a key with all its files intact; an entry that lost a file is dropped and counts as a miss."""
         entry = self._load(self._path(key.digest))
         if entry is None:
             return None
@@ -106,12 +106,14 @@ class StageCache:
         except ObjectMissing:
             atomic.remove(self._path(entry.key))
             return None
-        with contextlib.suppress(FileNotFoundError):  # a collection took the entry after we read it; its files are here
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # a collection removed the entry after we read it; its files are still here
             atomic.patiently(lambda: os.utime(self._path(entry.key)))
         return entry
 
     def store(self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any]) -> StageEntry:
-        """Keep the result of a stage: first its files, then the entry that names them."""
+        """Store the result of a stage: first its files, then the entry that refers to them."""
         if not files:
             raise DataError(f"stage `{key.stage}` produced no files")
         stored = {name: self._objects.put_file(path) for name, path in files.items()}
@@ -122,7 +124,7 @@ class StageCache:
 
     @contextlib.contextmanager
     def computing(self, key: StageKey) -> Iterator[None]:
-        """One process at a time makes the result of a key: whoever comes meanwhile waits, and then finds it."""
+        """Only one process at a time computes the result of a key: others wait, and then find it."""
         from filelock import FileLock
 
         path = self._locks / key.digest.removeprefix(digest.PREFIX)
@@ -138,14 +140,14 @@ class StageCache:
             lock.release()
 
     def locks(self) -> Iterator[Path]:
-        """Files of locks; they stay when a lock is released, for others may wait for the same file."""
+        """Lock files; they remain when a lock is released, because others may wait for the same file."""
         yield from self._locks.glob("*")
 
     def remove(self, entry: StageEntry) -> None:
         atomic.remove(self._path(entry.key))
 
     def _load(self, path: Path) -> StageEntry | None:
-        """An entry, or None when it is not there or cannot be read: a cache may forget, it may not lie."""
+        """An entry, or None when it does not exist or cannot be read: a cache may forget, but must not be wrong."""
         try:
             value = read_json(path)
             if value["schema"] != SCHEMA or digest.of_json(value["parts"]) != value["key"]:

@@ -1,4 +1,4 @@
-"""Several models in one go: a contribution each, and a table of what became of them."""
+"""Several models in one command: a contribution for each, and a table of the outcomes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Status = Literal["RUN", "BLOCKED-UPSTREAM", "OUT-OF-SCOPE"]
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRow:
-    """What became of one model."""
+    """The outcome of one model."""
 
     model: str
     status: Status
@@ -64,7 +64,7 @@ def produce_all(request: ProduceRequest, models: tuple[str, ...], on_event: OnEv
 
 
 def _produce_row(request: ProduceRequest, output: Path, on_event: OnEvent) -> BatchRow:
-    """Produce one contribution; a model that needs none, or that a recipe changes nothing for, is out of scope."""
+    """Produce one contribution; a model that needs none, or whose recipe changes nothing, is out of scope."""
     try:
         name = read_model(request.model).name
         taken = {path.name for path in output.iterdir()}

@@ -1,4 +1,4 @@
-"""Runs commands of this program as a user would, each in a process of its own, so that evidence is what they say."""
+"""Runs commands of this program as a user would, each in its own process, so that their output is the evidence."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _SOURCE = str(Path(__file__).parents[3])
 
 
 def now() -> str:
-    """This moment in UTC, to the second."""
+    """The current time in UTC, to the second."""
     return datetime.now(UTC).strftime(MOMENT)
 
 
 def describe_environment() -> dict[str, str]:
-    """What results depend on besides the model; a package that is not here is not named."""
+    """What results depend on besides the model; packages that are not installed are omitted."""
     found = {
         "winml": __version__,
         "python": platform.python_version(),
@@ -59,7 +59,7 @@ def describe_environment() -> dict[str, str]:
 
 
 def make_error(error: CommandError, message: str) -> ModelkitError:
-    """The error that a command ended with; one that it gave no words for has the message."""
+    """The error that a command ended with; `message` is used when it has none of its own."""
     known = BY_CODE.get(error.code or "")
     if known is not None:
         return known(error.message or message, hint=error.hint)
@@ -68,13 +68,13 @@ def make_error(error: CommandError, message: str) -> ModelkitError:
 
 @dataclass(frozen=True)
 class CommandStarted(Event):
-    """A command is run."""
+    """A command was started."""
 
     what: str
 
 
 class Commands:
-    """Runs commands on one model in one folder, which gets a place for what they build."""
+    """Runs commands on one model in one folder, which gets a subfolder for what they build."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Commands:
         cache: Path | None = None,
         inside: tuple[Sandbox, Room] | None = None,
     ) -> None:
-        """`inside` is where every command runs: the folder and the cache can be written to in that room."""
+        """`inside` is the sandbox of every command: the folder and the cache are writable in that room."""
         self._model = str(Path(model).absolute()) if Path(model).exists() else model
         self._folder = folder
         (folder / "artifacts").mkdir(exist_ok=True)
@@ -98,7 +98,7 @@ class Commands:
             self._env[VARIABLE] = str(cache)
 
     def __call__(self, words: tuple[str, ...]) -> CommandRun:
-        """Run the command behind the words; one that takes too long is ended with everything it started."""
+        """Run a command; one that takes too long is ended with everything it started."""
         argv = [sys.executable, "-m", "winml.modelkit", *(self._model if w == MODEL else w for w in words)]
         if self._inside is not None:
             sandbox, room = self._inside
@@ -112,7 +112,7 @@ class Commands:
 
 
 def _wait(tree: ProcessTree, timeout_s: float) -> int | None:
-    """The exit code of a command; None when it took too long. However this ends, nothing of it goes on."""
+    """The exit code of a command; None when it took too long. No process of it is left running in any case."""
     try:
         code = wait_for(tree.process, timeout_s)
     except KeyboardInterrupt:
@@ -127,7 +127,7 @@ def _wait(tree: ProcessTree, timeout_s: float) -> int | None:
 
 
 def _interrupt(tree: ProcessTree) -> None:
-    """Let a command end what it started, which has process groups of its own; a job of Windows holds all of them."""
+    """Let a command end its children, which have their own process groups; on Windows a job object holds them all."""
     if sys.platform == "win32":
         return
     tree.process.send_signal(signal.SIGINT)
@@ -136,14 +136,14 @@ def _interrupt(tree: ProcessTree) -> None:
 
 
 def _read_text(stream: Any) -> str:
-    """What a command wrote, up to what any writes: one that goes on for ever fills our memory, too."""
+    """The output of a command, up to a limit: endless output would fill our memory."""
     stream.seek(0)
     size = os.fstat(stream.fileno()).st_size
     return str(stream.read(min(size, LARGEST_BYTES)).decode(errors="replace"))
 
 
 def _parse_result(text: str) -> Mapping[str, Any] | None:
-    """The one JSON object of a command; None when it was cut off or never came."""
+    """The JSON object of a command; None when it is truncated or missing."""
     try:
         value = parse_json(text)
     except ValueError:

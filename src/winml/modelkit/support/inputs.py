@@ -43,7 +43,7 @@ class InputsResult(SupportResult):
 
 
 def make_inputs(request: InputsRequest) -> InputsResult:
-    """Make the file and say what is in it."""
+    """Write the file and describe its content."""
     output = Path(request.output)
     if output.exists():
         raise RequestError(f"output file exists: `{output}`", hint="name another file")

@@ -1,4 +1,4 @@
-"""What the worker that makes inputs is given, and what it answers."""
+"""The request and the answer of the worker that makes inputs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class InputsOrder:
 
     model: Path
     config: Path | None
-    """Of the build that made the model, whose export says what it takes."""
+    """The config of the build that made the model; its export describes the inputs."""
     output: Path
     samples: int | None
-    """Rows of that many samples as `winml eval --data` takes them; None: one set as `winml perf --input-data` does."""
+    """Rows of that many samples for `winml eval --data`; None: one set for `winml perf --input-data`."""
     dims: Mapping[str, int]
     int_ranges: Mapping[str, tuple[int, int]]
     seed: int

@@ -1,4 +1,4 @@
-"""The model that support is about: its content, and what it says of itself."""
+"""The model to support: its content and its config."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SupportModel:
 
     @property
     def name(self) -> str:
-        """What recipes and folders may be called after."""
+        """A name for recipes and folders."""
         plain = self.reference.partition("@")[0].rstrip("/\\").replace("\\", "/")
         word = Path(plain).stem if not self.exported else plain.rpartition("/")[2]
         kept = "".join(c if c.isalnum() else "-" for c in word.casefold())
@@ -43,7 +43,7 @@ class SupportModel:
 
 
 def read_model(word: str) -> SupportModel:
-    """The model behind a word, hashed as builds hash it."""
+    """The model of a `-m` value, hashed as builds hash it."""
     ref = model_ref.parse(word)
     if ref.is_exported:
         located = exported.locate(ref)
@@ -60,11 +60,11 @@ def read_model(word: str) -> SupportModel:
 
 
 def _places(path: Path) -> tuple[Path, ...]:
-    """A path; one in the hub's cache is found by files beside it, and is a link to others."""
+    """The path to read a model from; in the hub's cache the whole repository, because files there are links."""
     cached = next((p for p in path.absolute().parents if p.name.startswith("models--")), None)
     return (path.absolute(),) if cached is None else (cached,)
 
 
 def hub_cache(places: tuple[Path, ...]) -> Path | None:
-    """The hub's cache that a model lies in; None for one that lies elsewhere."""
+    """The hub's cache that contains a model; None for a model elsewhere."""
     return next((path.parent for path in places if path.name.startswith("models--")), None)

@@ -1,4 +1,4 @@
-"""What a probe says: which known obstacles apply, and what a model needs."""
+"""The conclusions of a probe: which known obstacles apply, and what a model needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from winml.modelkit.core.recipe import ExportPart
 from winml.modelkit.support.probe_result import Answer, Attempt, Obstacle
 
 LARGE = 2 * 2**30
-"""A protobuf file ends there; more needs external data."""
+"""The size limit of a protobuf file; more needs external data."""
 TEXT_LENGTH = 16
-"""Tokens of a text where a size has to be named."""
+"""The length of a text in tokens, where a size has to be fixed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Help:
 
 @dataclass(frozen=True)
 class ProbeFacts:
-    """What was found out about a model without any help."""
+    """What was found out about a model with its defaults."""
 
     described: FolderInspection | Inspection
     build: Attempt
@@ -39,7 +39,7 @@ class ProbeFacts:
 
     @property
     def folder(self) -> FolderInspection | None:
-        """What is said of a model that is exported; None for one that is not."""
+        """The inspection of a model that is exported; None for an ONNX model."""
         return self.described if isinstance(self.described, FolderInspection) else None
 
     @property
@@ -52,7 +52,7 @@ class ProbeFacts:
 
     @property
     def inputs_unknown(self) -> bool:
-        """Whether the exporter cannot tell what the model takes."""
+        """Whether the exporter cannot determine the inputs of the model."""
         return self.folder is not None and self.folder.inputs is None
 
     @property
@@ -62,7 +62,7 @@ class ProbeFacts:
 
 
 def list_obstacles(seen: ProbeFacts) -> list[Obstacle]:
-    """Every known obstacle with whether it applies."""
+    """Every known obstacle, and whether it applies."""
     return [
         _composite(seen),
         _encoder_decoder(seen),
@@ -86,7 +86,7 @@ def _encoder_decoder(seen: ProbeFacts) -> Obstacle:
         return Obstacle("encoder-decoder", None, "the exporter does not know its parts")
     apart = "encoder" in seen.parts
     return Obstacle(
-        "encoder-decoder", apart, "its decoder reads what its encoder made" if apart else "it has no such pair"
+        "encoder-decoder", apart, "its decoder reads the output of its encoder" if apart else "it has no such pair"
     )
 
 
@@ -94,8 +94,8 @@ def _value_ranges(seen: ProbeFacts) -> Obstacle:
     if seen.helped is not None and seen.helped.export.input_specs:
         return Obstacle("value-ranges", True, seen.helped.because)
     if seen.build.verdict == "PASS" and all(run.verdict != "FAIL" for run in seen.runs):
-        return Obstacle("value-ranges", False, "it takes the values that inputs are made of")
-    return Obstacle("value-ranges", None, "it did not run, so that no values were tried")
+        return Obstacle("value-ranges", False, "it accepts the values of synthetic inputs")
+    return Obstacle("value-ranges", None, "it did not run, so no values were tried")
 
 
 def _external_data(seen: ProbeFacts) -> Obstacle:
@@ -105,7 +105,7 @@ def _external_data(seen: ProbeFacts) -> Obstacle:
     else:
         size = sum(file.bytes for file in described.description.files)
     if size is None:
-        return Obstacle("external-data", None, "its weights tell no size")
+        return Obstacle("external-data", None, "the size of its weights is unknown")
     return Obstacle("external-data", size > LARGE, f"{size} bytes of weights")
 
 
@@ -116,7 +116,7 @@ def _find_renamed_class(seen: ProbeFacts) -> Obstacle:
     if named is None:
         return Obstacle("renamed-class", None, "its config names no class")
     if seen.task is None:
-        return Obstacle("renamed-class", None, f"`{named}` is not a class we know; it may be new or renamed")
+        return Obstacle("renamed-class", None, f"`{named}` is not a known class; it may be new or renamed")
     return Obstacle("renamed-class", False, f"`{named}` is known")
 
 
@@ -124,7 +124,7 @@ def _unknown_inputs(seen: ProbeFacts) -> Obstacle:
     if seen.folder is None:
         return Obstacle("unknown-inputs", False, "an ONNX model names its inputs")
     if seen.inputs_unknown:
-        return Obstacle("unknown-inputs", True, f"nobody has written down what it takes: {seen.folder.reason}")
+        return Obstacle("unknown-inputs", True, f"its inputs are not described anywhere: {seen.folder.reason}")
     return Obstacle("unknown-inputs", False, "the exporter knows its inputs")
 
 
@@ -144,7 +144,7 @@ def _dynamic_axes(seen: ProbeFacts) -> Obstacle:
 
 
 def find_answer(seen: ProbeFacts) -> tuple[Answer, str]:
-    """What the model needs, in a word and in a sentence."""
+    """What the model needs, as an answer and as a sentence."""
     if seen.helped is not None:
         return "recipe", f"needs a recipe: {seen.helped.because}"
     build = seen.build
@@ -164,19 +164,19 @@ def _answer_by_runs(seen: ProbeFacts) -> tuple[Answer, str]:
     if ran:
         return "nothing", f"needs nothing: the default builds and runs on {', '.join(dict.fromkeys(ran))}"
     failed = next(iter(seen.runs), None)
-    why = "no target was asked" if failed is None else f"{failed.message}"
-    return "blocked", f"blocked because it builds and runs nowhere here: {why}"
+    why = "no target was given" if failed is None else f"{failed.message}"
+    return "blocked", f"blocked because it builds but runs on no target here: {why}"
 
 
 def list_helps(described: FolderInspection, config: Mapping[str, Any]) -> list[Help]:
-    """Changes that have helped other models, the most particular first; `config` is the model's own config.json."""
+    """Changes that have helped other models, the most specific first; `config` is the model's own config.json."""
     texts = any(spec.name == "input_ids" for spec in described.inputs or ())
     sizes: dict[str, tuple[int, ...]] = {"batch": (1,), "sequence": (TEXT_LENGTH,)} if texts else {"batch": (1,)}
     fixed = ExportPart(shapes=sizes, dynamic_axes=())
     end = config.get("eos_token_id")
     found = []
     if type(end) is int and texts:
-        because = f"every input needs its end token, so that ids are drawn from {end} to {end + 1}"
+        because = f"every input needs its end token, so ids are drawn from {end} to {end + 1}"
         specs = {"input_ids": {"low": end, "high": end + 1}}
         found.append(Help("end-token", because, replace(fixed, input_specs=specs)))
     found.append(Help("fixed-shapes", "it builds only with every size fixed", fixed))

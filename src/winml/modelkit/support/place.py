@@ -1,4 +1,4 @@
-"""Where a reviewer runs the commands of a contribution again: in a sandbox, or nowhere unless that was asked for."""
+"""Where a reviewer runs the commands of a contribution again: in a sandbox, or without one only on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = "again"
 _GRACE_S = 30.0
 """How much later than ours the sandbox's own clock ends a command."""
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-"""Without a network, what the hub's cache holds is asked for and nothing else."""
+"""Without a network, only the hub's cache is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class SandboxLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxUse:
-    """In what commands were run again, and what they might take there."""
+    """The sandbox in which commands were run again, and its limits."""
 
     kind: Literal["bwrap", "unshare", "none"]
     limits: SandboxLimits | None
@@ -42,7 +42,7 @@ class ReviewPlace:
 
     timeout_s: float | None
     sandbox: Sandbox | None
-    """None: none, as was asked for."""
+    """None: no sandbox, as requested."""
     limits: RoomLimits | None
 
     def commands(self, model: SupportModel, name: Path, *, targets: tuple[str, ...]) -> Commands:
@@ -71,9 +71,9 @@ class ReviewPlace:
 
 
 def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> ReviewPlace:
-    """The sandbox of this machine; without one nothing is run again unless that was asked for.
+    """The sandbox of this machine; without one nothing is run again unless that was requested.
 
-    `known` is what was found so far, and goes along with the refusal.
+    `known` is the result so far, attached to the error.
     """
     if unsandboxed:
         return ReviewPlace(timeout_s, None, None)
@@ -81,9 +81,9 @@ def find_place(timeout_s: float | None, *, unsandboxed: bool, known: object) -> 
         sandbox = find_sandbox()
     except UnavailableError as error:
         raise UnavailableError(
-            f"nothing is run again: {error.message}",
+            f"nothing was run again: {error.message}",
             hint="review it on Linux, with bubblewrap installed or user namespaces allowed; `--unsandboxed` runs what "
-            "others sent with your rights",
+            "others sent with your permissions",
             result=known,
         ) from error
     # Every session has a thread for each core, and so has every library that computes.

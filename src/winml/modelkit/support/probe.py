@@ -1,4 +1,4 @@
-"""`winml support probe`: what happens to a model without any help, and what it needs."""
+"""`winml support probe`: what happens to a model with its defaults, and what it needs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ProbeRequest:
 
 
 def probe(request: ProbeRequest, on_event: OnEvent) -> ProbeResult:
-    """Inspect, build and run the model as it is, and say what it needs."""
+    """Inspect, build and run the model as it is, and report what it needs."""
     for target in request.targets:
         parse_target(target)
     model = read_model(request.model)
@@ -86,7 +86,7 @@ def _ready() -> tuple[str, ...]:
 
 
 def _make_skeleton(word: str) -> InputSkeleton:
-    """Input specs to fill in for a model whose inputs nobody has written down, with what its class says it takes."""
+    """Input specs to fill in for a model whose inputs are unknown, with the arguments of its class."""
     folder = exported.locate(model_ref.parse(word), weights=False).folder
     try:
         with Worker() as worker:
@@ -99,7 +99,7 @@ def _make_skeleton(word: str) -> InputSkeleton:
 
 
 def _make_recipe(model: SupportModel, seen: ProbeFacts, found: Help) -> Recipe:
-    """The recipe that a help comes to."""
+    """The recipe of a help."""
     return Recipe(
         name=f"{model.family or model.name}-{found.name}",
         families=() if model.family is None else (model.family,),
@@ -122,7 +122,7 @@ class _Prober:
         self.helps: list[Attempt] = []
 
     def look(self) -> ProbeFacts:
-        """Everything up to the first help that works."""
+        """Run everything up to the first help that works."""
         described = self._describe()
         build = self._build("default", ())
         if build.verdict == "PASS":
@@ -179,7 +179,7 @@ class _Prober:
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """What matters of the result of a build, of making inputs, or of a run."""
+    """The relevant fields of the result of a build, of making inputs, or of a run."""
 
     error: CommandError = NO_ERROR
     simulated: bool = False
@@ -187,7 +187,7 @@ class _Outcome:
 
 
 def _attempt(what: str, run: CommandRun, target: str | None = None) -> Attempt:
-    """What a command came to."""
+    """The summary of a command."""
     found = read(_Outcome, run.result or {}, strict=False)
     verdict = verdict_of(run.exit_code, found.error.code)
     passed = verdict == "PASS"

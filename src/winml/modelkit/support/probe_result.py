@@ -1,4 +1,4 @@
-"""What `winml support probe` says."""
+"""The result of `winml support probe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = Literal["nothing", "recipe", "code", "blocked"]
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedModel:
-    """The model by content, and what it says of itself."""
+    """The model by content, and its config."""
 
     reference: str
     exported: bool
@@ -30,12 +30,12 @@ class ProbedModel:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A command of the probe, in short."""
+    """A summary of one command of the probe."""
 
     what: str
     verdict: RungVerdict
     message: str | None
-    """Why not; null when it went well."""
+    """Why it failed; null when it succeeded."""
     target: str | None
     simulated: bool
     nodes: Mapping[str, int]
@@ -48,17 +48,17 @@ class Obstacle:
 
     name: str
     applies: bool | None
-    """Null when nobody could tell."""
+    """Null when that could not be determined."""
     because: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputSkeleton:
-    """Input specs to fill in for a model whose inputs nobody has written down."""
+    """Input specs to fill in for a model whose inputs are unknown."""
 
     proposed: ProposedInputs = key(inline=True)
     reason: str | None
-    """Why the class could not be asked."""
+    """Why the class could not be inspected."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +75,9 @@ class ProbeResult(SupportResult):
     knowledge: Names
     """Findings about the family."""
     recipes: Names
-    """Recipes for the family that ship."""
+    """Shipped recipes for the family."""
     recipe: Recipe | None
-    """The one that the first working help comes to."""
+    """The recipe of the first working help."""
     skeleton: InputSkeleton | None
     answer: Answer
     sentence: str

@@ -1,4 +1,4 @@
-"""`winml support produce`: marches up the ladder and writes a contribution, with the evidence of every command."""
+"""`winml support produce`: climbs the ladder and writes a contribution, with the evidence of every command."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class ProduceResult(SupportResult):
 
 @dataclass(frozen=True, kw_only=True)
 class NothingNeeded:
-    """Stands beside the error for a model that needs no contribution."""
+    """The result of the error for a model that needs no contribution."""
 
     probe: ProbeResult
 
 
 def new_folder(path: str) -> Path:
-    """Where something is written that is not there yet."""
+    """The path of a folder that does not exist yet."""
     output = Path(path).absolute()
     if output.exists():
         raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
@@ -95,7 +95,7 @@ def new_folder(path: str) -> Path:
 
 
 def check_words(request: ProduceRequest) -> None:
-    """Refuse words that nothing is known by before anything runs."""
+    """Raise for unknown targets and precisions before anything runs."""
     for target in request.targets:
         parse_target(target)
     if request.build.precision is not None:
@@ -103,7 +103,7 @@ def check_words(request: ProduceRequest) -> None:
 
 
 def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:
-    """Write a contribution; one that does not reach its goal is a check answered with no."""
+    """Write a contribution; raises `CheckFailed` when it does not reach its goal."""
     check_words(request)
     output = new_folder(request.output)
     model = read_model(request.model)
@@ -133,7 +133,7 @@ def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:
 
 
 class _Production:
-    """One contribution on its way."""
+    """One contribution in progress."""
 
     def __init__(self, request: ProduceRequest, model: SupportModel, folder: Path, on_event: OnEvent) -> None:
         self._request = request
@@ -146,7 +146,7 @@ class _Production:
         self._exits: dict[str, int | None] = {}
 
     def run(self) -> tuple[Contribution, str]:
-        """March, then write down what it came to; and what to say where the recipe shows no effect."""
+        """Run all commands, then write the contribution; also returns why the recipe has no effect."""
         probed = self._probe()
         subject = self._subject(probed)
         self._march(subject)
@@ -197,14 +197,14 @@ class _Production:
             return None
         source = Path(given)
         if not source.is_file():
-            raise RequestError(f"data file not found: `{given}`", hint="name a file; a folder cannot be shipped along")
+            raise RequestError(f"data file not found: `{given}`", hint="name a file; a folder cannot be included")
         copy = self._folder / "data" / source.name
         copy.parent.mkdir()
         shutil.copyfile(source, copy)
         return MetricData(file=f"data/{source.name}", task=self._request.task, min_metric=self._request.min_metric)
 
     def _march(self, subject: Subject) -> None:
-        """Every command in order, until a rung fails."""
+        """Run every command in order, until a rung fails."""
         steps = make_plan(subject)
         for step in steps:
             if step.id not in self._exits and self._may_run(step, steps, subject):
@@ -225,7 +225,7 @@ class _Production:
         return judge_steps(steps, self._results, self._exits, self._precision(subject))
 
     def _precision(self, subject: Subject) -> str:
-        """What the recipe resolves to; the word that was asked for where nothing could be resolved."""
+        """The precision the recipe resolves to; the requested one when nothing could be resolved."""
         prefix = "config-recipe" if subject.recipe else "config-default"
         for name, result in self._results.items():
             if name.startswith(prefix) and isinstance(result, ConfigEvidence):
@@ -233,7 +233,7 @@ class _Production:
         return "fp32" if subject.recipe is None else subject.recipe.build.precision or "fp32"
 
     def _do(self, step: Step) -> None:
-        """Run a command and keep everything it left behind."""
+        """Run a command and store everything it left behind."""
         self._on_event(CommandStarted(step.id))
         before = {path: digest.of_file(self._folder / path) for path in _list_used(self._folder, step)}
         run = self._run(step.words)
@@ -313,7 +313,7 @@ class _Production:
     def _finding(
         self, subject: Subject, probed: ProbeResult, reached: Goal | None, rungs: tuple[ladder.Rung, ...]
     ) -> ModelFinding | None:
-        """What this contribution shows about the family; an ONNX file belongs to none."""
+        """What this contribution shows about the family; an ONNX file has no family."""
         family = self._model.family
         if family is None:
             return None
@@ -339,14 +339,14 @@ class _Production:
 
 
 def _effort(subject: Subject, reached: Goal | None) -> Effort:
-    """A recipe, by a template or not; what no recipe built would take code."""
+    """A recipe, with or without a template; what no recipe can build needs code."""
     if subject.recipe is None or reached is None:
         return "L1"
     return "L0*" if subject.recipe.template is None else "L0"
 
 
 def _list_used(folder: Path, step: Step) -> Iterator[str]:
-    """Files of the contribution that a command is given by name."""
+    """Files of the contribution that a command reads."""
     for word in step.words:
         path = folder / word
         if path.is_file():

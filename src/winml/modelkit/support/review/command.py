@@ -1,4 +1,4 @@
-"""`winml support review`: whether a contribution holds, by reading it against itself and running it again."""
+"""`winml support review`: checks a contribution for consistency and runs its commands again."""
 
 from __future__ import annotations
 
@@ -59,20 +59,20 @@ class ReviewRequest:
 
     folder: str
     model: str | None = None
-    """Where the model lies; None takes what the contribution names."""
+    """Where the model is; None takes what the contribution names."""
     knowledge: str | None = None
     timeout_s: float | None = None
     repo: str | None = None
-    """The repository that it changes; None takes the one that it lies in, if there is one."""
+    """The repository that it changes; None takes the one that contains it, if any."""
     base: str | None = None
-    """What the change branched off; None takes main."""
+    """The base of the change; None takes main."""
     unsandboxed: bool = False
     """Whether commands are run again without a sandbox."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewedContribution:
-    """What was reviewed, in short."""
+    """A summary of what was reviewed."""
 
     model: str
     digest: str
@@ -82,10 +82,10 @@ class ReviewedContribution:
 
 @dataclass(frozen=True, kw_only=True)
 class ScopeAnswer:
-    """What the repository says that a contribution changes."""
+    """What a contribution changes, according to the repository."""
 
     asked: bool
-    """False: git could not be asked, which is not the same as that nothing changed."""
+    """False: git could not be queried, which does not mean that nothing changed."""
     reason: str | None
     repository: str | None
     base: str | None
@@ -105,25 +105,25 @@ class StepAgain:
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewFound(SupportResult):
-    """What every review says."""
+    """The fields of every review."""
 
     action: Literal["review"] = "review"
     folder: str
     items: tuple[Item, ...]
-    """What speaks against the contribution."""
+    """The objections to the contribution."""
     rerun: tuple[StepAgain, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoContribution(ReviewFound):
-    """What is said of a folder that holds no contribution."""
+    """The result for a folder without a contribution."""
 
     verdict: Literal["REJECT"] = "REJECT"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewReading(ReviewFound):
-    """What reading a contribution gives, with nothing run again."""
+    """The result of reading a contribution, with nothing run again."""
 
     contribution: ReviewedContribution
     scope: ScopeAnswer
@@ -137,7 +137,7 @@ class ReviewResult(ReviewReading):
 
 
 def review(request: ReviewRequest, on_event: OnEvent) -> ReviewResult:
-    """Approve a contribution, or say what speaks against it."""
+    """Approve a contribution, or report the objections."""
     try:
         dossier = Dossier(Path(request.folder))
     except NotAContribution as error:
@@ -176,18 +176,18 @@ def review(request: ReviewRequest, on_event: OnEvent) -> ReviewResult:
 
 
 def read_against_itself(dossier: Dossier, request: ReviewRequest) -> list[Item]:
-    """Everything that can be said without running anything."""
+    """Every check that needs no command to run."""
     items = [*checklist.run_checks(dossier), *_report(dossier), *_here(dossier), *_check_findings(dossier, request)]
-    if not any(item.severity == "reject" for item in items):  # it starts a process
+    if not any(item.severity == "reject" for item in items):  # this starts a process
         for step in (s for s in dossier.plan if s.id in dossier.records):
             items += [reject("outputs", f"{step.id}: {what}") for what in _outputs(dossier, step)]
     return items
 
 
 def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple[ScopeAnswer, list[Item]]:
-    """What the repository says it changes, and what of it the effort does not allow."""
+    """What it changes according to the repository, and which of that its effort does not allow."""
     if any(item.check == "files" for item in items):
-        return _not_asked("the files are not those of the contribution, and come first"), []
+        return _not_asked("the files do not match the contribution, and are reviewed first"), []
     folder = dossier.folder.resolve()
     try:
         change = repository.find_change(folder, request.repo, request.base)
@@ -199,7 +199,7 @@ def _scope(dossier: Dossier, request: ReviewRequest, items: list[Item]) -> tuple
     wrong = scope.find_change_problems(change.files, effort, own=own, code=dossier.code_digests)
     found = [reject("scope", reason) for reason in wrong]
     missing = sorted(set(dossier.code) - set(change.files))
-    found += [changes("scope", f"the contribution brings `{path}`, and the repository does not") for path in missing]
+    found += [changes("scope", f"the contribution adds `{path}`, but the repository does not") for path in missing]
     answer = ScopeAnswer(
         asked=True,
         reason=None,
@@ -216,7 +216,7 @@ def _not_asked(reason: str) -> ScopeAnswer:
 
 
 def _outputs(dossier: Dossier, step: Step, again: Path | None = None) -> tuple[str, ...]:
-    """What the outputs that were kept say against the claimed distances; `again` is the folder of another run."""
+    """Contradictions between saved outputs and claimed distances; `again` is the folder of another run."""
     result = find(dossier.results, step.id, ParityEvidence)
     if result is None:
         return ()
@@ -240,45 +240,45 @@ def _report(dossier: Dossier) -> Iterator[Item]:
     if not path.is_file():
         yield reject("report", f"`{REPORT}` is missing")
     elif path.read_bytes() != contribution_markdown(dossier.contribution).encode():
-        yield changes("report", f"`{REPORT}` does not say what the contribution says")
+        yield changes("report", f"`{REPORT}` does not match the contribution")
 
 
 def _here(dossier: Dossier) -> Iterator[Item]:
-    """Numbers of other versions of the tools say nothing about these."""
+    """The contribution was made with the versions of the tools that are installed here."""
     here, stated = describe_environment(), dossier.contribution.environment
     if datetime.fromisoformat(dossier.contribution.created) > datetime.now(UTC) + CLOCKS_APART:
-        yield reject("environment", f"it was made at {dossier.contribution.created}, which is not yet")
+        yield reject("environment", f"it was made at {dossier.contribution.created}, which is in the future")
     skipped = ("system", "architecture", "cores", "python")
     differs = [k for k in sorted({*here, *stated}) if k not in skipped and here.get(k) != stated.get(k)]
     if differs:
         words = ", ".join(f"{k} {stated.get(k)} (here {here.get(k)})" for k in differs)
-        yield changes("environment", f"made with {words}; make it again with what is here")
+        yield changes("environment", f"made with {words}; make it again with the versions installed here")
 
 
 def _check_findings(dossier: Dossier, request: ReviewRequest) -> Iterator[Item]:
-    """Findings are added, so that none may be known already."""
+    """Findings are only added, so none may be known already."""
     known = {finding.id for finding in ModelKnowledge(knowledge_folder(request.knowledge)).findings}
     for name in dossier.contribution.findings:
         if name in known:
-            yield changes("findings", f"`{name}` is known; findings are added, never changed")
+            yield changes("findings", f"`{name}` already exists; findings are added, never changed")
 
 
 def _model(dossier: Dossier, request: ReviewRequest) -> SupportModel | Item:
-    """The model that commands are run again on, or what speaks against the one that was found."""
+    """The model to run commands on again, or the objection to it."""
     word = request.model or dossier.contribution.model.reference
     try:
         model = read_model(word)
     except ModelkitError as error:
         return reject("rerun", f"the model cannot be read, so nothing can be run again: {error.message}")
     if model.digest != dossier.contribution.model.digest:
-        return reject("rerun", f"`{word}` is another model than the one of the contribution")
+        return reject("rerun", f"`{word}` is not the model of the contribution")
     return model
 
 
 def _rerun(
     dossier: Dossier, model: SupportModel, place: ReviewPlace, on_event: OnEvent
 ) -> tuple[list[StepAgain], list[Item]]:
-    """Every command once more, in an empty folder with an empty cache: what it came to, and what speaks against it."""
+    """Run every command again, in an empty folder with an empty cache; returns the runs and the objections."""
     again: list[StepAgain] = []
     with tempfile.TemporaryDirectory(prefix="winml-review-", ignore_cleanup_errors=True) as name:
         run = place.commands(model, Path(name), targets=dossier.contribution.targets)
@@ -292,7 +292,7 @@ def _rerun(
 
 
 def _copy_given(dossier: Dossier, folder: Path) -> None:
-    """What commands are given that none of them made."""
+    """Copy the inputs of commands that no command produced."""
     for path in (RECIPE_FILE, SPECS_FILE, "data"):
         source = dossier.folder / path
         if source.is_dir():
@@ -307,12 +307,12 @@ def _run_again(dossier: Dossier, step: Step, run: Commands, folder: Path) -> Ste
         found = _differences(dossier, step, done, folder)
     else:
         ended = [line for line in done.stderr.splitlines()[-1:] if line.startswith(ENDED)]
-        found = [*ended, f"it ends with exit {done.exit_code}, not {then}"]
+        found = [*ended, f"it exits with {done.exit_code}, not {then}"]
     return StepAgain(step=step.id, exit_code=done.exit_code, seconds=done.seconds, contradictions=tuple(found))
 
 
 def _differences(dossier: Dossier, step: Step, done: CommandRun, folder: Path) -> list[str]:
-    """What is so now and was not so then; evidence without what it needs differs too."""
+    """How a run differs from the recorded one; malformed evidence counts as a difference too."""
     try:
         now = None if done.result is None else read_result(step.purpose, done.result)
         return [
@@ -332,7 +332,7 @@ def _same_machine(dossier: Dossier, now: Result | None) -> bool:
 
 
 _MEASURED = (PerfEvidence, CompareEvidence, ParityEvidence, MetricEvidence)
-"""Results that say where they were made."""
+"""Results that record their machine."""
 
 
 def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
@@ -340,21 +340,21 @@ def _other_inputs(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
         return
     path = step.words[step.words.index("-o") + 1]
     if not (folder / path).is_file() or digest.of_file(folder / path) != dossier.contribution.files.get(path):
-        yield f"`{path}` is not what the command makes"
+        yield f"`{path}` is not what the command produces"
 
 
 def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
-    """Files that a command leaves now and did not leave then, and what people read in them."""
+    """Differences in the files that a command writes, and in the parts of them that people read."""
     claimed = set(dossier.records[step.id].writes)
     now = set(list_written(folder, step))
     if claimed != now:
-        yield f"it writes other files: {', '.join(sorted(claimed ^ now))}"
+        yield f"it writes different files: {', '.join(sorted(claimed ^ now))}"
     for path in sorted(claimed & now):
         left_out = READ_BY_PEOPLE.get(path.rpartition("/")[2])
         if left_out is not None:
             then, again = (_without(place / path, left_out) for place in (dossier.folder, folder))
             if then != again:
-                yield f"`{path}` says something else"
+                yield f"`{path}` has different content"
 
 
 def _without(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:

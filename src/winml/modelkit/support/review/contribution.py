@@ -1,4 +1,4 @@
-"""A contribution: a model, what was committed to, what was reached, and the digest of every file behind it.
+"""A contribution: a model, its goal, what was reached, and the digest of every file.
 
 contribution/
   contribution.json      this value
@@ -37,9 +37,9 @@ Trigger = Literal[
     "mined-change",
     "catalog-only",
 ]
-"""What in the work asks for a methodology finding."""
+"""Events that require a methodology finding."""
 
-# These become names of files or words of a command.
+# These become file names or arguments of commands.
 PartName = Annotated[str, Pattern(r"[a-z0-9]+([_-][a-z0-9]+)*", "a plain name")]
 StepName = Annotated[str, Pattern(r"[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*", "the name of a command")]
 TargetWord = Annotated[str, Pattern(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)?", "a target, as `qnn/npu`,")]
@@ -50,7 +50,7 @@ class ContributedModel:
     """What is supported."""
 
     reference: Text
-    """As it was named; a reviewer may name another place with the same content."""
+    """As it was given; a reviewer may give another path with the same content."""
     exported: bool
     digest: Digest
     family: Text | None
@@ -69,7 +69,7 @@ class Tiers:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeClaim:
-    """What happens without any help."""
+    """What happens with the defaults."""
 
     answer: Answer
     sentence: Text
@@ -80,7 +80,7 @@ class ProbeClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class Methodology:
-    """What the work taught about the work."""
+    """What was learned about the process."""
 
     statement: Text
     triggers: tuple[Trigger, ...]
@@ -100,7 +100,7 @@ class Contribution:
     targets: Annotated[tuple[TargetWord, ...], NotEmpty(), Unique()]
     precision: Text
     cosine: Annotated[float, AtLeast(0), AtMost(1)]
-    """Least cosine with the reference that the precision asks for."""
+    """Least cosine with the reference that the precision requires."""
     probe: ProbeClaim
     effect: Effect | None
     ladder: tuple[Rung, ...]
@@ -112,7 +112,7 @@ class Contribution:
     recipe: Text | None
     """Name of the recipe in recipe.json."""
     index_row: Text
-    """The line for the list of models."""
+    """The row for the list of models."""
     findings: Names
     methodology: Methodology
     metric: MetricData | None
@@ -137,7 +137,7 @@ def describe_model(probed: ProbedModel) -> ContributedModel:
 
 
 def claim_probe(result: ProbeResult) -> ProbeClaim:
-    """What a contribution says of its probe."""
+    """The claims of a contribution about its probe."""
     return ProbeClaim(
         answer=result.answer,
         sentence=result.sentence,
@@ -147,6 +147,6 @@ def claim_probe(result: ProbeResult) -> ProbeClaim:
 
 
 def index_row(label: str, recipe: str | None, targets: tuple[str, ...], precision: str, reached: str | None) -> str:
-    """The line for the list of models."""
+    """The row for the list of models."""
     cells = (label, recipe or "none", ", ".join(targets), precision, reached or "none")
     return f"| {' | '.join(map(markdown, cells))} |"

@@ -1,4 +1,4 @@
-"""Numbers of a contribution, each made from raw evidence; a reviewer makes them again."""
+"""Numbers of a contribution, each computed from raw evidence; a reviewer computes them again."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ COSINE: dict[str, float] = {word: row.agreement for word, row in PRECISIONS.item
 
 @dataclass(frozen=True, kw_only=True)
 class PerfSummary:
-    """What the samples of a measurement give."""
+    """The summaries of a measurement's samples."""
 
     latency_ms: Latency
     cpu_ms: CPUTime
 
 
 def summarize_perf(result: PerfEvidence) -> PerfSummary:
-    """The summaries of a measurement, made anew from its samples."""
+    """The summaries of a measurement, computed again from its samples."""
     rounds = result.measurement.rounds
     return PerfSummary(latency_ms=summary.latency(rounds), cpu_ms=summary.cpu_time(rounds))
 
 
 def numbers(result: Result | None) -> Numbers:
-    """The numbers of a command that went well; empty for one that has none."""
+    """The numbers of a command that succeeded; empty for one that has none."""
     match result:
         case PerfEvidence():
             return _perf(result)
@@ -65,7 +65,7 @@ def _perf(result: PerfEvidence) -> Numbers:
 
 
 def _parity(result: ParityEvidence) -> Numbers:
-    """The worst output; there is no largest difference where outputs cannot be compared, or are no floats."""
+    """The worst output; there is no largest difference where outputs cannot be compared, or are not floats."""
     rows = result.distance
     found: Numbers = {"cosine": min(_cosine(row) for row in rows), "samples": float(min(row.runs for row in rows))}
     apart = [row.max_abs.max for row in rows if row.max_abs is not None]
@@ -98,7 +98,7 @@ def _metric(result: MetricEvidence) -> Numbers:
 
 
 def _compare(result: CompareEvidence) -> Numbers:
-    """The gain with its interval; none for what was told without measuring."""
+    """The gain with its interval; empty for a verdict without measurements."""
     found = times.judge_again(result)
     if found.gain_pct is None or found.interval_pct is None:
         return {}
@@ -107,10 +107,10 @@ def _compare(result: CompareEvidence) -> Numbers:
 
 
 def agrees(found: Numbers, precision: str) -> bool:
-    """Whether a part agrees with its reference as its precision asks."""
+    """Whether a part agrees with its reference as closely as its precision requires."""
     return found.get("cosine", -1.0) >= COSINE[precision]
 
 
 def has_precision(facts: GraphFacts, precision: str) -> bool:
-    """Whether the number types of a file are what the word for its precision says."""
+    """Whether the number types of a file match its precision."""
     return fits(precision, quantized=facts.quantized.kind != "none", float_types=facts.float_types)

@@ -1,4 +1,4 @@
-"""A contribution's folder as a reviewer reads it, and what speaks against it."""
+"""A contribution's folder as a reviewer reads it, and the objections to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Severity = Literal["reject", "changes"]
 
 @dataclass(frozen=True)
 class Item:
-    """Something that speaks against a contribution."""
+    """An objection to a contribution."""
 
     check: str
     severity: Severity
@@ -43,18 +43,18 @@ LARGEST_BYTES = 64 * 2**20
 
 
 class NotAContribution(ValueError):
-    """There is nothing that could be reviewed."""
+    """The folder holds nothing to review."""
 
 
 def _refuse_repositories(folder: Path) -> None:
-    """Before anything else is read: whoever asks git about such a folder takes orders from it."""
+    """Raise before anything else is read: git run in such a folder executes its configuration."""
     try:
         found = next(repositories_inside(folder), None)
     except OSError as error:
         raise NotAContribution(f"`{error.filename}` cannot be listed: {error.strerror}") from error
     if found is not None:
         where = folder if found == "." else folder / found
-        raise NotAContribution(f"`{where}` is a git repository, or leads to one; a contribution holds none")
+        raise NotAContribution(f"`{where}` is a git repository, or points to one; a contribution must not contain any")
 
 
 class Dossier:
@@ -64,12 +64,12 @@ class Dossier:
         self.folder = folder
         file = folder / FILE
         if not folder.is_dir():
-            raise NotAContribution(f"there is no `{FILE}` in `{folder}`, which is no folder")
+            raise NotAContribution(f"`{folder}` is not a folder")
         _refuse_repositories(folder)
         if not file.is_file():
             raise NotAContribution(f"there is no `{FILE}` in `{folder}`")
         if file.is_symlink():
-            raise NotAContribution(f"`{FILE}` leads out of the folder")
+            raise NotAContribution(f"`{FILE}` points outside the folder")
         if file.stat().st_size > LARGEST_BYTES:
             raise NotAContribution(f"`{FILE}` is larger than any that `winml support produce` writes")
         try:
@@ -100,12 +100,12 @@ class Dossier:
 
     @cached_property
     def records(self) -> dict[str, Record]:
-        """The records of the commands that were run; one that is unreadable raises."""
+        """The records of the commands that were run; an unreadable one raises."""
         return {name: files.load(self.folder / record_path(name), Record) for name in self.contribution.steps}
 
     @cached_property
     def results(self) -> dict[str, Result | None]:
-        """What the commands of the plan said; what has another form than they give it raises."""
+        """The results of the commands of the plan; a malformed one raises."""
         return {step.id: self._read_result(step) for step in self.plan if step.id in self.records}
 
     def _read_result(self, step: Step) -> Result | None:

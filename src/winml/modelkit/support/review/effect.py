@@ -13,7 +13,7 @@ from winml.modelkit.support.review.plan import Step, Subject, compare_step, inpu
 from winml.modelkit.support.review.results import ConfigEvidence, Result, Results
 
 LEAST_GAIN_PCT = 5.0
-"""A file that shrinks by less is no reason for a recipe."""
+"""A smaller reduction in size does not justify a recipe."""
 
 Exits = Mapping[str, int | None]
 
@@ -29,7 +29,7 @@ class Effect:
 
 
 def differs(default: Sequence[Result | None], recipe: Sequence[Result | None]) -> bool:
-    """Whether configs differ in anything but where the model lies; what could not be made differs from all that was."""
+    """Whether configs differ in more than the path of the model; one that could not be made differs from all others."""
 
     def identity(results: Sequence[Result | None], name: str) -> str:
         found: list[Any] = [r.settings if isinstance(r, ConfigEvidence) else {"error": name} for r in results]
@@ -39,25 +39,25 @@ def differs(default: Sequence[Result | None], recipe: Sequence[Result | None]) -
 
 
 def find_effect(subject: Subject, exits: Exits, results: Results) -> Effect | None:
-    """The effect that evidence shows; None when it shows none. Time is asked only where nothing else shows one."""
+    """The effect that evidence shows; None when it shows none. Time counts only where nothing else shows one."""
     if exits.get("build-recipe") != 0:
         return None
     if exits.get("build-default") != 0:
         code = exits.get("build-default")
-        return Effect("builds", f"the default build ends with {'no answer' if code is None else f'exit {code}'}", None)
+        return Effect("builds", f"the default build {'timed out' if code is None else f'exited with {code}'}", None)
     return _size(subject, results) or _latency(subject, results)
 
 
 def needs_compare(step: Step, subject: Subject, exits: Exits, results: Results) -> bool:
-    """Whether a comparison has to be made: both build, inputs could be made, and nothing else shows an effect."""
+    """Whether a comparison is required: both build, inputs could be made, and nothing else shows an effect."""
     built = exits.get("build-default") == exits.get("build-recipe") == 0
     return built and exits.get(input_step(step.part)) == 0 and _size(subject, results) is None
 
 
 def explain_none(subject: Subject, results: Results) -> str:
-    """Why there is no effect, in the words of what was measured."""
+    """Why there is no effect, from what was measured."""
     compared = [times.describe(part, results.get(compare_step(part))) for part in subject.part_names]
-    return "; ".join([f"the artifacts are not {LEAST_GAIN_PCT:g} % smaller", *compared])
+    return "; ".join([f"the artifacts are not at least {LEAST_GAIN_PCT:g} % smaller", *compared])
 
 
 def _size(subject: Subject, results: Results) -> Effect | None:
@@ -77,7 +77,7 @@ def _bytes(subject: Subject, name: str, results: Results) -> float | None:
 
 
 def _latency(subject: Subject, results: Results) -> Effect | None:
-    """Less time for at least one part, and more for none; a part that cannot be told might take more."""
+    """Less time for at least one part, and more for none; a part with an unknown result might take more."""
     of_parts = {part: results.get(compare_step(part)) for part in subject.part_names}
     paces = {part: times.pace(result) for part, result in of_parts.items()}
     faster = [part for part, pace in paces.items() if pace == "faster"]

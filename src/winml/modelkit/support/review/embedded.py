@@ -1,4 +1,4 @@
-"""Git repositories inside a contribution: any program that asks git about such a folder takes orders from them."""
+"""Git repositories inside a contribution: git run in such a folder executes their configuration."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LINK = re.compile(r"(?:\.git|git~[0-9]+)[ .]*(?::.*)?")
-"""`.git`, and what Windows takes for the same name."""
+"""`.git`, and names that Windows treats as the same."""
 _IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
-"""What macOS leaves out of names."""
+"""Characters that macOS ignores in names."""
 _BARE = ({"head", "objects", "refs"}, {"head", "commondir"})
-"""Names by which git takes a folder for a repository."""
+"""Names by which git recognizes a folder as a repository."""
 
 
 def repositories_inside(folder: Path) -> Iterator[str]:
-    """Paths below a folder that git would take for a repository, or for a way to one; links are not followed."""
+    """Paths below a folder that git would treat as a repository, or as a link to one; links are not followed."""
     for place, folders, files in os.walk(folder, onerror=_fail):
         below = Path(place).relative_to(folder)
         names = {name: _plain(name) for name in (*folders, *files)}
@@ -30,5 +30,5 @@ def _plain(name: str) -> str:
 
 
 def _fail(error: OSError) -> None:
-    """A folder that cannot be listed may hold anything."""
+    """Raise: a folder that cannot be listed may contain anything."""
     raise error

@@ -16,26 +16,26 @@ from winml.modelkit.core.values import AtLeast, AtMost, Digest, NotEmpty, Patter
 
 FOLDER = "evidence"
 MODEL = "{model}"
-"""Stands for the model in the words of a command; where it lies differs from machine to machine."""
+"""Stands for the model in the arguments of a command; its path differs between machines."""
 
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
-"""A moment in UTC, to the second."""
+"""A time in UTC, to the second."""
 _MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
-Moment = Annotated[str, Pattern(_MOMENT, "a moment, as 2026-11-16T04:12:00Z,")]
+Moment = Annotated[str, Pattern(_MOMENT, "a time such as 2026-11-16T04:12:00Z,")]
 
 _EXITS: dict[int, RungVerdict] = {0: "PASS", 1: "FAIL", 2: "CLI-BLOCKED", 3: "HOST-BLOCKED", 5: "FAIL", 6: "FAIL"}
 
 
 @dataclass(frozen=True)
 class CommandRun:
-    """What running a command came to."""
+    """The result of running a command."""
 
     words: tuple[str, ...]
     """What follows `winml`, with `{model}` for the model."""
     exit_code: int | None
-    """None: it was ended after its time."""
+    """None: it timed out."""
     result: Mapping[str, Any] | None
-    """The one JSON object of its stdout."""
+    """The JSON object on its stdout."""
     stderr: str
     started: str
     seconds: float
@@ -45,7 +45,7 @@ RunCommand = Callable[[tuple[str, ...]], CommandRun]
 
 
 def verdict_of(exit_code: int | None, error_code: str | None) -> RungVerdict:
-    """What an exit code of the contract means for a rung; a bug of the tool blocks, it says nothing of the model."""
+    """What an exit code of the contract means for a rung; a bug of the tool says nothing about the model."""
     if exit_code is None or error_code == WorkerTimeout.code:
         return "TIMEOUT"
     return _EXITS.get(exit_code, "CLI-BLOCKED")
@@ -63,11 +63,11 @@ def same(first: Any, second: Any) -> bool:
 
 
 def require_moment(text: str, where: str) -> None:
-    """Refuse what looks like a moment and is none, as the 30th of February."""
+    """Raise for a text that looks like a time but is not valid, such as February 30."""
     try:
         datetime.strptime(text, MOMENT).replace(tzinfo=UTC)
     except ValueError:
-        raise RequestError(f"`{where}` must be a moment, as 2026-11-16T04:12:00Z, but got {text!r}") from None
+        raise RequestError(f"`{where}` must be a time such as 2026-11-16T04:12:00Z, but got {text!r}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class Record:
     model: Digest
     environment: Mapping[str, str]
     reads: Mapping[str, Digest]
-    """Digests of the files of the contribution that it was given."""
+    """Digests of the files of the contribution that it read."""
     writes: Mapping[str, Digest]
     result: Digest | None
     """Digest of `evidence/ID.result.json`; null when it wrote no JSON."""
@@ -123,9 +123,9 @@ def log_tail(exit_code: int | None) -> str:
 
 
 def log_text(run: CommandRun, model: str) -> bytes:
-    """The log of a command: what was run, what it told, how it ended."""
-    told = run.stderr if not run.stderr or run.stderr.endswith("\n") else f"{run.stderr}\n"
-    return (log_head(run.words, model) + told + log_tail(run.exit_code)).encode()
+    """The log of a command: what was run, what it printed, how it ended."""
+    printed = run.stderr if not run.stderr or run.stderr.endswith("\n") else f"{run.stderr}\n"
+    return (log_head(run.words, model) + printed + log_tail(run.exit_code)).encode()
 
 
 def below(folder: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """A copy of a git repository that holds objects and names alone, so that nothing in it makes git run or fetch anything.
 
 Configs, hooks, attributes, alternates, replacements, grafts, modules and caches of the repository are never copied, and
-the repository is found by our own reading: git is not started in a folder that came from others.
+the repository is located by our own code: git is not started in a folder from other people.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _DEEPEST = 5
 
 
 class NotAsked(ValueError):
-    """Git could not be asked, with the reason."""
+    """Git could not be queried; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class GitFolder:
-    """Where a repository keeps what is copied."""
+    """The folders of a repository to copy from."""
 
     top: Path
-    """The folder that is worked in."""
+    """The working tree."""
     own: Path
     """Holds HEAD."""
     common: Path
@@ -44,9 +44,9 @@ class GitFolder:
 
 
 def find_repository(place: Path) -> GitFolder:
-    """The repository that a folder lies in, by the name `.git` alone: what only looks like a bare one is a folder."""
+    """The repository that contains a folder, found by the name `.git` only: bare repositories do not count."""
     if not place.is_dir():
-        raise NotAsked(f"there is no folder `{place}`")
+        raise NotAsked(f"folder not found: `{place}`")
     place = place.resolve()
     for top in (place, *place.parents):
         found = top / ".git"
@@ -61,16 +61,16 @@ def find_repository(place: Path) -> GitFolder:
         if stat.S_ISREG(mode):
             return _working_tree(top, found)
         raise NotAsked(f"`{found}` is neither a folder nor a file, and is not followed")
-    raise NotAsked(f"`{place}` lies in no git repository")
+    raise NotAsked(f"`{place}` is not in a git repository")
 
 
 def _working_tree(top: Path, link: Path) -> GitFolder:
-    """One of several working trees of a repository, which has to know of it: any file can name a folder."""
+    """One of several working trees of a repository, which has to list it: any file can name a folder."""
     said = _read_text(link)
     if not said.startswith("gitdir:"):
         raise NotAsked(f"`{link}` names no repository")
     own = top / said.removeprefix("gitdir:").strip()
-    wrong = NotAsked(f"`{link}` leads to `{own}`, which does not lead back to it")
+    wrong = NotAsked(f"`{link}` points to `{own}`, which does not point back to it")
     try:
         back = (own / _read_text(own / "gitdir").strip()).resolve()
         common = _read_text(own / "commondir").strip()
@@ -116,12 +116,12 @@ def _head(git: GitFolder, names: dict[str, str]) -> str:
     said = _read_text(git.own / "HEAD").strip()
     head = names.get(said.removeprefix("ref:").strip()) if said.startswith("ref:") else said
     if head is None or not _OBJECT.fullmatch(head):
-        raise NotAsked(f"`{git.own}` has no commit at its head")
+        raise NotAsked(f"`{git.own}` has no commit at HEAD")
     return head
 
 
 def _names(git: GitFolder) -> dict[str, str]:
-    """Objects by the names of branches and tags; replacements of objects are no such names."""
+    """Objects by the names of branches and tags; replacements of objects are excluded."""
     found: dict[str, str] = {}
     packed = git.common / "packed-refs"
     if packed.exists():
@@ -146,7 +146,7 @@ def _names(git: GitFolder) -> dict[str, str]:
 
 
 def _loose(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
-    """Files below a folder that are no links, with their names."""
+    """Files below a folder that are not links, with their names."""
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
             yield from _loose(Path(entry.path), f"{name}/{entry.name}")
@@ -155,15 +155,15 @@ def _loose(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What a folder holds; a link to one is not followed."""
+    """The entries of a folder; a link to a folder is not followed."""
     if not folder.is_dir() or folder.is_symlink():
-        raise NotAsked(f"`{folder}` is no folder")
+        raise NotAsked(f"`{folder}` is not a folder")
     with os.scandir(folder) as entries:
         return sorted(entries, key=lambda entry: entry.name)
 
 
 def _copy_objects(source: Path, target: Path, length: int) -> None:
-    """Copy loose objects and packs, and nothing else that lies beside them."""
+    """Copy loose objects and packs, and nothing else."""
     left = LARGEST_BYTES
     (target / "pack").mkdir(parents=True)
     for entry in _entries(source):
@@ -180,7 +180,7 @@ def _copy_objects(source: Path, target: Path, length: int) -> None:
 
 
 def _copy_file(source: Path, target: Path, limit: int) -> int:
-    """Copy a file up to its size of now; the number of its bytes."""
+    """Copy a file up to its current size; returns the number of bytes."""
     with _open(source) as stream, target.open("xb") as out:
         size = left = os.fstat(stream.fileno()).st_size
         if size > limit:
@@ -192,7 +192,7 @@ def _copy_file(source: Path, target: Path, limit: int) -> int:
 
 
 def decode_name(raw: bytes) -> str:
-    """A name as git keeps it, of any bytes; `os.fsdecode` raises on Windows where they are no UTF-8."""
+    """A name as git keeps it, of any bytes; `os.fsdecode` raises on Windows where they are not UTF-8."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -209,11 +209,11 @@ def _read_text(path: Path) -> str:
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a file that is no link, pipe or device: reading one of those leads elsewhere, or never ends."""
+    """Open a file that is not a link, pipe or device: reading one of those leads elsewhere, or never ends."""
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise NotAsked(f"`{path}` is no file")
+            raise NotAsked(f"`{path}` is not a file")
         return os.fdopen(os.open(path, flags), "rb")
     except OSError as error:
         raise NotAsked(f"`{path}` cannot be read: {error.strerror}") from error

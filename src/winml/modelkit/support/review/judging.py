@@ -1,4 +1,4 @@
-"""From what commands came to, to verdicts with their reasons; a producer and a reviewer judge alike."""
+"""Verdicts and reasons from the results of commands; the same for a producer and a reviewer."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _judge(step: Step, results: Results, exit_code: int | None, precision: str) 
 
 
 def _judge_structure(step: Step, result: Inspection, results: Results) -> tuple[RungVerdict, str]:
-    """Inputs and outputs are those of the default build; where that failed, those that the model was built with."""
+    """Inputs and outputs are those of the default build; where that failed, there are some."""
     facts = result.description.facts
     default = find(results, step.id.replace("inspect-recipe", "inspect-default"), Inspection)
     if default is not None and _signature(default.description.facts) != _signature(facts):
@@ -70,7 +70,7 @@ def _judge_structure(step: Step, result: Inspection, results: Results) -> tuple[
 
 
 def _signature(facts: GraphFacts) -> list[list[tuple[str, int | None]]]:
-    """Names and ranks: a recipe may fix sizes and change number types, not what goes in and out."""
+    """Names and ranks: a recipe may fix sizes and change number types, but not inputs and outputs."""
     return [
         [(value.name, None if value.shape is None else len(value.shape)) for value in side]
         for side in (facts.inputs, facts.outputs)

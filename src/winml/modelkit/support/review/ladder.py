@@ -1,4 +1,4 @@
-"""The ladder: rungs from verdicts of commands, and the rules they are held to."""
+"""The ladder: rungs from verdicts of commands, and the rules they must follow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TELLING = ("inspect", "perf", "export", "parity", "metric")
 
 @dataclass(frozen=True)
 class StepVerdict:
-    """A command of the plan with its verdict and why."""
+    """A command of the plan with its verdict and reason."""
 
     step: Step
     verdict: RungVerdict
@@ -32,11 +32,11 @@ class Rung:
     verdict: RungVerdict
     reason: Text
     steps: Names
-    """The evidence it rests on."""
+    """The commands it is based on."""
 
 
 def build_ladder(steps: Sequence[StepVerdict], goal: Goal) -> tuple[Rung, ...]:
-    """Every rung: what its commands came to, and for those that have none why not."""
+    """Every rung: the verdict of its commands, or why it has none."""
     rungs: list[Rung] = []
     for name in GOALS:
         stopped = next((r.rung for r in rungs if r.verdict == "FAIL"), None)
@@ -60,14 +60,14 @@ def _rung(name: Goal, mine: Sequence[StepVerdict]) -> Rung:
     steps = tuple(j.step.id for j in mine)
     deciding = _best_target(mine) if name == "L1" else list(mine)
     worst = min(deciding, key=lambda j: _WORST.index(j.verdict))
-    told = [f"{j.step.id}: {j.reason}" for j in mine if j.verdict != "PASS"]
+    failures = [f"{j.step.id}: {j.reason}" for j in mine if j.verdict != "PASS"]
     if worst.verdict == "PASS":
-        return Rung(name, "PASS", "; ".join([_describe_pass(name, mine), *told]), steps)
-    return Rung(name, worst.verdict, "; ".join(told), steps)
+        return Rung(name, "PASS", "; ".join([_describe_pass(name, mine), *failures]), steps)
+    return Rung(name, worst.verdict, "; ".join(failures), steps)
 
 
 def _best_target(mine: Sequence[StepVerdict]) -> list[StepVerdict]:
-    """The commands of the target that went best: one target is enough to be measured."""
+    """The commands of the best target: one measured target is enough."""
     targets = list(dict.fromkeys(j.step.target for j in mine))
     made = [j for j in mine if j.step.purpose == "inputs"]
     groups = [[*made, *(j for j in mine if j.step.target == t and j.step.purpose == "perf")] for t in targets]
@@ -102,7 +102,7 @@ def find_problems(rungs: Sequence[Rung], goal: Goal) -> list[str]:
 
 
 def find_levels(steps: Iterable[StepVerdict]) -> dict[str, tuple[ArtifactLevel, ...]]:
-    """What is known of every part's artifact; A5 when it runs on two targets or more."""
+    """The artifact levels of every part; A5 when it runs on two or more targets."""
     passed = [j for j in steps if j.verdict == "PASS"]
     found: dict[str, tuple[ArtifactLevel, ...]] = {}
     for part in dict.fromkeys(j.step.part for j in passed if j.step.purpose == "inspect" and j.step.rung == "L0"):

@@ -1,4 +1,4 @@
-"""Worker operation `review.outputs`: whether the outputs that were kept give the distances that are claimed."""
+"""Worker operation `review.outputs`: whether the saved outputs give the claimed distances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Arrays = Mapping[str, Array]
 
 
 def check(args: dict[str, Any], context: object) -> OutputsAnswer:
-    """Hold the outputs of an `OutputsQuestion` against its claims; a file that holds none is a problem."""
+    """Check the outputs of an `OutputsQuestion` against its claims; a file without outputs is a problem."""
     asked = read(OutputsQuestion, args)
     try:
         return OutputsAnswer(problems=tuple(_problems(asked)))
@@ -41,7 +41,7 @@ def _problems(asked: OutputsQuestion) -> list[str]:
 
 
 def _check_description(arrays: Arrays, facts: Mapping[str, KeptArray]) -> Iterator[str]:
-    """The file holds what its description says, and small outputs whole."""
+    """The file matches its description, and contains small outputs completely."""
     if set(arrays) != set(facts):
         yield "the file holds other outputs than its description names"
         return
@@ -51,20 +51,20 @@ def _check_description(arrays: Arrays, facts: Mapping[str, KeptArray]) -> Iterat
         kept = described.shape if whole else (min(kept_outputs.CHOSEN, math.prod(described.shape)),)
         # Outputs have no fields.
         if dtype.names or (str(dtype), arrays[name].shape, described.whole) != (described.dtype, kept, whole):
-            yield f"{name} is not kept as it should be"
+            yield f"{name} is not saved as required"
         elif whole and kept_outputs.digest_of(arrays[name]) != described.digest:
-            yield f"{name} has another digest than its description says"
+            yield f"{name} does not have the digest of its description"
 
 
 def _check_names(facts: Mapping[str, KeptArray], rows: tuple[OutputDistance, ...]) -> Iterator[str]:
-    """Every run of every output is there from both models."""
+    """Every run of every output is saved from both models."""
     expected = {name_of(s, o, r) for s in SIDES for o, row in enumerate(rows) for r in range(row.runs)}
     if set(facts) != expected:
-        yield "not every run of every output is kept from both models"
+        yield "not every run of every output is saved from both models"
 
 
 def _check_row(arrays: Arrays, facts: Mapping[str, KeptArray], place: int, row: OutputDistance) -> Iterator[str]:
-    """Distances of whole outputs are made again; no chosen value of a large one may be further apart than claimed."""
+    """Distances of complete outputs are computed again; sampled values of large ones may not exceed the claim."""
     again, whole = Distances(row.output), True
     for run in range(row.runs):
         candidate, reference = (arrays[name_of(side, place, run)] for side in SIDES)
@@ -73,20 +73,20 @@ def _check_row(arrays: Arrays, facts: Mapping[str, KeptArray], place: int, row: 
     found = read(OutputDistance, to_json(again.summary()))
     if whole:
         if not same(to_json(found), to_json(row)):
-            yield f"`{row.output}`: its kept values give other distances than are claimed"
+            yield f"`{row.output}`: its saved values give different distances than claimed"
         return
     limit, apart = (0.0 if one.max_abs is None else one.max_abs.max for one in (row, found))
     if found.equal < row.equal or apart > limit * (1 + 1e-9):
-        yield f"`{row.output}`: its chosen values are further apart than is claimed"
+        yield f"`{row.output}`: its sampled values are further apart than claimed"
 
 
 def _check_again(claimed: Arrays, again: Arrays) -> Iterator[str]:
-    """Each model's own outputs are those of another run, as near as two processors come."""
+    """Each model's outputs match those of another run, within the margin between two processors."""
     if set(claimed) != set(again):
-        yield "another run keeps other outputs"
+        yield "another run saves other outputs"
         return
     for name, value in claimed.items():
         found = distance_of(value, again[name])
         near = found.equal or (found.relative is not None and found.relative <= DIFFERENCE_MARGIN)
         if not near and (found.cosine is None or found.cosine < 1 - COSINE_MARGIN):
-            yield f"{name} is not what another run gives"
+            yield f"{name} differs from another run"

@@ -1,4 +1,4 @@
-"""What is asked of the worker that reads kept outputs, and what it answers."""
+"""The request and the answer of the worker that reads saved outputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from winml.modelkit.support.review.results import KeptArray, OutputDistance
 
 @dataclass(frozen=True, kw_only=True)
 class OutputsQuestion:
-    """Files of outputs, and what is claimed of them."""
+    """Files of outputs, and the claims about them."""
 
     file: Path
     again: Path | None

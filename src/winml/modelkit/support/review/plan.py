@@ -1,4 +1,4 @@
-"""The commands of a contribution: a function of what it is about, so that a reviewer knows what must have been run."""
+"""The commands of a contribution: a pure function of its subject, so that a reviewer knows what must have been run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from winml.modelkit.support.review.evidence import MODEL, below
 from winml.modelkit.support.review.results import Purpose
 
 WHOLE = "model"
-"""The part of a model that is not taken apart."""
+"""The part name of a model that is not split."""
 RECIPE_FILE = "recipe.json"
 SPECS_FILE = "input-specs.json"
 DEFAULT = "artifacts/default"
@@ -27,7 +27,7 @@ SESSIONS, ITERATIONS, SAMPLES = 3, 30, 4
 
 @dataclass(frozen=True, kw_only=True)
 class MetricData:
-    """Labelled data that a model is judged by."""
+    """Labelled data to evaluate a model with."""
 
     file: Annotated[str, Pattern(r"data/(?!\.{1,2}$)[^/\\]+", "a file in `data`")]
     """Path in the contribution."""
@@ -37,12 +37,12 @@ class MetricData:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a contribution is about."""
+    """The subject of a contribution."""
 
     exported: bool
     """Whether the model comes from PyTorch."""
     parts: tuple[str, ...]
-    """Parts that are built apart; empty: the whole model."""
+    """Parts that are built separately; empty: the whole model."""
     recipe: Recipe | None
     targets: tuple[str, ...]
     goal: Goal
@@ -72,7 +72,7 @@ def inspect_step(name: str, part: str) -> str:
 
 
 def input_step(part: str) -> str:
-    """The command that makes what a part is measured with."""
+    """The command that makes the inputs for measuring a part."""
     return _step_id("input", part)
 
 
@@ -104,7 +104,7 @@ def make_plan(subject: Subject) -> tuple[Step, ...]:
 
 
 def _gate_steps(subject: Subject) -> Iterator[Step]:
-    """What happens without the recipe."""
+    """The commands without the recipe."""
     first = subject.targets[0]
     targets = tuple(word for target in subject.targets for word in ("--target", target))
     yield Step("probe", "probe", None, WHOLE, first, ("support", "probe", "-m", MODEL, *targets, "--json"))
@@ -145,12 +145,12 @@ def _input_step(subject: Subject, part: str, rung: Goal, samples: int | None) ->
 
 
 def input_file(part: str, samples: int | None) -> str:
-    """Where the inputs of a part lie: one, or several as rows."""
+    """The file with the inputs of a part: one set, or several as rows."""
     return f"inputs/{part}.npz" if samples is None else f"inputs/{part}-samples.npz"
 
 
 def output_file(part: str) -> str:
-    """Where the outputs of a part and of its reference lie."""
+    """The file with the outputs of a part and of its reference."""
     return f"outputs/{part}.npz"
 
 
@@ -167,9 +167,9 @@ def _perf_steps(subject: Subject) -> Iterator[Step]:
 
 
 def _compare_steps(subject: Subject) -> Iterator[Step]:
-    """The time of the recipe's artifacts beside the default's; made only where nothing else shows an effect.
+    """Comparisons of the recipe's artifacts with the default's; run only where nothing else shows an effect.
 
-    Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is asked by L2.
+    Without A/A rounds, so that the verdict follows from the rounds alone. Whether outputs agree is checked by L2.
     """
     first = subject.targets[0]
     for part in subject.part_names:
@@ -207,7 +207,7 @@ def _metric_steps(subject: Subject) -> Iterator[Step]:
 
 
 def output_places(step: Step) -> list[str]:
-    """Where a command is told to write."""
+    """The output paths of a command."""
     return [step.words[i + 1] for i, word in enumerate(step.words) if word in _WRITING]
 
 

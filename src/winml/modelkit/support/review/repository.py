@@ -1,4 +1,4 @@
-"""What a change really changes: git is asked about a copy, and where it cannot be, that is said."""
+"""The files that a change modifies: git reads a copy of the repository, and a failure to do so is reported."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from winml.modelkit.worker.programs import find_program
 __all__ = ["BASES", "Change", "NotAsked", "find_change"]
 
 BASES = ("origin/main", "main")
-"""What a change is held against when nobody names anything else."""
+"""The default bases of a change."""
 _OURS = "src/winml/modelkit"
 _TIMEOUT_S = 60.0
 _CHUNK = 1 << 20
 _KEPT = ("SYSTEMROOT", "WINDIR", "TEMP", "TMP", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that a program needs to start; no other reaches git."""
+"""Variables that a program needs to start; git gets no others."""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -49,12 +49,12 @@ _SETTINGS = (
     "gc.auto=0",
     "maintenance.auto=false",
 )
-"""Nothing of these lies in the copy; that git would not heed it there is the second lock."""
+"""The copy contains none of these; the settings are a second safeguard."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """The files of a repository that differ between the place where a change branched off and its head."""
+    """The files of a repository that differ between the merge base of a change and its head."""
 
     repository: Path
     base: str
@@ -64,7 +64,7 @@ class Change:
 
 
 def find_change(folder: Path, repo: str | None, base: str | None) -> Change:
-    """The change that a contribution belongs to; a repository or base that was named has to answer."""
+    """The change that a contribution belongs to; a given repository or base must be usable."""
     try:
         found = find_repository(Path(repo) if repo is not None else folder)
         with tempfile.TemporaryDirectory(prefix="winml-git-", ignore_cleanup_errors=True) as name:
@@ -72,7 +72,7 @@ def find_change(folder: Path, repo: str | None, base: str | None) -> Change:
     except NotAsked as error:
         if repo is None and base is None:
             raise
-        raise RequestError(f"the change cannot be told: {error}", hint="check `--repo` and `--base`") from error
+        raise RequestError(f"the change cannot be determined: {error}", hint="check `--repo` and `--base`") from error
 
 
 def _read_change(git: _Git, root: Path, base: str | None) -> Change:
@@ -93,7 +93,7 @@ def _base(git: _Git, root: Path, asked: str | None) -> tuple[str, str]:
 
 
 class _Git:
-    """Git on a copy of a repository, with nothing of that repository but its objects and names."""
+    """Git on a copy of a repository that contains only its objects and names."""
 
     def __init__(self, found: GitFolder, folder: Path) -> None:
         self._folder = folder / "copy"
@@ -104,7 +104,7 @@ class _Git:
         self._argv = [str(program), "--no-pager", "--git-dir", str(self._folder)]
         self._argv += [word for setting in _SETTINGS for word in ("-c", setting)]
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        # Git finds its own parts by where it lies; it needs no search path, and gets none that leads into the folder.
+        # Git finds its own programs by its location; it needs no search path, and gets none that leads into the folder.
         own = {"HOME": str(folder), "USERPROFILE": str(folder), "PATH": str(program.parent)}
         self._env = {**kept, **_ENVIRONMENT, **own}
         copy_repository(found, self._folder)
@@ -116,14 +116,14 @@ class _Git:
         return found
 
     def name(self, expression: str) -> str | None:
-        """The object behind an expression; None when there is none."""
+        """The object of an expression; None when there is none."""
         code, out, _ = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", expression)
         return out.decode("ascii", "replace").strip() if code == 0 else None
 
     def find_changed(self, base: str, head: str) -> dict[str, str | None]:
-        """Digests at the head of the files that differ from where it branched off the base."""
+        """Digests at the head of the files that differ from the merge base."""
         origin = self._say("merge-base", base, head).decode("ascii").split()[0]
-        # Without renames, so that a file that went away is named too.
+        # Without renames, so that a removed file is listed too.
         listed = self._say("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff",
                            "--no-textconv", "--ignore-submodules=none", origin, head)  # fmt: skip
         words = decode_name(listed).split("\0")
@@ -132,7 +132,7 @@ class _Git:
         return {path: None if blob is None else digests[blob] for path, blob in blobs.items()}
 
     def _digests(self, blobs: Sequence[str]) -> dict[str, str]:
-        """Digests of contents, read in pieces: a small object may stand for a large file."""
+        """Digests of contents, read in chunks: a small object may expand to a large file."""
         with tempfile.TemporaryFile() as asked:
             asked.write("".join(f"{blob}\n" for blob in blobs).encode("ascii"))
             asked.seek(0)
@@ -152,8 +152,8 @@ class _Git:
     def _say(self, *words: str) -> bytes:
         code, out, err = self._run(*words)
         if code != 0:
-            told = err.decode(errors="replace").strip().splitlines()
-            raise NotAsked(told[-1].removeprefix("fatal: ") if told else f"git {words[0]} ends with exit {code}")
+            lines = err.decode(errors="replace").strip().splitlines()
+            raise NotAsked(lines[-1].removeprefix("fatal: ") if lines else f"`git {words[0]}` exited with {code}")
         return out
 
     def _run(self, *words: str) -> tuple[int, bytes, bytes]:
@@ -163,12 +163,12 @@ class _Git:
                 check=False, timeout=_TIMEOUT_S,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise NotAsked(f"git gives no answer: {error}") from error
+            raise NotAsked(f"git did not answer: {error}") from error
         return done.returncode, done.stdout, done.stderr
 
 
 def _blob(entry: str) -> str | None:
-    """The object that a file has at the head (`:OLD-MODE MODE OLD OBJECT STATUS`); None when it is gone or no file."""
+    """The object of a file at the head (`:OLD-MODE MODE OLD OBJECT STATUS`); None when it is gone or not a file."""
     _, mode, _, found, _ = entry.split(" ")
     return found if mode.startswith("100") else None
 

@@ -1,4 +1,4 @@
-"""Whether a command that was run again says what the contribution says."""
+"""Whether a command that was run again confirms the contribution."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from winml.modelkit.support.review.results import (
 )
 
 CLOCK_STEP_MS = 15.625
-"""How far the CPU clock of a process on Windows moves at once."""
+"""The resolution of the CPU clock of a process on Windows."""
 FACTOR = 2.0
-"""Times of one artifact on one machine may differ by this much: clock frequency and other work alone come to it."""
+"""Times of one artifact on one machine may differ by this much: clock frequency and other load alone cause as much."""
 COSINE_MARGIN = 1e-3
 """How far a cosine may move between two runs on different processors."""
 DIFFERENCE_MARGIN = 1e-3
@@ -28,7 +28,7 @@ DIFFERENCE_MARGIN = 1e-3
 
 
 def contradictions(claimed: Result | None, again: Result | None, *, same_machine: bool) -> Iterator[str]:
-    """What a command says now that it did not say then; both went well, or both ended with the same exit code."""
+    """How the result of a command contradicts the claimed one; both ended with the same exit code."""
     match claimed, again:
         case ProbeResult(), ProbeResult():
             yield from _probe(claimed, again)
@@ -92,7 +92,7 @@ def _perf(claimed: PerfEvidence, again: PerfEvidence, same_machine: bool) -> Ite
 
 
 def _cpu_range(result: PerfEvidence, found_ms: float) -> tuple[float, float]:
-    """What the CPU time of a run may be: a coarse clock misses up to a step in every session."""
+    """The possible CPU time of a run: a coarse clock misses up to one step in every session."""
     if derive.summarize_perf(result).cpu_ms.per == "run":
         return found_ms, found_ms
     step_ms = CLOCK_STEP_MS / min(len(taken.wall_ns) for taken in result.measurement.rounds)
@@ -100,7 +100,7 @@ def _cpu_range(result: PerfEvidence, found_ms: float) -> tuple[float, float]:
 
 
 def _compare(claimed: CompareEvidence, again: CompareEvidence, same_machine: bool) -> Iterator[str]:
-    """A gain has to show again wherever it is reviewed; how large it is, on the same machine."""
+    """A gain must be reproduced on every machine; its size only on the same machine."""
     first, second = (times.pace(result) for result in (claimed, again))
     if second != first and (first == "faster" or second == "slower"):
         yield f"{times.describe('a run', again)}; `{first}` was claimed"

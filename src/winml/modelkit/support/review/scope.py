@@ -28,7 +28,7 @@ BROUGHT = (
     "docs/*.md",
     "CHANGELOG.md",
 )
-"""Where the recipe, the findings and the words about them go in the repository, whatever the effort."""
+"""Where the recipe, the findings and their documentation go in the repository, for every effort."""
 
 NEVER = (
     "skills/*",
@@ -41,7 +41,7 @@ NEVER = (
     "tests/support/review/*",
     "tests/conftest.py",
 )
-"""Skills go by their own lane, and nobody changes how the project is checked along with a model."""
+"""Skills are contributed separately, and a contribution must not change how the project is checked."""
 
 
 def _fits(path: str, patterns: tuple[str, ...]) -> bool:
@@ -56,19 +56,19 @@ def outside(paths: tuple[str, ...], effort: Effort) -> list[str]:
 def find_change_problems(
     changed: Mapping[str, str | None], effort: Effort, *, own: str | None, code: Mapping[str, str]
 ) -> Iterator[str]:
-    """What a change of the repository holds that the contribution does not; `own` is its folder there.
+    """Contradictions between a change of the repository and the contribution; `own` is its folder there.
 
-    `changed` and `code` are digests by path: at the head of the change, and as the contribution brings them.
+    `changed` and `code` are digests by path: at the head of the change, and in the contribution.
     """
     for path, found in changed.items():
         if (own is not None and path.startswith(f"{own}/")) or _fits(path, BROUGHT):
             continue
         if outside((path,), effort):
-            yield f"effort {effort} does not change `{path}`, and the repository does"
+            yield f"effort {effort} must not change `{path}`, but the repository does"
         elif path not in code:
-            yield f"the repository changes `{path}`, and the contribution does not bring it"
+            yield f"the repository changes `{path}`, but the contribution does not include it"
         elif found != code[path]:
-            yield f"`{path}` is another file in the repository than in the contribution"
+            yield f"`{path}` differs between the repository and the contribution"
 
 
 def find_tier_problems(
@@ -77,15 +77,15 @@ def find_tier_problems(
     """What contradicts the claimed effort and outcome."""
     found = []
     if effort in ("L0", "L0*") and not recipe:
-        found.append(f"effort {effort} is a recipe, and there is none")
+        found.append(f"effort {effort} is a recipe, but there is none")
     if effort == "L0" and template is None:
-        found.append("effort L0 is a recipe made from a template, and it names none: that is L0*")
+        found.append("effort L0 is a recipe made from a template, but it names none: that is L0*")
     if effort == "L0*" and template is not None:
-        found.append("effort L0* is a recipe without a template, and it names one: that is L0")
+        found.append("effort L0* is a recipe without a template, but it names one: that is L0")
     if effort not in ("L0", "L0*") and not code:
-        found.append(f"effort {effort} is code, and there is none")
+        found.append(f"effort {effort} is code, but there is none")
     if outcome != "L0" and not (code and findings):
         found.append(f"outcome {outcome} brings code and findings")
     if outcome == "L2" and not any(path.startswith("src/winml/modelkit/evaluation/") for path in code):
-        found.append("outcome L2 brings a task family, and `evaluate` is not changed")
+        found.append("outcome L2 brings a task family, but `evaluate` is not changed")
     return found

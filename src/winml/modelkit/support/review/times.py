@@ -1,4 +1,4 @@
-"""Comparisons as evidence: which of two artifacts takes less time, made anew from raw rounds."""
+"""Comparisons as evidence: which of two artifacts takes less time, computed again from raw rounds."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from winml.modelkit.support.review.results import (
 )
 
 Pace = Literal["faster", "same", "slower", "unknown"]
-"""`same`: neither a gain of 2 % nor a loss was shown. `unknown`: nobody could tell."""
+"""`same`: neither a gain of 2 % nor a loss was shown. `unknown`: inconclusive."""
 
 
 def judge_again(result: CompareEvidence) -> Verdict:
-    """The verdict of the one candidate, made anew from its rounds; nothing else that is said of it decides."""
+    """The verdict of the only candidate, computed again from its rounds; the claimed one is not used."""
     candidate, confirmation = result.candidate, result.candidate.confirmation
     if not _decides(result):
         return replace(candidate.verdict, verdict="INCONCLUSIVE", gain_pct=None, interval_pct=None)
@@ -44,7 +44,7 @@ def judge_again(result: CompareEvidence) -> Verdict:
 
 
 def _decides(result: CompareEvidence) -> bool:
-    """Whether there are rounds to judge by the rules of the device, or a verdict of the kind that needs none."""
+    """Whether there are rounds that follow the protocol of the device, or a verdict that needs none."""
     candidate, confirmation = result.candidate, result.candidate.confirmation
     if candidate.measurement is None:
         return confirmation is None and candidate.verdict.verdict in ("IDENTICAL", "DISCARD")
@@ -61,7 +61,7 @@ def _decides(result: CompareEvidence) -> bool:
 
 
 def _protocol(target: str) -> CompareProtocol | None:
-    """How arms are compared on a target; None for a word that is no target."""
+    """How arms are compared on a target; None for an unknown target."""
     device = target.rpartition("/")[2]
     return next((protocol for protocol in PROTOCOLS.values() if protocol.device == device), None)
 
@@ -78,7 +78,7 @@ def _replay(taken: ComparedMeasurement) -> Verdict:
 
 
 def pace(result: Result | None) -> Pace:
-    """What a comparison comes to; one that was not made, or did not end well, is unknown."""
+    """The result of a comparison; one that was not made, or failed, is unknown."""
     if not isinstance(result, CompareEvidence):
         return "unknown"
     found = judge_again(result)
@@ -91,7 +91,7 @@ def pace(result: Result | None) -> Pace:
 
 
 def describe(part: str, result: Result | None) -> str:
-    """What is known of the time of a part, as a sentence for people."""
+    """What is known about the time of a part, as a sentence."""
     if result is None:
         return f"the time of {part} was not compared"
     if not isinstance(result, CompareEvidence):
@@ -101,7 +101,7 @@ def describe(part: str, result: Result | None) -> str:
 
 
 def problems(result: CompareEvidence, target: str, fingerprints: tuple[str | None, str | None]) -> Iterator[str]:
-    """What speaks against a comparison of these two artifacts on this target."""
+    """The objections to a comparison of these two artifacts on this target."""
     base, candidate = result.base, result.candidate
     arms: tuple[tuple[str, ComparedBase], ...] = (("base", base), ("candidate", candidate))
     for (name, arm), expected in zip(arms, fingerprints, strict=True):
@@ -110,7 +110,7 @@ def problems(result: CompareEvidence, target: str, fingerprints: tuple[str | Non
         if not parse_target(target).allows(arm.target) or arm.simulated:
             yield f"its {name} ran on {arm.target}{', simulated' if arm.simulated else ''}, not on {target}"
     if candidate.tests != 1 or result.calibrations or candidate.calibration is not None:
-        yield "it was judged with other candidates or with A/A rounds, which nothing asked for"
+        yield "it was judged with other candidates or with A/A rounds, which the plan does not include"
     for taken in (candidate, candidate.confirmation):
         if taken is not None and taken.measurement is not None:
             yield from _measurement_problems(taken.measurement, base.target)
@@ -121,13 +121,13 @@ def _verdict_problems(result: CompareEvidence, candidate: ComparedCandidate) -> 
     said, found = candidate.verdict, judge_again(result)
     claimed, expected = ((v.verdict, v.gain_pct, v.interval_pct, v.rounds, v.metric) for v in (said, found))
     if not same(claimed, expected):
-        yield f"its rounds give {_words(found)}, and it says {_words(said)}"
+        yield f"its rounds give {_words(found)}, but it says {_words(said)}"
     last = candidate.confirmation or candidate
     if last.measurement is None:
         if said.verdict == "IDENTICAL" and result.base.fingerprint != candidate.fingerprint:
             yield "it calls two different artifacts identical"
     elif found.rounds != len(last.measurement.rounds) // 2:
-        yield "it has rounds that its verdict was not made from"
+        yield "it has rounds that its verdict does not use"
 
 
 def _words(found: Verdict) -> str:
@@ -136,14 +136,14 @@ def _words(found: Verdict) -> str:
 
 
 def _measurement_problems(taken: ComparedMeasurement, target: str) -> Iterator[str]:
-    """Rounds that are whole, by the protocol of the device."""
+    """Rounds are complete, and follow the protocol of the device."""
     protocol, rounds = taken.protocol, taken.rounds
     if protocol.protocol != _protocol(target):
         yield "its protocol is not the one of the device"
     if any(arm.target != target or arm.simulated for arm in taken.arms):
         yield "its rounds were made on another target"
     if protocol.metric == "cpu" and (target != "cpu" or protocol.mode == "turns"):
-        yield "it was judged by a clock that does not count there"
+        yield "it was judged by a clock that is not used on that target"
     numbers = [[r.round for r in rounds if r.arm == arm] for arm in (0, 1)]
     if numbers[0] != numbers[1] or numbers[0] != list(range(len(rounds) // 2)):
         yield "rounds are missing, or not of two arms"

@@ -1,4 +1,4 @@
-"""Whether the evidence of a contribution is whole: every file, every command, and nothing besides."""
+"""Whether the evidence of a contribution is complete: every file, every command, and nothing else."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ LARGEST_BYTES = 256 * 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestClaim:
-    """What a build manifest says that can be held against the files, as it is written.
+    """The claims of a build manifest that can be compared with the files, as it is written.
 
-    A `BuildManifest` makes its digests anew when it is read.
+    A `BuildManifest` computes its digests again when it is read.
     """
 
     artifact: Content
@@ -58,17 +58,17 @@ class ManifestClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigClaim:
-    """What a build config says that can be held against the contribution."""
+    """The claims of a build config that can be compared with the contribution."""
 
     precision: str
 
 
 def every_file(dossier: Dossier) -> Iterator[Item]:
-    """Every file has the digest that is stated, and no file is there that is not stated."""
+    """Every file has its stated digest, and there are no other files."""
     stated = dossier.contribution.files
     there = set(below(dossier.folder)) - {FILE, REPORT}
     if (dossier.folder / REPORT).is_symlink():
-        yield reject("files", f"`{REPORT}` leads out of the contribution")
+        yield reject("files", f"`{REPORT}` points outside the contribution")
     for path in sorted(there - set(stated)):
         yield reject("files", f"`{path}` is not in the list of files")
     for path, expected in stated.items():
@@ -76,20 +76,20 @@ def every_file(dossier: Dossier) -> Iterator[Item]:
         if path not in there:
             yield reject("files", f"`{path}` is missing")
         elif file.is_symlink() or not file.resolve().is_relative_to(dossier.folder.resolve()):
-            yield reject("files", f"`{path}` leads out of the contribution")
+            yield reject("files", f"`{path}` points outside the contribution")
         elif path.endswith(".json") and file.stat().st_size > LARGEST_BYTES:
             yield reject("files", f"`{path}` is larger than anything a command writes")
         elif digest.of_file(file) != expected:
-            yield reject("files", f"`{path}` has another digest than the list says")
+            yield reject("files", f"`{path}` does not have the digest in the list")
 
 
 def every_command(dossier: Dossier) -> Iterator[Item]:
-    """The commands are those that the plan asks for, and each left a record, a result and a log that agree."""
+    """The commands are those of the plan, and each has a record, a result and a log that agree."""
     stated = dossier.contribution.steps
     planned = {step.id: step for step in dossier.plan}
     for name in stated:
         if name not in planned:
-            yield reject("evidence", f"`{name}` is no command of the plan")
+            yield reject("evidence", f"`{name}` is not a command of the plan")
     order = [name for name in planned if name in stated]
     if list(stated) != order:
         yield reject("evidence", "the commands are not in the order of the plan")
@@ -107,14 +107,14 @@ def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
     contribution, files_ = dossier.contribution, dossier.contribution.files
     wrong = {
         "it is the record of another command": record.id != step.id or record.purpose != step.purpose,
-        "its words are not those of the plan": record.words != step.words,
+        "its arguments are not those of the plan": record.words != step.words,
         "it is about another model": record.model != contribution.model.digest,
         "its environment is not that of the contribution": record.environment != contribution.environment,
         "it was made after the contribution": record.started > contribution.created,
         "its result is another file": record.result != files_.get(result_path(step.id)),
         "its log is another file": record.log != files_.get(log_path(step.id)),
-        "it says both an exit code and a timeout": record.timed_out != (record.exit_code is None),
-        "its words are none that a program takes": any("\0" in word for word in step.words),
+        "its exit code and its timeout contradict each other": record.timed_out != (record.exit_code is None),
+        "its arguments contain a null character": any("\0" in word for word in step.words),
     }
     yield from (reject("evidence", f"{step.id}: {what}") for what, so in wrong.items() if so)
     result = dossier.results[step.id]
@@ -122,45 +122,45 @@ def _record(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
     if sum(ns for taken in rounds_of(result) for ns in taken.wall_ns) > 1e9 * record.seconds:
         yield reject("evidence", f"{step.id}: its samples took longer than the command")
     if record.exit_code == 0 and not went_well:
-        yield reject("evidence", f"{step.id}: exit 0, and its result does not say ok")
+        yield reject("evidence", f"{step.id}: exit 0, but its result is not ok")
     if record.exit_code not in (0, None) and went_well:
-        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says ok")
+        yield reject("evidence", f"{step.id}: exit {record.exit_code}, but its result is ok")
     if error.exit is not None and error.exit != record.exit_code:
-        yield reject("evidence", f"{step.id}: exit {record.exit_code}, and its result says exit {error.exit}")
+        yield reject("evidence", f"{step.id}: exit {record.exit_code}, but its result says exit {error.exit}")
     expected = verdict_of(record.exit_code, error.code)
     if record.verdict != expected:
         yield reject("evidence", f"{step.id}: verdict {record.verdict}, but its exit code means {expected}")
     yield from _log(dossier, step, record)
     for path, value in {**record.reads, **record.writes}.items():
         if files_.get(path) != value:
-            yield reject("evidence", f"{step.id}: it used `{path}` with another content")
+            yield reject("evidence", f"{step.id}: it used `{path}` with different content")
 
 
 def _log(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
     if log_path(step.id) not in dossier.contribution.files:
-        return  # an item already
+        return  # already an item
     log = (dossier.folder / log_path(step.id)).read_text(encoding="utf-8", errors="replace")
     if not log.startswith(log_head(step.words, dossier.contribution.model.digest)):
         yield reject("evidence", f"{step.id}: its log is empty, or of another command or model")
     if not log.endswith(log_tail(record.exit_code)):
-        yield reject("evidence", f"{step.id}: its log ends otherwise than its record")
+        yield reject("evidence", f"{step.id}: its log ends differently than its record says")
 
 
 def _check_files_used(dossier: Dossier, step: Step, record: Record) -> Iterator[Item]:
-    """A command read every file here that its words name, and wrote everything that lies where it was told to write."""
+    """A command read every file here that its arguments name, and wrote everything at its output paths."""
     stated = dossier.contribution.files
-    told = output_places(step)
-    wrote = {path for path in stated for place in told if path == place or path.startswith(f"{place}/")}
-    named = [word for word in step.words if word not in told]
+    outputs = output_places(step)
+    wrote = {path for path in stated for place in outputs if path == place or path.startswith(f"{place}/")}
+    named = [word for word in step.words if word not in outputs]
     folders = [f"{word}/{MODEL}" for word in named if step.purpose != "build"]
     if set(record.reads) != {path for path in (*named, *folders) if path in stated}:
-        yield reject("evidence", f"{step.id}: it read other files than its words name")
+        yield reject("evidence", f"{step.id}: it read other files than its arguments name")
     if set(record.writes) != wrote:
-        yield reject("evidence", f"{step.id}: it wrote other files than those that lie here")
+        yield reject("evidence", f"{step.id}: it wrote other files than those here")
 
 
 def _stray(dossier: Dossier) -> Iterator[Item]:
-    """Files that belong to no command, and to nothing else that a contribution brings."""
+    """Files that belong to no command, and to no other part of a contribution."""
     metric, stated = dossier.contribution.metric, dossier.contribution.files
     known = {path(name) for name in dossier.contribution.steps for path in (record_path, result_path, log_path)}
     known |= {path for record in dossier.records.values() for path in record.writes}
@@ -174,24 +174,24 @@ def _stray(dossier: Dossier) -> Iterator[Item]:
 
 
 def _find_copies(dossier: Dossier) -> Iterator[Item]:
-    """Samples that two rounds share were measured once."""
+    """No two rounds have the same samples: those were copied."""
     seen: dict[tuple[int, ...], str] = {}
     for name, result in dossier.results.items():
         for taken in rounds_of(result):
             if taken.wall_ns in seen:
-                yield reject("evidence", f"`{name}` has samples of `{seen[taken.wall_ns]}` once more")
+                yield reject("evidence", f"`{name}` repeats samples of `{seen[taken.wall_ns]}`")
             seen[taken.wall_ns] = name
 
 
 def complete(dossier: Dossier) -> Iterator[Item]:
-    """Every command up to the first rung that failed was run, and none that nothing asked for."""
+    """Every command up to the first failed rung was run, and none that is not required."""
     failed = next((rung.rung for rung in dossier.contribution.ladder if rung.verdict == "FAIL"), None)
     for step in dossier.plan:
         ran, asked = step.id in dossier.records, _is_required(dossier, step, failed)
         if asked and not ran:
             yield reject("complete", f"`{step.id}` was not run")
         if ran and not asked and step.purpose == "compare":
-            yield reject("complete", f"`{step.id}` was run, and nothing asked for it")
+            yield reject("complete", f"`{step.id}` was run, but is not required")
 
 
 def _is_required(dossier: Dossier, step: Step, failed: str | None) -> bool:
@@ -205,7 +205,7 @@ def _is_required(dossier: Dossier, step: Step, failed: str | None) -> bool:
 
 
 def artifacts(dossier: Dossier) -> Iterator[Item]:
-    """What a build says it wrote is what lies in the contribution."""
+    """The files in the contribution are those that a build reported."""
     for name, root in (("build-default", DEFAULT), ("build-recipe", BUILT)):
         result = dossier.results.get(name)
         if isinstance(result, BuildResult):
@@ -226,7 +226,7 @@ def _artifact(dossier: Dossier, name: str, folder: str, built: str) -> Iterator[
         return
     manifest = _load(dossier, f"{folder}/{MANIFEST}", ManifestClaim)
     if manifest.artifact.digest != built:
-        yield reject("artifacts", f"{name}: the manifest of `{folder}` is of another artifact")
+        yield reject("artifacts", f"{name}: the manifest of `{folder}` describes another artifact")
     for file, expected in manifest.objects.items():
         if stated.files.get(f"{folder}/{file}") != expected:
             yield reject("artifacts", f"{name}: `{folder}/{file}` is not what was built")
@@ -242,10 +242,10 @@ def _load(dossier: Dossier, path: str, form: type[T]) -> T:
 
 
 def _check_inspection(dossier: Dossier, step: Step, result: Inspection) -> Iterator[Item]:
-    """What was inspected are the files that lie here."""
+    """The inspected files are the files here."""
     folder = step.words[step.words.index("-m") + 1]
     for file in result.description.files:
-        # A path of the machine that made it, which may be of another system than this one.
+        # A path of the machine that made it, which may have another operating system.
         path = f"{folder}/{PureWindowsPath(file.path).name}"
         if path not in dossier.contribution.files or (dossier.folder / path).stat().st_size != file.bytes:
             yield reject("artifacts", f"{step.id}: the files that were inspected have other sizes than those here")
@@ -253,7 +253,7 @@ def _check_inspection(dossier: Dossier, step: Step, result: Inspection) -> Itera
 
 
 def environment(dossier: Dossier) -> Iterator[Item]:
-    """Results carry the environment of the contribution, and were made on one machine."""
+    """Results have the environment of the contribution, and were made on one machine."""
     stated = dossier.contribution.environment
     if dossier.contribution.winml != stated.get("winml"):
         yield reject("environment", "the contribution names another version of winml than its environment")
