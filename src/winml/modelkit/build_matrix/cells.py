@@ -116,20 +116,16 @@ class Builder:
             first = self._copies.get(name)
             # Users can write to it, so only its content shows whether it is unchanged.
             if first is not None and first.is_file() and digest.of_file(first) == name:
-                _replace_by_link(folder / file, first)
+                temporary = atomic.temporary_name((folder / file).parent)
+                try:
+                    os.link(first, temporary)
+                    atomic.replace(temporary, folder / file)
+                except OSError:
+                    continue  # a volume without links keeps its copies
+                finally:
+                    atomic.discard(temporary)
             else:
                 self._copies[name] = folder / file
-
-
-def _replace_by_link(path: Path, by: Path) -> None:
-    temporary = atomic.temporary_name(path.parent)
-    try:
-        os.link(by, temporary)
-        atomic.replace(temporary, path)
-    except OSError:
-        return  # a volume without links keeps its copies
-    finally:
-        atomic.discard(temporary)
 
 
 def build_words(cell: Cell, options: BuildOptions) -> list[str]:

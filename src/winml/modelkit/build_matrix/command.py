@@ -40,7 +40,6 @@ from winml.modelkit.building.pipeline.table import COMPILE
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import (
     Interrupted,
-    ModelkitError,
     PartlyDone,
     RequestError,
     RunFailedError,
@@ -390,35 +389,29 @@ class Run:
             publisher = Publisher(self._feed, self._folder, self._request.skip_existing, self._tell).publish
 
         def accept(cell: Cell, result: Result) -> Build:
-            self._note_node(result)
+            # A node is recorded when it is new or has changed.
+            if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
+                self._nodes[result.node] = dict(result.environment)
+                self._journal.append(to_json(NodeRecord(name=result.node, environment=result.environment)))
+                self._folder.write_environment(self._nodes)
             return place.accept(cell, result)
 
         tools = MatrixTools(place.executor, place.job, accept, publisher, self._finish_cell, self._disk, self._tell)
         try:
             Loop(tools, Waiting(pending)).run(publish)
         except UnavailableError as error:
-            raise self._make_stop_error(error) from error
+            hint = f"{error.hint}; then {self._again()}" if error.hint else self._again()
+            raise type(error)(error.message, hint=hint, result=self._result()) from error
         except KeyboardInterrupt:
             raise Interrupted("interrupted", hint=self._again(), result=self._result()) from None
         finally:
             self._results.now()
-
-    def _note_node(self, result: Result) -> None:
-        """Record the node a job ran on, when it is new or has changed."""
-        if result.node is not None and self._nodes.get(result.node) != dict(result.environment):
-            self._nodes[result.node] = dict(result.environment)
-            self._journal.append(to_json(NodeRecord(name=result.node, environment=result.environment)))
-            self._folder.write_environment(self._nodes)
 
     def _finish_cell(self, cell: Cell, happened: Build | Upload) -> None:
         """Record what happened; only then are files removed that were just published."""
         self._record(cell, happened)
         if self._state(cell).is_proven and not self._request.keep_local:
             self._folder.remove(cell)
-
-    def _make_stop_error(self, error: UnavailableError) -> ModelkitError:
-        hint = f"{error.hint}; then {self._again()}" if error.hint else self._again()
-        return type(error)(error.message, hint=hint, result=self._result())
 
     def _again(self) -> str:
         return f"continue with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"

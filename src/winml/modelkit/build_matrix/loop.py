@@ -108,8 +108,14 @@ class Loop:
         while self.pending or self.running:
             self._submit()
             result = self.tools.executor.wait(_POLL_S)
-            if result is not None:
-                self._accept(self.running.pop(result.job), result)
+            if result is None:
+                continue
+            cell = self.running.pop(result.job)
+            build = self.tools.accept(cell, result)
+            self.tools.record(cell, build)
+            if build.status == "ok":
+                self.warm.add(cell.model.folder)
+                self._publish(cell)
 
     def _submit(self) -> None:
         while self.pending and len(self.running) < self.tools.executor.slots:
@@ -125,13 +131,6 @@ class Loop:
                 continue
             self.running[cell.version] = cell
             self.tools.executor.submit(job)
-
-    def _accept(self, cell: Cell, result: Result) -> None:
-        build = self.tools.accept(cell, result)
-        self.tools.record(cell, build)
-        if build.status == "ok":
-            self.warm.add(cell.model.folder)
-            self._publish(cell)
 
     def _publish(self, cell: Cell) -> None:
         if self.tools.publish is None:

@@ -46,19 +46,16 @@ class MatrixModel:
         return not path.is_file() and not (path / MODEL).is_file()
 
 
-def _exists(path: Path, where: str) -> bool:
-    try:
-        return path.exists()
-    except OSError as error:  # not a valid name on this system
-        raise RequestError(f"{where}`{path.name:.80}` is not a valid file name: {error.strerror}") from error
-
-
 def make_model(source: str, base: Path, *, where: str = "", **about: str | None) -> MatrixModel:
     """The model of a path relative to `base` if that exists, otherwise of a hub id."""
     path = expand(Path(base, source))
     data = about.pop("data", None)
     name = about.pop("name", None)
-    if _exists(path, where):
+    try:
+        exists = path.exists()
+    except OSError as error:  # not a valid name on this system
+        raise RequestError(f"{where}`{path.name:.80}` is not a valid file name: {error.strerror}") from error
+    if exists:
         model = MatrixModel(str(path), name or _file_name(path, source), **about)
     elif _is_path(source):
         raise RequestError(f"{where}model not found: `{source}`")

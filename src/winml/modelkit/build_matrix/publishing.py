@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.resume import FeedVersion
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, now
-from winml.modelkit.build_matrix.state import CellState, Upload
+from winml.modelkit.build_matrix.state import CellState, Upload, UploadStatus
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import UnavailableError
 from winml.modelkit.core.events import OnEvent
@@ -16,7 +16,6 @@ from winml.modelkit.feed.base import (
     Conflict,
     Feed,
     Published,
-    PublishOutcome,
     Rejected,
     Unavailable,
     is_proven,
@@ -72,19 +71,12 @@ class Publisher:
         outcome = self.feed.publish(cell.package, cell.version, tree, self.on_event)
         if isinstance(outcome, Unavailable):
             raise UnavailableError(outcome.reason, hint=outcome.hint)
-        return self._upload(outcome, tree.content.digest)
-
-    def _upload(self, outcome: PublishOutcome, digest: str) -> Upload:
         address = self.feed.address
-        if isinstance(outcome, Published | AlreadyThere) and is_proven(outcome, digest):
+        if isinstance(outcome, Published | AlreadyThere) and is_proven(outcome, tree.content.digest):
             return Upload("uploaded", address, now(), None, outcome.digest, outcome.reference, outcome.sent_bytes)
         if isinstance(outcome, Conflict):
-            return self._conflict(outcome)
+            status: UploadStatus = "exists-skipped" if self.skip_existing else "failed"
+            return Upload(status, address, now(), outcome.reason, outcome.digest)
         if isinstance(outcome, Rejected):
             return Upload("timeout" if outcome.timed_out else "failed", address, now(), outcome.reason)
         return Upload("failed", address, now(), "the feed answered with another digest than that of the folder")
-
-    def _conflict(self, outcome: Conflict) -> Upload:
-        if self.skip_existing:
-            return Upload("exists-skipped", self.feed.address, now(), outcome.reason, outcome.digest)
-        return Upload("failed", self.feed.address, now(), outcome.reason, outcome.digest)

@@ -92,19 +92,16 @@ def join(cluster: Cluster, node: Node, notes: Path, on_event: OnEvent, *, listen
     _look_around(cluster, node)
     leftovers = Leftovers(notes)
     on_event(LeftoversEnded(leftovers.end()))
-    here = _Here(node, leftovers, _make_empty(notes.with_name(_WORK)), on_event)
+    work = notes.with_name(_WORK)
+    try:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise atomic.write_error(error, work) from error
+    here = _Here(node, leftovers, work, on_event)
     _here = here
     _run_until_stopped(_run_node(cluster, here, listen))
     return here.jobs
-
-
-def _make_empty(folder: Path) -> Path:
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise atomic.write_error(error, folder) from error
-    return folder
 
 
 def _look_around(cluster: Cluster, node: Node) -> None:

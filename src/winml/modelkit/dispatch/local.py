@@ -74,17 +74,14 @@ class LocalPool:
 
     def _run(self, job: Job) -> None:
         try:
-            self._done.put((job.id, self._run_and_note(job)))
+            if self._leftovers is None:
+                result = run_job(job, cancelled=self._cancelled.is_set)
+            else:
+                result = run_job(job, cancelled=self._cancelled.is_set, on_start=self._leftovers.note)
+                self._leftovers.forget(result.pids)
+            self._done.put((job.id, result))
         except BaseException as error:  # noqa: BLE001 - a problem of this machine, or a bug: raised in `wait`
             self._done.put((job.id, error))
-
-    def _run_and_note(self, job: Job) -> Result:
-        """Run a job, noted while it runs."""
-        if self._leftovers is None:
-            return run_job(job, cancelled=self._cancelled.is_set)
-        result = run_job(job, cancelled=self._cancelled.is_set, on_start=self._leftovers.note)
-        self._leftovers.forget(result.pids)
-        return result
 
     def close(self) -> None:
         self._queued.clear()

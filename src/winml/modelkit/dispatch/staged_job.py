@@ -14,7 +14,7 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from winml.modelkit.core.errors import ModelkitError, UnavailableError, of_system
 from winml.modelkit.core.json_text import parse_json
@@ -77,13 +77,6 @@ def _refusal(error: ModelkitError) -> tuple[int, dict[str, Any]]:
     return error.exit_code, {"digest": None, "output": output, "trouble": trouble}
 
 
-def _end_like(code: int) -> NoReturn:
-    """End in the same way as a command that crashed or was killed, so that the waiting process sees it."""
-    if sys.platform != "win32":
-        os.kill(os.getpid(), -code)
-    os._exit(code & 0xFF)
-
-
 def main(spec: str) -> int:
     try:
         code, answer = carry_out(parse_json(spec), Path("out").absolute())
@@ -94,8 +87,11 @@ def main(spec: str) -> int:
         code, answer = _refusal(refused)
     except ModelkitError as error:
         code, answer = _refusal(error)
-    if code < 0 or was_killed(code, str(answer["output"])):  # then this job was killed too, or ends as the crash did
-        _end_like(code)
+    if code < 0 or was_killed(code, str(answer["output"])):
+        # End in the same way as the command, so that the waiting process sees that it crashed or was killed.
+        if sys.platform != "win32":
+            os.kill(os.getpid(), -code)
+        os._exit(code & 0xFF)
     sys.stdout.write(json.dumps(answer))
     return code
 

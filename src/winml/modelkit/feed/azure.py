@@ -140,7 +140,8 @@ class AzureFeed:
         if found is None:
             return None
         items = self._pages(f"packages/{found.get('id')}/versions", {}, "version")
-        return tuple(Listed(name, "reserved" if _is_deleted(item) else "live") for name, item in sorted(items.items()))
+        deleted = {name for name, item in items.items() if item.get("isDeleted") or item.get("deletedDate")}
+        return tuple(Listed(name, "reserved" if name in deleted else "live") for name in sorted(items))
 
     def _state(self, package: str, version: str) -> str:
         """`live`, `reserved` or `absent`."""
@@ -193,7 +194,10 @@ class AzureFeed:
         if done.problem == "exists":
             return self._compare_existing(package, version, tree.content)
         if done.problem == "timeout":
-            return self._after_timeout(package, version, tree.content)
+            # It may still have succeeded: ask the feed.
+            if self._state(package, version) == "live":
+                return self._read_back(package, version, tree.content)
+            return Rejected(f"`az` took longer than {self._transfer_timeout_s:g} s and was stopped", timed_out=True)
         if done.problem in ("login", "no-feed", "usage"):
             raise unavailable(done, f"publishing to `{self.address}`")
         return Rejected(done.message)
@@ -213,12 +217,6 @@ class AzureFeed:
             return compare_stored(self._read(package, version), content)
         except FeedDamaged as error:
             return Conflict(None, error.message)
-
-    def _after_timeout(self, package: str, version: str, content: Content) -> PublishOutcome:
-        """A publish that took too long may still have succeeded: ask the feed."""
-        if self._state(package, version) != "live":
-            return Rejected(f"`az` took longer than {self._transfer_timeout_s:g} s and was stopped", timed_out=True)
-        return self._read_back(package, version, content)
 
     def fetch(self, stored: Stored, into: Path, *, only: Content, overwrite: bool, on_event: OnEvent) -> Fetched:
         missing = Content({path: item for path, item in only.files.items() if not is_here(into / path, item)})
@@ -257,10 +255,6 @@ class AzureFeed:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _is_deleted(item: dict[str, Any]) -> bool:
-    return bool(item.get("isDeleted") or item.get("deletedDate"))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from winml.modelkit.core.dataclass import dataclass
@@ -127,15 +127,9 @@ def check_paths(paths: Iterable[str]) -> None:
         if other != path:
             raise DataError(f"`{other}` and `{path}` differ only in case", hint="rename one of them")
     for path in seen:
-        for parent in _parents(path):
+        for parent in map(str, PurePosixPath(path).parents):
             if parent in seen:
                 raise DataError(f"`{seen[parent]}` would be both a file and a folder")
-
-
-def _parents(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def pattern_expression(pattern: str) -> re.Pattern[str]:

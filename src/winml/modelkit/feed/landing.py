@@ -169,7 +169,9 @@ def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: 
     received = 0
     with source(path, entry, start if start < entry.bytes else 0) as delivery, part.open("ab") as stream:
         stream.truncate(delivery.offset)
-        hasher = _hash_of(part)
+        hasher = hashlib.sha256()
+        for chunk in read_chunks(part):
+            hasher.update(chunk)
         count = delivery.offset
         for chunk in delivery.chunks:
             stream.write(chunk)
@@ -181,13 +183,6 @@ def _receive(part: Path, path: str, entry: FileEntry, source: Source, on_event: 
         stream.flush()
         os.fsync(stream.fileno())
     return received, count == entry.bytes and digest.PREFIX + hasher.hexdigest() == entry.digest
-
-
-def _hash_of(part: Path) -> hashlib._Hash:
-    hasher = hashlib.sha256()
-    for chunk in read_chunks(part):
-        hasher.update(chunk)
-    return hasher
 
 
 def _put_in_place(room: Path, into: Path, files: dict[str, FileEntry]) -> None:

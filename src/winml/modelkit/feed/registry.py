@@ -61,13 +61,6 @@ class _Busy(UnavailableError):
     code = "feed-busy"
 
 
-def _require_httpx() -> None:
-    if find_spec("httpx") is None:
-        raise UnavailableError(
-            "OCI feeds need the Python package `httpx`", hint="install it with `pip install winml-modelkit[feeds]`"
-        )
-
-
 def is_loopback(host: str) -> bool:
     name = urlsplit(f"//{host}").hostname or ""
     try:
@@ -88,7 +81,10 @@ class Registry:
     """One registry, with one connection pool and the logins it requested."""
 
     def __init__(self, base: str, credentials: Credentials | None) -> None:
-        _require_httpx()
+        if find_spec("httpx") is None:
+            raise UnavailableError(
+                "OCI feeds need the Python package `httpx`", hint="install it with `pip install winml-modelkit[feeds]`"
+            )
         import httpx
 
         self.base = base

@@ -146,10 +146,13 @@ class _Production:
         self._exits: dict[str, int | None] = {}
 
     def run(self) -> tuple[Contribution, str]:
-        """Run all commands, then write the contribution; also returns why the recipe has no effect."""
+        """Run every command until a rung fails and write the contribution; also returns why a recipe has no effect."""
         probed = self._probe()
         subject = self._subject(probed)
-        self._march(subject)
+        steps = make_plan(subject)
+        for step in steps:
+            if step.id not in self._exits and self._may_run(step, steps, subject):
+                self._do(step)
         return self._write(subject, probed), effect.explain_none(subject, self._results)
 
     def _probe(self) -> ProbeResult:
@@ -202,13 +205,6 @@ class _Production:
         copy.parent.mkdir()
         shutil.copyfile(source, copy)
         return MetricData(file=f"data/{source.name}", task=self._request.task, min_metric=self._request.min_metric)
-
-    def _march(self, subject: Subject) -> None:
-        """Run every command in order, until a rung fails."""
-        steps = make_plan(subject)
-        for step in steps:
-            if step.id not in self._exits and self._may_run(step, steps, subject):
-                self._do(step)
 
     def _may_run(self, step: Step, steps: tuple[Step, ...], subject: Subject) -> bool:
         if step.id.startswith("inspect-default"):

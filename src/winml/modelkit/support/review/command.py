@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from winml.modelkit.core.build_folder import ANALYSIS, CONFIG, EXPORT
 from winml.modelkit.core.dataclass import dataclass
@@ -283,22 +283,17 @@ def _rerun(
     with tempfile.TemporaryDirectory(prefix="winml-review-", ignore_cleanup_errors=True) as name:
         run = place.commands(model, Path(name), targets=dossier.contribution.targets)
         folder = Path(name) / FOLDER
-        _copy_given(dossier, folder)
+        for path in (RECIPE_FILE, SPECS_FILE, "data"):  # inputs that no command produces
+            source = dossier.folder / path
+            if source.is_dir():
+                shutil.copytree(source, folder / path)
+            elif source.is_file():
+                shutil.copyfile(source, folder / path)
         for step in (s for s in dossier.plan if s.id in dossier.records):
             on_event(CommandStarted(f"{step.id} again"))
             again.append(_run_again(dossier, step, run, folder))
     items = [reject("rerun", f"{row.step}: {reason}") for row in again for reason in row.contradictions]
     return again, items
-
-
-def _copy_given(dossier: Dossier, folder: Path) -> None:
-    """Copy the inputs of commands that no command produced."""
-    for path in (RECIPE_FILE, SPECS_FILE, "data"):
-        source = dossier.folder / path
-        if source.is_dir():
-            shutil.copytree(source, folder / path)
-        elif source.is_file():
-            shutil.copyfile(source, folder / path)
 
 
 def _run_again(dossier: Dossier, step: Step, run: Commands, folder: Path) -> StepAgain:
@@ -350,12 +345,11 @@ def _other_files(dossier: Dossier, step: Step, folder: Path) -> Iterator[str]:
     if claimed != now:
         yield f"it writes different files: {', '.join(sorted(claimed ^ now))}"
     for path in sorted(claimed & now):
-        left_out = READ_BY_PEOPLE.get(path.rpartition("/")[2])
-        if left_out is not None:
-            then, again = (_without(place / path, left_out) for place in (dossier.folder, folder))
+        ignored = READ_BY_PEOPLE.get(path.rpartition("/")[2])
+        if ignored is not None:
+            then, again = (
+                {key: value for key, value in read_object(place / path).items() if key not in ignored}
+                for place in (dossier.folder, folder)
+            )
             if then != again:
                 yield f"`{path}` has different content"
-
-
-def _without(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in read_object(path).items() if name not in keys}

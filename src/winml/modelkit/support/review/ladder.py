@@ -46,14 +46,11 @@ def build_ladder(steps: Sequence[StepVerdict], goal: Goal) -> tuple[Rung, ...]:
         elif GOALS.index(name) > GOALS.index(goal):
             rungs.append(Rung(name, "DEFERRED", f"above the committed goal {goal}", ()))
         elif not mine:
-            rungs.append(Rung(name, "DEFERRED", _nothing(name), ()))
+            reason = "no labelled data was given" if name == "L3" else "nothing was built to run it on"
+            rungs.append(Rung(name, "DEFERRED", reason, ()))
         else:
             rungs.append(_rung(name, mine))
     return tuple(rungs)
-
-
-def _nothing(rung: Goal) -> str:
-    return "no labelled data was given" if rung == "L3" else "nothing was built to run it on"
 
 
 def _rung(name: Goal, mine: Sequence[StepVerdict]) -> Rung:
@@ -62,7 +59,8 @@ def _rung(name: Goal, mine: Sequence[StepVerdict]) -> Rung:
     worst = min(deciding, key=lambda j: _WORST.index(j.verdict))
     failures = [f"{j.step.id}: {j.reason}" for j in mine if j.verdict != "PASS"]
     if worst.verdict == "PASS":
-        return Rung(name, "PASS", "; ".join([_describe_pass(name, mine), *failures]), steps)
+        passes = [j.reason for j in mine if j.verdict == "PASS" and j.step.purpose in _TELLING]
+        return Rung(name, "PASS", "; ".join([*(passes or [f"{name} passed"]), *failures]), steps)
     return Rung(name, worst.verdict, "; ".join(failures), steps)
 
 
@@ -72,11 +70,6 @@ def _best_target(mine: Sequence[StepVerdict]) -> list[StepVerdict]:
     made = [j for j in mine if j.step.purpose == "inputs"]
     groups = [[*made, *(j for j in mine if j.step.target == t and j.step.purpose == "perf")] for t in targets]
     return max(groups, key=lambda group: min(_WORST.index(j.verdict) for j in group))
-
-
-def _describe_pass(name: Goal, mine: Sequence[StepVerdict]) -> str:
-    said = [j.reason for j in mine if j.verdict == "PASS" and j.step.purpose in _TELLING]
-    return "; ".join(said) or f"{name} passed"
 
 
 def find_reached(rungs: Iterable[Rung]) -> Goal | None:

@@ -96,7 +96,10 @@ def _recipe_words(recipe: Recipe | None) -> tuple[str, ...]:
 def make_plan(subject: Subject) -> tuple[Step, ...]:
     """Every command up to the goal, in order."""
     rungs = GOALS[: GOALS.index(subject.goal) + 1]
-    found = [*_gate_steps(subject), *_build_steps(subject)]
+    first = subject.targets[0]
+    words = ("build", "-m", MODEL, "--target", first, *_recipe_words(subject.recipe), "-o", BUILT, "--json")
+    build = Step("build-recipe", "build", "L0", WHOLE, first, words)
+    found = [*_gate_steps(subject), build, *_inspect_steps(subject, "recipe", BUILT, "L0")]
     makers = {"L1": _perf_steps, "L2": _parity_steps, "L3": _metric_steps}
     for rung in rungs[1:]:
         found += makers[rung](subject)
@@ -127,13 +130,6 @@ def _inspect_steps(subject: Subject, name: str, root: str, rung: Goal | None) ->
     for part in subject.part_names:
         words = ("inspect", "-m", _folder(root, subject, part), "--json")
         yield Step(inspect_step(name, part), "inspect", rung, part, subject.targets[0], words)
-
-
-def _build_steps(subject: Subject) -> Iterator[Step]:
-    first = subject.targets[0]
-    words = ("build", "-m", MODEL, "--target", first, *_recipe_words(subject.recipe), "-o", BUILT, "--json")
-    yield Step("build-recipe", "build", "L0", WHOLE, first, words)
-    yield from _inspect_steps(subject, "recipe", BUILT, "L0")
 
 
 def _input_step(subject: Subject, part: str, rung: Goal, samples: int | None) -> Step:

@@ -68,19 +68,16 @@ def find_change(folder: Path, repo: str | None, base: str | None) -> Change:
     try:
         found = find_repository(Path(repo) if repo is not None else folder)
         with tempfile.TemporaryDirectory(prefix="winml-git-", ignore_cleanup_errors=True) as name:
-            return _read_change(_Git(found, Path(name)), found.top, base)
+            git = _Git(found, Path(name))
+            head = git.commit("HEAD")
+            if git.name(f"{head}:{_OURS}") is None:
+                raise NotAsked(f"`{found.top}` is not a repository of this project")
+            base_name, commit = _base(git, found.top, base)
+            return Change(found.top, base_name, head, git.find_changed(commit, head))
     except NotAsked as error:
         if repo is None and base is None:
             raise
         raise RequestError(f"the change cannot be determined: {error}", hint="check `--repo` and `--base`") from error
-
-
-def _read_change(git: _Git, root: Path, base: str | None) -> Change:
-    head = git.commit("HEAD")
-    if git.name(f"{head}:{_OURS}") is None:
-        raise NotAsked(f"`{root}` is not a repository of this project")
-    found, commit = _base(git, root, base)
-    return Change(root, found, head, git.find_changed(commit, head))
 
 
 def _base(git: _Git, root: Path, asked: str | None) -> tuple[str, str]:
