@@ -14,7 +14,7 @@ from winml.modelkit.store import journal
 BuildStatus = Literal["ok", "failed", "timeout"]
 UploadStatus = Literal["uploaded", "exists-skipped", "timeout", "failed"]
 FilesBy = Literal["link", "copy", "feed"]
-"""How the files of a build came to their place; `feed` when another machine built it."""
+"""How the files of a build were put in place; `feed` when another machine built it."""
 COMPLETE = "complete"
 """The stage of a build that succeeded."""
 

@@ -147,7 +147,7 @@ class Journal:
         self._next = len(self.replay.records)
 
     def _set_torn_aside(self) -> None:
-        """Keep the bytes of a torn line beside the journal and cut them off, so that the next line starts clean."""
+        """Move a truncated last line to a file next to the journal, so that the next line starts clean."""
         if self.replay.torn is None:
             return
         atomic.write_bytes(self.path.with_name(f"{self.path.name}.torn-{len(self.replay.records)}"), self.replay.torn)

@@ -1,1 +1,1 @@
-"""Model support: what a contribution is, how its evidence is made, and what speaks against it."""
+"""Model support: what a contribution is, how its evidence is made, and how it is reviewed."""

@@ -1,4 +1,4 @@
-"""Results of commands as evidence holds them: what a producer and a reviewer rely on has to be there and has to fit.
+"""Results of commands as stored in evidence: the fields that a producer and a reviewer need must exist and be valid.
 
 Results of other versions may hold more. What numbers are made of is read by classes of its own, with limits that keep
 arithmetic on what others wrote from failing.
@@ -22,16 +22,16 @@ from winml.modelkit.support.inputs import InputsResult
 from winml.modelkit.support.probe_result import ProbeResult
 
 Purpose = Literal["probe", "config", "build", "inspect", "inputs", "perf", "compare", "export", "parity", "metric"]
-"""What a command of a contribution is for."""
+"""The purpose of a command of a contribution."""
 Count = Annotated[int, AtLeast(0), AtMost(2**53)]
-"""As many as a number with a fraction can count."""
+"""Limited to integers that a float represents exactly."""
 Nanoseconds = Annotated[int, AtLeast(0), AtMost(2**53)]
 Number = Annotated[float, AtLeast(-1e300), AtMost(1e300)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandError:
-    """Why a command failed, as far as it said so."""
+    """Why a command failed, as far as it reported it."""
 
     code: str | None = None
     message: str | None = None
@@ -41,14 +41,14 @@ class CommandError:
 
 @dataclass(frozen=True, kw_only=True)
 class Success:
-    """Whether a command went well."""
+    """Whether a command succeeded."""
 
     ok: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The result of a command that did not go well."""
+    """The result of a command that failed."""
 
     error: CommandError | None = None
 
@@ -64,7 +64,7 @@ class ConfigEvidence:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Everything but where the model lies."""
+        """Everything except the path of the model."""
         return {name: value for name, value in self.config.items() if name != "model"}
 
 
@@ -86,7 +86,7 @@ class MeasuringEnvironment:
 
 @dataclass(frozen=True, kw_only=True)
 class Samples(Round):
-    """A round that something can be computed from."""
+    """A round with samples to compute from."""
 
     wall_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
     cpu_ns: Annotated[tuple[Nanoseconds, ...], NotEmpty()]
@@ -111,7 +111,7 @@ class PerfEvidence:
     inputs: Any
     """Compared as they are."""
     latency_ms: Latency
-    """Held against what the samples give."""
+    """Compared with the samples."""
     cpu_ms: CPUTime
     placement: Placement
     measurement: PerfMeasurement
@@ -203,7 +203,7 @@ class OutputDistance:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptArray:
-    """What is said of an output of one run that was kept."""
+    """The description of a saved output of one run."""
 
     dtype: str
     shape: tuple[Annotated[int, AtLeast(0), AtMost(2**31)], ...]
@@ -304,7 +304,7 @@ _FORMS: dict[Purpose, Any] = {
 
 
 def read_result(purpose: Purpose, value: Any) -> Result:
-    """The result of a command in what it wrote; an error names the first field that does not fit."""
+    """The result of a command from its JSON; an error names the first invalid field."""
     found: Result = read(
         _FORMS[purpose] if read(Success, value, strict=False).ok is True else Failure, value, strict=False
     )
@@ -312,12 +312,12 @@ def read_result(purpose: Purpose, value: Any) -> Result:
 
 
 def error_of(result: Result | None) -> CommandError:
-    """The error of a result; one without words where it has none."""
+    """The error of a result; an empty one where it has none."""
     return result.error or NO_ERROR if isinstance(result, Failure) else NO_ERROR
 
 
 def find(results: Results, step: str, form: type[E]) -> E | None:
-    """The result of a command that went well; None when it did not, or was not run."""
+    """The result of a command that succeeded; None when it failed, or was not run."""
     found = results.get(step)
     return found if isinstance(found, form) else None
 

@@ -18,7 +18,7 @@ ALLOWED: dict[Effort, tuple[str, ...]] = {
     "L1": (f"{_EXPORT}*.py", "tests/hf_zoo.py", "tests/building/export/*.py", *_KNOWLEDGE),
     "L2": ("src/winml/modelkit/*", "tests/*", *_KNOWLEDGE),
 }
-"""Patterns of paths besides the recipe and the findings, which every contribution brings."""
+"""Patterns of paths in addition to the recipe and the findings, which every contribution has."""
 
 BROUGHT = (
     f"{_DATA}recipes/*.json",
