@@ -232,7 +232,7 @@ def test_a_version_is_deleted_alone_or_the_feed_says_that_it_cannot(place: Place
     _publish(place, tree)
     _publish(place, tree, "0.0.0-2-m")
     if not place.feed.can_delete:
-        with pytest.raises(UnavailableError, match="does not let versions be deleted"):
+        with pytest.raises(UnavailableError, match="does not allow versions to be deleted"):
             place.feed.delete("m", "0.0.0-2-m")
         return
     place.feed.delete("m", "0.0.0-2-m")

@@ -149,7 +149,7 @@ def test_a_pipe_or_a_link_in_a_repository_is_not_read(pull_request: zoo.Attack) 
     (pull_request.git / "packed-refs").unlink()
     (pull_request.git / "objects").rename(pull_request.place / "elsewhere")
     (pull_request.git / "objects").symlink_to("../elsewhere")
-    with pytest.raises(repository.NotAsked, match="is no folder"):
+    with pytest.raises(repository.NotAsked, match="is not a folder"):
         repository.find_change(pull_request.place, None, None)
 
 
