@@ -79,12 +79,11 @@ def _manifest(folder: Path, data: bytes) -> None:
 
 
 def _compile_config(folder: Path, data: bytes) -> None:
-    from winml.modelkit.building.compile.command import read_config
-    from winml.modelkit.core.config import compile_section_from_json
+    from winml.modelkit.building.compile.command import load_settings
+    from winml.modelkit.core.config import check_compile
     from winml.modelkit.ep.trust import NOTHING
 
-    value = read_config(str(_file(folder, "c.json", data)))
-    compile_section_from_json(value["compile"], NOTHING.gate("c.json"))
+    check_compile(load_settings(str(_file(folder, "c.json", data))).section, NOTHING.gate("c.json"))
 
 
 def _input_specs(folder: Path, data: bytes) -> None:

@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from winml.modelkit.core import values
-from winml.modelkit.core.config import CompileSection, compile_section_from_json
+from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.errors import RequestError
-from winml.modelkit.core.trust import OWN_REQUEST
 
 
 def test_a_section_survives_its_json() -> None:
     section = CompileSection("ort_jit", True, {"soc_model": "60"})
-    assert compile_section_from_json(values.to_json(section), OWN_REQUEST) == section
-    assert compile_section_from_json({}, OWN_REQUEST) == CompileSection()
+    assert values.read(CompileSection, values.to_json(section), "compile") == section
+    assert values.read(CompileSection, {}, "compile") == CompileSection()
 
 
 def test_the_older_name_of_a_compiler_is_understood() -> None:
-    assert compile_section_from_json({"compiler": "ort_session"}, OWN_REQUEST).compiler == "ort_jit"
+    assert values.read(CompileSection, {"compiler": "ort_session"}, "compile").compiler == "ort_jit"
 
 
 @pytest.mark.parametrize(
@@ -35,10 +34,10 @@ def test_the_older_name_of_a_compiler_is_understood() -> None:
 )
 def test_what_does_not_fit_is_named(value: Any, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        compile_section_from_json(value, OWN_REQUEST)
+        values.read(CompileSection, value, "compile")
 
 
 def test_a_misspelt_key_gets_the_nearest_one() -> None:
     with pytest.raises(RequestError) as caught:
-        compile_section_from_json({"provider_option": {}}, OWN_REQUEST)
+        values.read(CompileSection, {"provider_option": {}}, "compile")
     assert "`provider_options`" in (caught.value.hint or "")

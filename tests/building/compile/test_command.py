@@ -14,8 +14,9 @@ from winml.modelkit.building.compile.command import (
     _section,
     compile_multiple_onnx,
     list_compilers,
+    load_settings,
     raise_for,
-    read_config,
+    read_settings,
 )
 from winml.modelkit.building.compile.result import CompiledModel, FailedModel
 from winml.modelkit.core.error_object import ErrorObject
@@ -46,12 +47,12 @@ def test_other_places_are_refused(models: tuple[str, ...], where: dict[str, str]
 
 
 def test_the_command_line_wins_over_the_config() -> None:
-    config = {
-        "compile": {"compiler": "ort_jit", "embed": True, "provider_options": {"soc_model": "43", "vtcm_mb": "8"}}
-    }
-    kept = _section(CompileRequest(config=config))
+    stored = read_settings(
+        {"compile": {"compiler": "ort_jit", "embed": True, "provider_options": {"soc_model": "43", "vtcm_mb": "8"}}}
+    )
+    kept = _section(CompileRequest(stored=stored))
     assert (kept.compiler, kept.embed) == ("ort_jit", True)
-    changed = _section(CompileRequest(config=config, compiler="ort", ep_options={"soc_model": "60"}))
+    changed = _section(CompileRequest(stored=stored, compiler="ort", ep_options={"soc_model": "60"}))
     assert (changed.compiler, changed.provider_options) == ("ort", {"soc_model": "60", "vtcm_mb": "8"})
     assert _section(CompileRequest(compiler="ort_session")).compiler == "ort_jit"
 
@@ -65,6 +66,9 @@ def test_the_command_line_wins_over_the_config() -> None:
         ('{"complie": {}}', "unknown key `complie`"),
         ('{"target": "qnn/npu"}', "no `compile` section"),
         ('{"compile": null}', "no `compile` section"),
+        ('{"compile": {"embde": true}}', "unknown key `compile.embde`"),
+        ('{"compile": {}, "target": 3}', "`target` must be text"),
+        ('{"schema": "winml/build-config/2", "compile": {}}', "this winml reads `winml/build-config/1`"),
     ],
 )
 def test_a_config_without_a_compile_section_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
@@ -72,7 +76,7 @@ def test_a_config_without_a_compile_section_is_refused(tmp_path: Path, text: str
     if text is not None:
         path.write_text(text)
     with pytest.raises(RequestError, match=message):
-        read_config(str(path))
+        load_settings(str(path))
 
 
 DONE = compile_values.compiled_model("a")

@@ -150,13 +150,6 @@ class CompileSection:
     provider_options: dict[str, str] = field(default_factory=dict)
 
 
-def compile_section_from_json(value: Any, gate: OptionGate) -> CompileSection:
-    """A compile section on its own."""
-    section = values.read(CompileSection, value, "compile")
-    check_compile(section, gate)
-    return section
-
-
 def check_compile(section: CompileSection, gate: OptionGate) -> None:
     """Raise for the first option of a section that the gate rejects."""
     for name, text_value in section.provider_options.items():

@@ -30,7 +30,7 @@ from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.result import failure_of
-from winml.modelkit.core.config import CompileSection, check_compile
+from winml.modelkit.core.config import SCHEMA, CompileSection, check_compile, read_config
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import (
@@ -43,7 +43,6 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.events import OnEvent, TargetChosen, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import expand
-from winml.modelkit.core.suggest import did_you_mean
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
@@ -61,10 +60,15 @@ from winml.modelkit.worker.client import Worker
 DEFAULT_TIMEOUT_S = 1800.0
 MIN_SAVED_PCT = 5.0
 """Sharing that saves less is mentioned: it costs a process that holds all models."""
-CONFIG_KEYS = (
-    "schema", "model", "target", "precision", "export", "optimize", "quantize", "compile", "session", "eval",
-)  # fmt: skip
-"""What a build config may hold; `target` and `compile` are used here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSettings:
+    """What a build config contributes; the command line overrides it."""
+
+    target: str | None = None
+    """None where the config names none: the target is then chosen by what is installed."""
+    section: CompileSection = CompileSection()
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,7 @@ class CompileRequest:
     target: str | None = None
     ep: str | None = None
     device: str | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
-    """A build config; its `target` and `compile` apply where the command line does not override them."""
+    stored: StoredSettings = StoredSettings()
     config_source: str = "config"
     """Where it comes from, for errors."""
     trust: Trust = NOTHING
@@ -102,31 +105,34 @@ class _Place:
     warnings: tuple[str, ...] = ()
 
 
-def read_config(path: str) -> dict[str, Any]:
-    """A build config file with a compile section."""
+def load_settings(path: str) -> StoredSettings:
+    """What a build config file with a compile section contributes."""
     try:
         value = read_json(Path(path))
     except FileNotFoundError as error:
         raise RequestError(f"config not found: `{path}`") from error
     except (OSError, ValueError) as error:
         raise RequestError(f"`{path}` is not a config: {error}") from error
-    if not isinstance(value, dict):
-        raise RequestError(f"`{path}` is not a config: it must be an object but is {type(value).__name__}")
-    _check_keys(value)
+    try:
+        settings = read_settings(value)
+    except RequestError as error:
+        raise RequestError(f"`{path}`: {error.message}", hint=error.hint) from error
     if value.get("compile") is None:
         raise RequestError(f"`{path}` has no `compile` section", hint="`--ep-options` and `--compiler` need no config")
-    return value
+    return settings
 
 
-def _check_keys(config: Mapping[str, Any]) -> None:
-    for key in config:
-        if key not in CONFIG_KEYS:
-            raise RequestError(f"unknown key `{key}`", hint=did_you_mean(key, CONFIG_KEYS))
+def read_settings(value: Any) -> StoredSettings:
+    """What a build config contributes; `schema` may be missing in one that is not a whole build."""
+    config = read_config({"schema": SCHEMA, **value} if isinstance(value, dict) else value)
+    return StoredSettings(
+        target=config.target if "target" in value else None, section=config.compile or CompileSection()
+    )
 
 
 def _read_section(request: CompileRequest) -> CompileSection:
     """The compile section of the config, without what the command line overrides."""
-    section = read(CompileSection, request.config.get("compile") or {}, "compile")
+    section = request.stored.section
     section = replace(
         section, provider_options=request.trust.with_typed(request.ep_options).without_typed(section.provider_options)
     )
@@ -150,10 +156,7 @@ def _section(request: CompileRequest) -> CompileSection:
 
 def _request_target(request: CompileRequest) -> TargetRequest:
     named = request.target is not None or request.ep is not None or request.device is not None
-    wanted = request.config.get("target") if not named else request.target
-    if wanted is not None and not isinstance(wanted, str):
-        raise RequestError(f"`target` must be text but got {wanted!r}")
-    return target_request(wanted, request.ep, request.device)
+    return target_request(request.target if named else request.stored.target, request.ep, request.device)
 
 
 def sdk_tools(root: str | None = None) -> CompileTools:
@@ -459,7 +462,6 @@ def compile_multiple_onnx(
     `output_path` is a folder, or for a single model a file that ends in .onnx. The result has an entry per model; a
     model that failed is there with its error, and the others are delivered. Only a wrong request raises.
     """
-    _check_keys(config)
     paths = tuple(os.fspath(path) for path in model_paths)
     output = os.fspath(output_path)
     is_file = len(paths) == 1 and Path(output).suffix == ".onnx" and not Path(output).is_dir()
@@ -467,7 +469,7 @@ def compile_multiple_onnx(
         models=paths,
         output=output if is_file else None,
         output_dir=None if is_file else output,
-        config=config,
+        stored=read_settings(dict(config)),
         validate=validate,
         overwrite=overwrite,
         trust=trust,

@@ -79,7 +79,7 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
 
 
 def _request(given: dict[str, Any]) -> Any:
-    from winml.modelkit.building.compile.command import DEFAULT_TIMEOUT_S, CompileRequest, read_config
+    from winml.modelkit.building.compile.command import DEFAULT_TIMEOUT_S, CompileRequest, StoredSettings, load_settings
     from winml.modelkit.ep.options import parse_pairs
 
     return CompileRequest(
@@ -89,7 +89,7 @@ def _request(given: dict[str, Any]) -> Any:
         target=given["target"],
         ep=given["ep"],
         device=given["device"],
-        config={} if given["config"] is None else read_config(given["config"]),
+        stored=StoredSettings() if given["config"] is None else load_settings(given["config"]),
         compiler=given["compiler"],
         embed=given["embed"] or None,
         config_source=given["config"] or "",
