@@ -71,6 +71,10 @@ class Searches:
         return found
 
 
+BUDGET = "1h"
+"""These searches end by themselves, within a minute on a quiet machine; a busy one only takes longer."""
+
+
 @pytest.fixture
 def searches(tmp_path: Path) -> Searches:
     return Searches(tmp_path)
@@ -81,7 +85,7 @@ def sample_search(tmp_path_factory: pytest.TempPathFactory) -> tuple[Searches, d
     """A small search of the sample by time, once."""
     made = Searches(tmp_path_factory.mktemp("search"))
     space = space_file(made.folder, quantize__scheme=["int8", "int4"])
-    return made, made.search("--sample", "--target", "cpu", "--space", space, "--budget", "5m", "-o", "out")
+    return made, made.search("--sample", "--target", "cpu", "--space", space, "--budget", BUDGET, "-o", "out")
 
 
 def test_the_sample_ends_with_a_confirmed_champion(sample_search: tuple[Searches, dict[str, Any]]) -> None:
@@ -172,7 +176,7 @@ def test_a_finished_search_is_not_searched_again(sample_search: tuple[Searches, 
     made, value = sample_search
     before = [record for record in made.records("out") if record["kind"] != "preparation"]
     space = made.folder / "space.json"
-    again = made.search("--sample", "--target", "cpu", "--space", space, "--budget", "5m", "-o", "out", "--resume")
+    again = made.search("--sample", "--target", "cpu", "--space", space, "--budget", BUDGET, "-o", "out", "--resume")
     assert [record for record in made.records("out") if record["kind"] != "preparation"] == before
     assert again["champion"]["digest"] == value["champion"]["digest"]
     assert again["environment"] == value["environment"] != {}
@@ -182,7 +186,7 @@ def test_trials_of_an_earlier_search_are_reused(sample_search: tuple[Searches, d
     made, _ = sample_search
     space = space_file(made.folder / "out", quantize__scheme=["int8"])
     value = made.search(
-        "--sample", "--target", "cpu", "--space", space, "--budget", "5m", "-o", "more", "--reuse", "out"
+        "--sample", "--target", "cpu", "--space", space, "--budget", BUDGET, "-o", "more", "--reuse", "out"
     )
     assert [trial["reused_from"] for trial in value["trials"]] == ["out", "out"]
     assert value["champion"]["choice"] == {"quantize.scheme": "int8"}
@@ -200,7 +204,7 @@ def conv(tmp_path: Path) -> tuple[Path, Path]:
     return model, data
 
 
-BY_SIZE = ("--objective", "size", "--target", "cpu", "--budget", "5m")
+BY_SIZE = ("--objective", "size", "--target", "cpu", "--budget", BUDGET)
 
 
 def test_the_smallest_config_that_agrees_with_the_baseline(searches: Searches, conv: tuple[Path, Path]) -> None:
@@ -306,7 +310,7 @@ def test_convolution_fusions_are_left_out_on_the_npu_by_evidence_of_its_own(
     model, data = conv
     knobs = {"optimize__conv_activation_fusion": ["on"], "quantize__scheme": ["int8"]}
     space = space_file(searches.folder, **knobs)
-    target = ("--target", "qnn/npu", "--calibration", data, "--space", space, "--budget", "5m")
+    target = ("--target", "qnn/npu", "--calibration", data, "--space", space, "--budget", BUDGET)
     value = searches.search("-m", model, *target, "-o", "out")
     assert value["objective"] == "placement"
     assert any("is simulated here" in note for note in value["notes"])
@@ -324,7 +328,7 @@ def test_hypotheses_of_a_preset_keep_their_ids(searches: Searches, conv: tuple[P
     model, data = conv
     value = searches.search(
         "-m", model, "--target", "qnn/npu", "--calibration", data, "--preset", "npu", "--only", "h3,h4,h7",
-        "--budget", "5m", "-o", "out",
+        "--budget", BUDGET, "-o", "out",
     )  # fmt: skip
     assert [(trial["id"], trial["choice"]) for trial in value["trials"]] == [("h0", {}), ("h3", {"hypothesis": "h3"})]
     assert value["trials"][0]["accuracy"]["agreement"] < 1, "a quantized baseline is held against the given model"
