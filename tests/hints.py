@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,14 @@ def named_commands(message: str) -> Iterator[tuple[str, ...]]:
     """The commands in a message, as words behind `winml`."""
     for quoted in _QUOTED.findall(message):
         if quoted.startswith("winml "):
-            yield tuple(_VALUE if word.isupper() else word for word in shlex.split(quoted)[1:])
+            yield tuple(_VALUE if word.isupper() else word for word in _split(quoted)[1:])
+
+
+def _split(command: str) -> list[str]:
+    """The words of a command line as the system's shell takes them apart: a backslash is a letter on Windows."""
+    if sys.platform != "win32":
+        return shlex.split(command)
+    return [word.replace('"', "") for word in re.findall(r'(?:"[^"]*"|[^\s"])+', command)]
 
 
 def _named_options(message: str) -> Iterator[str]:

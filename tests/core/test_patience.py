@@ -80,3 +80,32 @@ def test_what_is_replaced_all_the_time_can_be_read_all_the_time(tmp_path: Path) 
     assert failed == []
     assert seen == sorted(seen)
     assert read_json(path) == {"n": 59}
+
+
+class _Refused(OSError):
+    winerror = 1359
+
+
+def test_a_process_that_cannot_be_started_for_a_moment_is_started_later() -> None:
+    answers: list[OSError | None] = [_Refused(), _Refused(), None]
+
+    def start() -> str:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+        return "started"
+
+    assert patience.starting(start) == "started"
+    assert answers == []
+
+
+def test_a_program_that_does_not_exist_is_not_started_again() -> None:
+    calls = []
+
+    def start() -> None:
+        calls.append(1)
+        raise FileNotFoundError("no such program")
+
+    with pytest.raises(FileNotFoundError):
+        patience.starting(start)
+    assert len(calls) == 1

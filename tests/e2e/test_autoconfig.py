@@ -313,7 +313,7 @@ def test_convolution_fusions_are_left_out_on_the_npu_by_evidence_of_its_own(
     target = ("--target", "qnn/npu", "--calibration", data, "--space", space, "--budget", BUDGET)
     value = searches.search("-m", model, *target, "-o", "out")
     assert value["objective"] == "placement"
-    assert any("is simulated here" in note for note in value["notes"])
+    assert any("is simulated on this machine" in note for note in value["notes"])
     note = next(n for n in value["insight"] if n["knob"] == "optimize.conv_activation_fusion" and n["kind"] == "skip")
     assert note["source"] == "npu-006"
     assert "seen here: com.microsoft:FusedConv x3 on the CPU, 4 pieces instead of 1" in note["reason"]
@@ -467,4 +467,4 @@ def test_two_searches_in_one_folder_are_refused(searches: Searches, conv: tuple[
     assert "holds a search" in failed(searches.winml("autoconfig", *args), 2)
     other = model_zoo.saved(model_zoo.conv_net(channels=8), searches.folder / "conv.onnx")
     refused = searches.winml("autoconfig", "-m", other, *args[2:], "--resume")
-    assert "is of another search: model differ" in failed(refused, 2)
+    assert "belongs to another search: model differ" in failed(refused, 2)

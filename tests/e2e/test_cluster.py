@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.dask, pytest.mark.xdist_group("cluster")]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterHere]:
-    """One node with an NPU that takes two jobs at once, and one for builds and measurements."""
+    """One node with an NPU that takes two jobs at once, and one for builds and measurements; it needs the QNN EP."""
     made = ClusterHere(tmp_path_factory.mktemp("cluster"))
     try:
         made.join("npu-box", "--device", "qnn/npu", "--jobs", "2")
@@ -104,6 +104,7 @@ def test_cells_that_need_a_device_run_only_where_it_is_and_one_at_a_time(
     assert user.staged() == []
 
 
+@pytest.mark.qnn
 def test_a_build_that_fails_is_not_tried_elsewhere_and_what_no_node_has_is_refused(
     cluster: ClusterHere, user: User, zoo: Path, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_build_that_fails_is_not_tried_elsewhere_and_what_no_node_has_is_refus
     assert not any("vitisai" in cell for cell in tried)
 
 
+@pytest.mark.qnn
 def test_a_killed_run_node_and_scheduler_lose_nothing_and_every_cell_is_published_once(
     cluster: ClusterHere, user: User, zoo: Path
 ) -> None:
@@ -169,6 +171,7 @@ def test_a_killed_run_node_and_scheduler_lose_nothing_and_every_cell_is_publishe
     assert user.staged() == []
 
 
+@pytest.mark.qnn
 def test_models_are_searched_on_nodes_that_run_nothing_else(cluster: ClusterHere, zoo: Path, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text(f"{zoo / 'relu.onnx'}\n{tmp_path / 'broken.onnx'}\n")
     (tmp_path / "broken.onnx").write_bytes(b"not a model")

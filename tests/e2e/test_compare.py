@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("compare")
     model_zoo.saved(model_zoo.conv_net(channels=32, size=32), made / "plain.onnx")
     model_zoo.saved(_with_chain(model_zoo.conv_net(channels=32, size=32), 40), made / "chained.onnx")
-    model_zoo.saved(_with_chain(model_zoo.conv_net(channels=32, size=32), 400), made / "slow.onnx")
+    model_zoo.saved(_with_chain(model_zoo.conv_net(channels=32, size=32), 2000), made / "slow.onnx")
     for name in ("fpe", "hang"):
         model_zoo.saved(_conv_shaped(name), made / f"{name}.onnx")
     return made

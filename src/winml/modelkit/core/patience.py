@@ -1,4 +1,4 @@
-"""Retries what Windows refuses while another process has a file open."""
+"""Retries what Windows refuses for a moment: a file that another process has open, a process that it cannot start."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import TypeVar
 
 _BUSY = (5, 32, 33)
 """What Windows answers while another process has a file open: access denied, sharing violation, lock violation."""
+_SHORT_OF_RESOURCES = (1359, 1450, 1455)
+"""What Windows answers when it cannot start a process at the moment: internal error, too few resources, too little
+memory to commit."""
 _PATIENCE_S = 3.0
 _READING_S = 1.0
 _LONGEST_WAIT_S = 0.2
@@ -31,7 +34,12 @@ def is_busy(error: OSError) -> bool:
     return error.errno == errno.EACCES and not is_folder
 
 
-def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> _Value:
+def patiently(
+    act: Callable[[], _Value],
+    *,
+    patience_s: float | None = None,
+    is_temporary: Callable[[OSError], bool] = is_busy,
+) -> _Value:
     """Do what Windows refuses while another process reads the file, such as a virus scanner; raise when it lasts."""
     deadline = time.monotonic() + (_PATIENCE_S if patience_s is None else patience_s)
     wait_s = 0.002
@@ -39,10 +47,15 @@ def patiently(act: Callable[[], _Value], *, patience_s: float | None = None) -> 
         try:
             return act()
         except OSError as error:
-            if not is_busy(error) or time.monotonic() >= deadline:
+            if not is_temporary(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(wait_s)
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def starting(act: Callable[[], _Value]) -> _Value:
+    """Start a process; a system that is short of resources is asked again."""
+    return patiently(act, is_temporary=lambda error: getattr(error, "winerror", None) in _SHORT_OF_RESOURCES)
 
 
 def reading(act: Callable[[], _Value]) -> _Value:

@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from winml.modelkit.core.patience import starting
+
 LAUNCH = Path(__file__).with_name("launch.py")
 
 _Process: TypeAlias = "subprocess.Popen[bytes]"
@@ -224,7 +226,7 @@ class ProcessTree:
             # it starts is in there too, and when we end in between it is our only child that has not run at all.
             argv, options["env"] = _without_launcher(argv, options["env"])
             flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW | _CREATE_SUSPENDED
-            self.process = subprocess.Popen(argv, creationflags=flags, **options)
+            self.process = starting(lambda: subprocess.Popen(argv, creationflags=flags, **options))
             try:
                 self._job = _Job(self.process)
             except BaseException:
