@@ -149,7 +149,8 @@ def _choose_objective(request: AutoconfigRequest, resolved: Resolved) -> tuple[O
     objective: Objective = request.objective or ("placement" if target.simulated else "latency")
     if objective == "latency" and target.simulated:
         raise UnavailableError(
-            f"`{target}` is simulated on this machine: its times say nothing about a device, so there is no latency verdict",
+            f"`{target}` is simulated on this machine: its times say nothing about a device, so there is no latency "
+            "verdict",
             hint="use `--objective placement` or `size` here, and search for latency on a machine with the device",
         )
     if objective == "placement" and target.ep == "cpu":
