@@ -225,7 +225,7 @@ def certificates(folder: Path) -> tuple[str, ...]:
 
 def test_requests_that_make_no_sense_are_refused_at_once(tmp_path: Path) -> None:
     run = ("matrix", "run", "--sample", "-o", tmp_path / "out")
-    assert "not a cluster" in failed(winml(*run, "--cluster", "10.0.0.5:8786", "--feed", tmp_path / "f"), 2)
+    assert "invalid cluster address" in failed(winml(*run, "--cluster", "10.0.0.5:8786", "--feed", tmp_path / "f"), 2)
     assert "needs a feed" in failed(winml(*run, "--cluster", "dask://127.0.0.1:1"), 2)
     assert (
         "`--jobs` cannot be combined with `--cluster`"
@@ -235,5 +235,5 @@ def test_requests_that_make_no_sense_are_refused_at_once(tmp_path: Path) -> None
         "cannot be combined with `--scheduler` or `--list`"
         in winml("node", "--cluster", "dask://127.0.0.1:1", "--list", "--jobs", "2").stderr
     )
-    assert "whoever reaches a cluster" in failed(winml("node", "--scheduler", "--cluster", "dask://0.0.0.0:8786"), 2)
+    assert "anyone who reaches it" in failed(winml("node", "--scheduler", "--cluster", "dask://0.0.0.0:8786"), 2)
     assert not (tmp_path / "out").exists()

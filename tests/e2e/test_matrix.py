@@ -133,7 +133,7 @@ def test_what_is_wrong_with_a_request_is_said_before_anything_is_written(tmp_pat
     ):
         assert message in failed(winml("matrix", "run", *args, "-o", out), 2)
     assert not out.exists()
-    assert "holds no run" in failed(winml("matrix", "status", "-o", tmp_path), 2)
+    assert "holds no matrix run" in failed(winml("matrix", "status", "-o", tmp_path), 2)
 
 
 def test_one_target_goes_straight_into_the_folder_of_its_model(tmp_path: Path, store: Path) -> None:
