@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/mypy --platform win32
 	$(BIN)/mypy --platform darwin
+	$(BIN)/mypy --config-file scripts/mypy.ini benchmarks scripts
 	$(BIN)/lint-imports --no-logo
 
 format: setup

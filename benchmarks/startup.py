@@ -32,6 +32,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 ROOT = Path(__file__).resolve().parents[1]
+WINML = [sys.executable, "-m", "winml.modelkit"]
+"""The program of this environment, for benchmarks whose start-up does not count."""
 LAUNCHER = """#!{python}
 import sys
 from winml.modelkit.cli.main import main

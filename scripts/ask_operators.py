@@ -27,13 +27,15 @@ import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from winml.modelkit.building.analysis.reasons import read_reasons
+from winml.modelkit.building.analysis.result import EPAnswer
 from winml.modelkit.core.errors import ModelkitError, RequestError
-from winml.modelkit.core.measurement import SessionSection
+from winml.modelkit.core.measurement import Arm, SessionSection
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import dtype_name
 from winml.modelkit.knowledge.operators import DATA
+from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.worker.client import Worker
 
 TIMEOUT_S = 60
@@ -303,7 +305,7 @@ class Asker:
 
     def __init__(self, target: str, folder: Path) -> None:
         self.resolved = targets.resolve(target, None, None)
-        self.versions: dict[str, Any] = {}
+        self.answer: EPAnswer | None = None
         self._path = folder / "model.onnx"
         self._worker: Worker | None = None
         self._read = 0
@@ -315,26 +317,21 @@ class Asker:
             self.close()
             self._worker, self._read = Worker(python=self.resolved.installed.python), 0
         resolved = self.resolved
-        args = {
-            "model": str(self._path),
-            "ep": resolved.target.ep,
-            "device": resolved.target.device,
-            "simulated": resolved.target.simulated,
-            "distribution": resolved.installed.package.distribution,
-            "session": SessionSection(
-                threads=1, optimization_level="disable", ep_options=EP_OPTIONS.get(resolved.target.ep, {})
-            ).to_json(),
-        }
+        session = SessionSection(
+            threads=1, optimization_level="disable", ep_options=EP_OPTIONS.get(resolved.target.ep, {})
+        )
+        arm = Arm(artifact=str(self._path), target=resolved.target, session=session)
+        args = arm_arguments(arm, resolved.installed.package.distribution)
         try:
-            answer = self._worker.call("analysis.ask", args, timeout_s=TIMEOUT_S, what="opening it")
+            answer = self._worker.ask(EPAnswer, "analysis.ask", args, timeout_s=TIMEOUT_S, what="opening it")
         except RequestError:
             return Outcome(None)
         except ModelkitError as error:
             return Outcome(False, error.message.replace(f"`{self._path}`", "it").replace(str(self._path), "it"))
-        self.versions = answer
+        self.answer = answer
         log = self._worker.log()
         new, self._read = log[self._read :], len(log)
-        left = [n["op"] for n in answer["nodes"] if n["ep"] != catalog.BY_NAME[resolved.target.ep].full_name]
+        left = [n.op for n in answer.nodes if n.ep != catalog.BY_NAME[resolved.target.ep].full_name]
         if not left:
             return Outcome(True)
         name = op.rpartition(":")[2]
@@ -382,9 +379,9 @@ def _written(asker: Asker, known: dict[str, dict[str, Any]]) -> str:
             "kind": "asked",
             "how": "models of one operator" + (", on the simulator" if asker.resolved.target.simulated else ""),
             "onnx": onnx.__version__,
-            "runtime": asker.versions["environment"]["runtime"]["version"],
-            "ep": asker.versions["environment"]["ep"]["version"],
-            "options": asker.versions["provider_options"],
+            "runtime": asker.answer.environment.runtime.version,
+            "ep": asker.answer.environment.ep.version,
+            "options": dict(asker.answer.provider_options),
         },
     }
     lines = ",\n".join(f"    {json.dumps(op)}: {json.dumps(entry)}" for op, entry in known.items())

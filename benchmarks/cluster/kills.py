@@ -76,7 +76,7 @@ class World:
 
     def _there(self) -> set[str]:
         try:
-            return {one["name"] for one in nodes.listing(self.here.cluster)["nodes"]}
+            return {one.name for one in nodes.list_nodes(self.here.cluster).nodes}
         except UnavailableError:
             return set()
 

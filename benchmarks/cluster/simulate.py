@@ -101,12 +101,12 @@ def one_size(count: int, folder: Path) -> dict[str, float]:
     request = matrix.RunRequest(matrix.PlanRequest(models), str(output.path), "winml matrix run", max_disk=DISK)
     started = time.perf_counter()
     with Journal(output.journal) as journal:
-        run = matrix.Run(request, output, journal, None, cells, lambda event: None)
+        run = matrix.Run(request, output, journal, (), None, cells, lambda event: None)
         there = {cell.version: NOT_ASKED for cell in cells}
         result, run_s = timed(lambda: run.carry_out(there, nullcontext(Pretended())))
     wall_s = time.perf_counter() - started
-    assert result["progress"]["done"] == len(cells)
-    _, status_s = timed(lambda: matrix.status(str(output.path)))
+    assert result.progress.done == len(cells)
+    _, status_s = timed(lambda: matrix.read_status(str(output.path)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "cells": len(cells),

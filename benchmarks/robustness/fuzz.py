@@ -25,6 +25,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +218,7 @@ class Run:
         self.kept = ROOT / "build" / "fuzz"
         self.findings = 0
 
-    def _batches(self) -> Any:
+    def _batches(self) -> Iterator[tuple[str, int, int]]:
         while True:
             started = False
             for name in self.names:

@@ -79,6 +79,10 @@ class FolderFeed:
             return False
         except NotADirectoryError:
             return self.root.exists()  # a file, or below one
+        except OSError:
+            if self.root.is_file():  # Windows has several answers for a file that is listed
+                return True
+            raise
 
     def _ask(self) -> None:
         """Raise when the folder does not exist: a share that is not mounted must not look like an empty feed."""
