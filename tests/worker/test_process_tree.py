@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from winml.modelkit.worker.process_tree import ProcessTree
@@ -85,6 +86,61 @@ def test_a_program_that_ends_before_it_is_in_the_job_has_its_exit_code(
         tree = ProcessTree([sys.executable, "-c", ""], cwd=tmp_path, stderr=log)
     with tree.process:
         assert tree.end() == 1
+
+
+_IS_KILLED_WHILE_IT_STARTS = """
+import os, subprocess, sys, tempfile
+from pathlib import Path
+from winml.modelkit.worker import process_tree
+
+real = subprocess.Popen
+
+def killed(*words, **options):
+    process = real(*words, **options)
+    print(process.pid, flush=True)
+    sys.stdin.readline()  # killed here: the process is created and not in the job of its tree
+
+subprocess.Popen = killed
+with tempfile.TemporaryFile() as log:
+    process_tree.ProcessTree([sys.executable, "-c", ""], cwd=Path(sys.argv[1]), stderr=log)
+"""
+
+_STARTS_A_VIEWER = """
+import subprocess, sys, tempfile
+from pathlib import Path
+from winml.modelkit.worker.process_tree import ProcessTree
+
+with tempfile.TemporaryFile() as log:
+    tree = ProcessTree([sys.executable, "-c", ""], cwd=Path(sys.argv[1]), stderr=log)
+    with tree.process:
+        tree.end()
+viewer = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(viewer.pid, flush=True)
+"""
+
+
+@pytest.mark.windows
+def test_a_process_is_not_left_behind_when_its_parent_is_killed_while_it_starts(tmp_path: Path) -> None:
+    program = tmp_path / "killed.py"
+    program.write_text(_IS_KILLED_WHILE_IT_STARTS)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(program), str(tmp_path)], stdin=pipe, stdout=pipe, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        assert child.is_running()
+        parent.kill()
+    child.wait(timeout=60)
+
+
+@pytest.mark.windows
+def test_what_a_program_starts_for_the_user_stays_when_it_ends_by_itself(tmp_path: Path) -> None:
+    program = tmp_path / "viewer.py"
+    program.write_text(_STARTS_A_VIEWER)
+    done = subprocess.run([sys.executable, str(program), str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True)
+    viewer = psutil.Process(int(done.stdout))
+    assert viewer.is_running()
+    viewer.kill()
 
 
 _STARTS_ITSELF = """

@@ -5,6 +5,8 @@ Linux and macOS: a process group of its own with a lifeline to us. Windows: a jo
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
 import queue
 import signal
@@ -69,6 +71,30 @@ if sys.platform == "win32":
             ("TotalTerminatedProcesses", wintypes.DWORD),
         ]
 
+    def _limit(kernel: ctypes.WinDLL, job: int | None, flags: int) -> bool:
+        limits = _ExtendedLimits()
+        limits.BasicLimitInformation.LimitFlags = flags
+        kind, size = _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION, ctypes.sizeof(limits)
+        return bool(kernel.SetInformationJobObject(wintypes.HANDLE(job), kind, ctypes.byref(limits), size))
+
+    @functools.cache
+    def _join_job_of_our_own() -> None:
+        """Take this process into a job, so that what it starts is in there from its first moment and ends with it.
+
+        A process joins the job of its tree after it was created, suspended: killed in between, we would leave it behind
+        for ever. When this process ends by itself, programs that it started for the user, such as a viewer, stay.
+        """
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = wintypes.HANDLE
+        job: int | None = kernel.CreateJobObjectW(None, None)
+        process = wintypes.HANDLE(kernel.GetCurrentProcess())
+        if _limit(kernel, job, _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE) and kernel.AssignProcessToJobObject(
+            wintypes.HANDLE(job), process
+        ):
+            atexit.register(_limit, kernel, job, 0)
+        else:  # Windows 7, where a process is in one job at most
+            kernel.CloseHandle(wintypes.HANDLE(job))
+
     class _Job:
         """A job object; closing its handle ends every process in it, and so does the end of ours."""
 
@@ -78,13 +104,8 @@ if sys.platform == "win32":
             self._kernel.CreateJobObjectW.restype = wintypes.HANDLE
             self._handle: int | None = self._kernel.CreateJobObjectW(None, None)
             handle = wintypes.HANDLE(int(process._handle))  # type: ignore[attr-defined]
-            limits = _ExtendedLimits()
-            limits.BasicLimitInformation.LimitFlags = _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-            done = self._kernel.SetInformationJobObject(
-                wintypes.HANDLE(self._handle),
-                _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION,
-                ctypes.byref(limits),
-                ctypes.sizeof(limits),
+            done = _limit(
+                self._kernel, self._handle, _JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
             ) and self._kernel.AssignProcessToJobObject(wintypes.HANDLE(self._handle), handle)
             code = ctypes.get_last_error()
             if done:
@@ -223,7 +244,8 @@ class ProcessTree:
 
         def _start_in_job(self, argv: list[str] | str, options: dict[str, Any]) -> None:
             # A group of its own keeps our console's Ctrl-C away from it. It begins to run when it is in the job: what
-            # it starts is in there too, and when we end in between it is our only child that has not run at all.
+            # it starts is in there too.
+            _join_job_of_our_own()
             argv, options["env"] = _without_launcher(argv, options["env"])
             flags = subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW | _CREATE_SUSPENDED
             self.process = starting(lambda: subprocess.Popen(argv, creationflags=flags, **options))
