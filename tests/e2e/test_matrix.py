@@ -443,7 +443,7 @@ def test_a_tag_that_another_writer_moved_is_noticed_and_left_alone(
     with closing(Registry(f"http://{registry.host}", None)) as client:
         client.put_manifest("models/digits", cell["version"], raw)
     value = _run(*args, "--continue", code=1)
-    assert "moved by another writer" in value["cells"][0]["error"]
+    assert "another writer moved its version" in value["cells"][0]["error"]
 
 
 def _kill_at(process: subprocess.Popen[bytes], moment: Callable[[], bool]) -> None:
