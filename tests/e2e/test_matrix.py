@@ -348,7 +348,7 @@ def test_a_full_disk_under_the_output_folder_stops_the_run(tmp_path: Path, store
     assert _run(*args, tmp_path / "out")["progress"]["done"] == 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="cells on Windows are copies on every volume")
+@pytest.mark.posix("cells on Windows are copies on every volume")
 def test_on_another_volume_files_are_copied_once_and_that_is_said(store: Path) -> None:
     elsewhere = Path("/dev/shm")
     if not elsewhere.is_dir() or elsewhere.stat().st_dev == store.stat().st_dev:
