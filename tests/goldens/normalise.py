@@ -107,6 +107,12 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 """What differs inside sentences."""
 
 
+EXPLAINED = re.compile(r"(?<=explained  )[\d.,]+|(?<= of )[\d.,]+(?= µs per run)|(?<=per run; )-?[\d.,]+")
+"""Times with three digits, which have no point when they are large."""
+CUT_ERROR = re.compile(r"(  failed at .*`<folder>/[^`]*`).*")
+"""The error in a row of a matrix, which is cut to a width that includes the folder."""
+
+
 class Normaliser:
     """Knows the folder that a story ran in; everything else is the same for all."""
 
@@ -161,7 +167,10 @@ class Normaliser:
             text = CHANGED.sub("<what changed>\n", text)
         kept = [line for line in text.splitlines() if not OCCASIONAL.search(line)]
         lines = [re.sub(r"(?<=\S) {2,}", "  ", self.text(line)).rstrip() for line in kept]
-        return [NUMBER.sub("<n>", line) for line in lines] if self._measured else lines
+        lines = [CUT_ERROR.sub(r"\1 <cut>", line) for line in lines]
+        if not self._measured:
+            return lines
+        return [NUMBER.sub("<n>", EXPLAINED.sub("<n>", line)) for line in lines]
 
 
 _REPLACED = ("<int>", "<float>", "<bool>")
