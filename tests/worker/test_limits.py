@@ -8,6 +8,10 @@ import pytest
 
 import model_zoo
 from winml.modelkit.core.errors import RequestError, WorkerMemory, WorkerTimeout
+from winml.modelkit.core.measurement import Arm, SessionSection
+from winml.modelkit.core.target import Target
+from winml.modelkit.core.values import to_json
+from winml.modelkit.session.arm import MeasureArguments, arm_arguments
 from winml.modelkit.worker import limits, operations
 from winml.modelkit.worker.client import Worker
 
@@ -58,6 +62,18 @@ def test_what_works_gets_half_the_machine_or_what_its_model_takes(
     assert limits.limits_of("stages.export", {"model": str(model)}, None).memory_bytes == 68 * GIB
     monkeypatch.setattr(limits, "machine_bytes", lambda: 8 * GIB)
     assert limits.limits_of("stages.export", {"model": str(model)}, None).memory_bytes == int(7.2 * GIB)
+
+
+def test_models_inside_of_arguments_count_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "machine_bytes", lambda: 100 * GIB)
+    model = tmp_path / "model.onnx"
+    with model.open("wb") as file:
+        file.truncate(3 * GIB)
+    arm = arm_arguments(Arm(artifact=str(model), target=Target("cpu", "cpu"), session=SessionSection()), None)
+    measured = MeasureArguments(arm=arm, warmup=0, iterations=1, duration_s=None, tracing=None)
+    assert limits.limits_of("session.measure", to_json(measured), None).memory_bytes == 68 * GIB
+    compared = {"arms": [to_json(arm), to_json(arm)], "seed": 0}
+    assert limits.limits_of("bench.together", compared, None).memory_bytes == 68 * GIB
 
 
 def test_the_environment_and_the_caller_have_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,9 +84,19 @@ def _work_bytes(args: dict[str, Any]) -> int:
     return max((machine_bytes() or 0) // 2, _WORK_BYTES + _WORK_BYTES_PER_BYTE * size)
 
 
-def _paths(args: dict[str, Any]) -> list[Path]:
-    """The files and folders that an operation was given."""
-    return [Path(value) for value in args.values() if isinstance(value, str) and os.path.isabs(value)]  # noqa: PTH117
+def _paths(value: Any) -> list[Path]:
+    """The files and folders that an operation was given, at any depth of its arguments, each once."""
+    found: dict[Path, None] = {}
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            rest += item.values()
+        elif isinstance(item, list | tuple):
+            rest += item
+        elif isinstance(item, str) and os.path.isabs(item):  # noqa: PTH117
+            found[Path(item)] = None
+    return list(found)
 
 
 def ask_timeout_s(model: Path) -> float | None:

@@ -81,8 +81,8 @@ if sys.platform == "win32":
     def _join_job_of_our_own() -> None:
         """Take this process into a job, so that what it starts is in there from its first moment and ends with it.
 
-        A process joins the job of its tree after it was created, suspended: killed in between, we would leave it behind
-        for ever. When this process ends by itself, programs that it started for the user, such as a viewer, stay.
+        A process joins the job of its tree after it was created, suspended: killed in between, we would leave it there.
+        When this process ends by itself, programs that it started for the user, such as a viewer, stay.
         """
         kernel = ctypes.WinDLL("kernel32", use_last_error=True)
         kernel.CreateJobObjectW.restype = kernel.GetCurrentProcess.restype = wintypes.HANDLE

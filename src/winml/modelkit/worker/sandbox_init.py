@@ -231,7 +231,7 @@ def _too_much(limits: dict[str, Any], started: float) -> str | None:
     for _ in range(_READINGS):
         # Processes are read one after another: what one shared with others that end meanwhile counts several times.
         if used > limits["memory_bytes"]:
-            used, _threads = _usage(shared_once=True)
+            used = _usage(shared_once=True)[0]
     if used > limits["memory_bytes"]:
         return f"it uses {used / 2**20:.0f} MiB of memory; {limits['memory_bytes'] / 2**20:.0f} MiB are allowed"
     if limits["seconds"] is not None and time.monotonic() - started > limits["seconds"]:
