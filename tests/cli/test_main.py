@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ctrl_c import CTRL_BREAK, Telling, press, start
 from winml.modelkit.cli import main
+from winml.modelkit.worker.client import Worker
 
 
 @pytest.mark.parametrize("words", [["build"], ["build", "--json"]], ids=" ".join)
@@ -86,3 +88,33 @@ def test_a_pipe_is_utf8_whatever_the_code_page_is(tmp_path: Path) -> None:
     words = [sys.executable, "-X", "utf8=0", "-m", "winml.modelkit", "inspect", "-m", str(tmp_path / "naïve 模型.onnx")]
     done = subprocess.run(words, capture_output=True)
     assert "naïve 模型.onnx" in done.stderr.decode("utf-8")
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+    """The workers that commands start, in a list."""
+    found: list[Worker] = []
+    start = Worker.__init__
+
+    def note(self: Worker, **words: Any) -> None:
+        start(self, **words)
+        found.append(self)
+
+    monkeypatch.setattr(Worker, "__init__", note)
+    return found
+
+
+def test_a_process_that_was_started_early_ends_with_a_wrong_option(started: list[Worker]) -> None:
+    assert main.run(["perf", "--sample", "--no-such-option"]) == 2
+    assert [worker.alive for worker in started] == [False]
+
+
+def test_perf_measures_in_the_process_that_was_started_early(started: list[Worker]) -> None:
+    words = ["perf", "--sample", "--target", "cpu", "--sessions", "1", "--iterations", "1", "--warmup", "0"]
+    assert main.run(words) == 0
+    assert [worker.alive for worker in started] == [False]
+
+
+def test_help_starts_no_process(started: list[Worker]) -> None:
+    assert main.run(["perf", "--help"]) == 0
+    assert started == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import model_zoo
 from winml.modelkit.core.errors import ModelFileError
-from winml.modelkit.graph.outline import context_file_names, outline
+from winml.modelkit.graph.outline import context_file_names, has_matrix_of_type, outline
 
 
 @pytest.mark.parametrize("name", ["relu", "conv", "fused", "split", "encoder", "embedding"])
@@ -91,3 +91,39 @@ def test_compiled_parts_in_subgraphs_and_functions_are_found(tmp_path: Path) -> 
     model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:]), functions=[function])
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     assert set(context_file_names(tmp_path / "m.onnx")) == {"sub.bin", "function.bin"}
+
+
+def _holder(kind: int, dims: tuple[int, ...]) -> onnx.GraphProto:
+    """A graph with one weight."""
+    weight = onnx.helper.make_tensor("w", kind, dims, b"\x01" * (4 if kind == onnx.TensorProto.INT8 else 16), raw=True)
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    return onnx.helper.make_graph([node], "g", [], [onnx.helper.make_tensor_value_info("y", kind, dims)], [weight])
+
+
+@pytest.mark.parametrize(
+    ("kind", "dims", "found"),
+    [
+        (onnx.TensorProto.INT8, (2, 2), True),
+        (onnx.TensorProto.INT8, (4,), False),
+        (onnx.TensorProto.FLOAT, (2, 2), False),
+    ],
+)
+@pytest.mark.parametrize("place", ["graph", "subgraph", "function"])
+def test_matrices_of_a_type_are_found_wherever_they_are(
+    tmp_path: Path, place: str, kind: int, dims: tuple[int, ...], found: bool
+) -> None:
+    graph = _holder(kind, dims)
+    branch = onnx.helper.make_node("If", ["x"], ["y"], then_branch=graph, else_branch=graph)
+    values = [onnx.helper.make_tensor_value_info("x", 9, [1]), onnx.helper.make_tensor_value_info("y", kind, dims)]
+    opset = [onnx.helper.make_opsetid("", 20)]
+    functions = []
+    if place == "subgraph":
+        graph = onnx.helper.make_graph([branch], "g", values[:1], values[1:])
+    elif place == "function":
+        functions = [onnx.helper.make_function("d", "f", ["x"], ["y"], [branch], opset)]
+        graph = onnx.helper.make_graph(
+            [onnx.helper.make_node("f", ["x"], ["y"], domain="d")], "g", values[:1], values[1:]
+        )
+    model = onnx.helper.make_model(graph, functions=functions)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert has_matrix_of_type(tmp_path / "m.onnx", onnx.TensorProto.INT8) is found

@@ -60,6 +60,17 @@ def test_weights_beyond_7_bits_are_counted(largest: int, count: int) -> None:
     assert saturation.full_range_weights(_product(weights)) == count
 
 
+def test_a_model_without_8_bit_weights_is_not_loaded(tmp_path: Path) -> None:
+    """`import onnx` takes longer than a measurement of a small model."""
+    floats = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
+    model = helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [floats], []))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    code = f"{ASK}\nassert 'onnx' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)[1] == 0
+
+
 def test_perf_warns_of_them() -> None:
     assert saturation_notes(0) == []
     (warning,) = saturation_notes(3)

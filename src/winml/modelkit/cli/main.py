@@ -95,13 +95,31 @@ def _fail(command: str, error: Any, *, as_json: bool) -> int:
     return console.show_error(command, error, as_json=as_json)
 
 
+def _start_first_process(name: str, args: list[str]) -> Any:
+    """The processes of a measurement, the first of them started before click is imported; None for other commands."""
+    if name != "perf" or not {"-h", "--help", "--help-all"}.isdisjoint(args):
+        return None
+    from winml.modelkit.core.errors import ModelkitError
+    from winml.modelkit.measuring.processes import Processes
+
+    try:
+        return Processes()
+    except (OSError, ModelkitError):
+        return None  # the command starts it again and reports why that is not possible
+
+
 def _command(name: str, args: list[str]) -> int:
     """Run a command; its errors end up on stderr, or as JSON on stdout."""
-    from importlib import import_module
+    started = _start_first_process(name, args)
+    try:
+        from importlib import import_module
 
-    from winml.modelkit.cli.run import invoke
+        from winml.modelkit.cli.run import invoke
 
-    return invoke(import_module(COMMANDS[name][0]).command, f"{_program()} {name}", name, args)
+        return invoke(import_module(COMMANDS[name][0]).command, f"{_program()} {name}", name, args, started)
+    finally:
+        if started is not None:
+            started.close()
 
 
 def _unknown(name: str, *, as_json: bool) -> int:

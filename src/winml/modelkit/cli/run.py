@@ -50,8 +50,8 @@ class _SafeFormatter(logging.Formatter):
         return plain_text.lines(super().format(record))
 
 
-def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int:
-    """Run `command` with `args` and return the exit code."""
+def invoke(command: click.Command, prog: str, name: str, args: list[str], given: object = None) -> int:
+    """Run `command` with `args` and return the exit code; `given` is the object of its context."""
     handler = logging.StreamHandler()
     handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -59,7 +59,7 @@ def invoke(command: click.Command, prog: str, name: str, args: list[str]) -> int
     try:
         try:
             # `command.main` would treat every broken pipe as one of stdout, and exit.
-            with command.make_context(prog, list(args)) as context:
+            with command.make_context(prog, list(args), obj=given) as context:
                 command.invoke(context)
             return 0
         except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from math import prod
 from pathlib import Path
@@ -79,7 +79,7 @@ class _Raw:
 class _Weight:
     name: str
     dims: tuple[int, ...]
-    bits: int
+    data_type: int
 
 
 def _numbers(data: mmap.mmap, begin: int, end: int, tag: int) -> Iterator[int]:
@@ -106,7 +106,7 @@ def _numbers(data: mmap.mmap, begin: int, end: int, tag: int) -> Iterator[int]:
 def _tensor(data: mmap.mmap, begin: int, end: int) -> _Weight:
     names = [text_of(data, s, e) for n, s, e in fields_of(data, begin, end) if n == _TENSOR_NAME]
     kind = next(_numbers(data, begin, end, _TENSOR_TYPE), 0)
-    return _Weight(names[-1] if names else "", tuple(_numbers(data, begin, end, _TENSOR_DIMS)), _BITS.get(kind, 32))
+    return _Weight(names[-1] if names else "", tuple(_numbers(data, begin, end, _TENSOR_DIMS)), kind)
 
 
 def _node(data: mmap.mmap, begin: int, end: int) -> _Raw:
@@ -205,6 +205,31 @@ def context_file_names(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _subgraphs_of_functions(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    for number, start, stop in fields_of(data, begin, end):
+        if number == _FUNCTION_NODE:
+            yield from _node(data, start, stop).graphs
+
+
+def has_matrix_of_type(path: Path, data_type: int) -> bool:
+    """Whether a weight with two dimensions or more has this data type, by its number in onnx.proto."""
+    try:
+        with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            for number, start, stop in fields_of(data, 0, len(data)):
+                graphs: Iterable[tuple[int, int]] = ()
+                if number == _MODEL_GRAPH:
+                    graphs = ((start, stop),)
+                elif number == _MODEL_FUNCTIONS:
+                    graphs = _subgraphs_of_functions(data, start, stop)
+                for extent in graphs:
+                    for item in _graph(data, *extent, top=False):
+                        if isinstance(item, _Weight) and item.data_type == data_type and len(item.dims) > 1:
+                            return True
+    except (ValueError, IndexError, OSError, RecursionError) as error:
+        raise ModelFileError(f"the nodes of `{path}` cannot be read: {error}") from error
+    return False
+
+
 def outline(path: Path) -> Outline:
     """The nodes of the model in `path`."""
     try:
@@ -219,5 +244,5 @@ def outline(path: Path) -> Outline:
     for raw, _ in found:
         if raw.op_type == "Constant" and raw.constants:
             shapes |= dict.fromkeys(raw.outputs[:1], raw.constants[0])
-    size = sum(prod(w.dims) * w.bits for w in weights) // 8
+    size = sum(prod(w.dims) * _BITS.get(w.data_type, 32) for w in weights) // 8
     return Outline(_label_nodes(found), frozenset(w.name for w in weights), shapes, size)

@@ -75,7 +75,10 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 @click.option("--baseline", metavar="FILE", help="An earlier *_op_trace.json to compare the trace with.")
 @output_options
 @json_option
+@click.pass_obj
 def command(
+    started: Processes | None,
+    /,
     model: str | None,
     sample: bool,
     output: str | None,
@@ -85,7 +88,7 @@ def command(
 ) -> None:
     from winml.modelkit.measuring.processes import Processes
 
-    with Processes() as processes:  # starts while everything else is imported
+    with started or Processes() as processes:
         _perf(processes, model, sample, output, overwrite=overwrite, as_json=as_json, **given)
 
 
