@@ -55,13 +55,19 @@ ACCURACY = frozenset({
 })  # fmt: skip
 """Computed on the processor, whose last digits are its own."""
 
+BY_PROCESSOR = frozenset({"reduce_range", "section.reduce_range"})
+"""Chosen by what the processor's 8-bit kernels can add up."""
+
+BLOCKED = "_nchwc"
+"""Ends the name of a convolution whose channels are padded to the blocks of the processor's vectors."""
+
 CLOCKS = frozenset({"cpu", "wall"})
 """A time where the value is no whole number; a target or a count elsewhere."""
 
 OCCASIONAL = re.compile(
     r"machine load was|programs waited for a CPU|the process waited|runs within a session spread|runs became"
     r"|session medians differ|own wall time changed|the machine was busy|load was|clock|rounds vary"
-    r"|kernels of this processor saturate"
+    r"|kernels of this processor saturate|^(note: )?weights have 7 bits"
 )
 """Sentences that are there only when the machine is busy, or on some processors."""
 
@@ -102,6 +108,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?m)^machine  .*cores.*"), "machine  <machine>"),
     (re.compile(r"(?m)^(cpu|gpu|npu) +\w+ +0x\w+"), r"\1 <vendor> <id>"),
     (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
+    (re.compile(r", section\.reduce_range\b|\bsection\.reduce_range, "), ""),
+    (re.compile(r'(?<="reduce_range": )(true|false)'), "<bool>"),
     (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
 )
 """What differs inside sentences."""
@@ -134,9 +142,13 @@ class Normaliser:
     def value(self, value: Any, key: str = "") -> Any:
         """A JSON value with its keys in order."""
         if isinstance(value, dict):
-            return {self.text(name): self._found(found, name) for name, found in sorted(value.items())}
+            whole = (
+                {"dims": forms(value["dims"])} if str(value.get("name")).endswith(BLOCKED) and "dims" in value else {}
+            )
+            return {self.text(name): self._found(found, name) for name, found in sorted(value.items())} | whole
         if isinstance(value, list):
             kept = [item for item in value if not (isinstance(item, str) and OCCASIONAL.search(item))]
+            kept = [item for item in kept if not (isinstance(item, dict) and item.get("part") in BY_PROCESSOR)]
             return [self.value(item, key) for item in kept]
         if isinstance(value, str):
             return self.text(value)
@@ -149,7 +161,7 @@ class Normaliser:
     def _found(self, value: Any, key: str) -> Any:
         if self._measured and key in FIRST_LEVEL:
             return shallow(value)
-        if self._measured and key in WHOLE:
+        if key in BY_PROCESSOR or (self._measured and key in WHOLE):
             return forms(value)
         if self._measured and key not in STEADY and (key in NUMBERS or key.endswith(ENDINGS)):
             return forms(value, words=self.text)

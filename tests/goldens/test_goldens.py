@@ -27,7 +27,7 @@ IS_RECORDING = os.environ.get("WINML_RECORD_GOLDENS") == "1"
 # A story is many commands, and machines that run tests are shared.
 pytestmark = [
     pytest.mark.posix("goldens hold paths and messages of Linux"),
-    pytest.mark.vnni,
+    pytest.mark.x86_64,
     pytest.mark.timeout(1800),
 ]
 
