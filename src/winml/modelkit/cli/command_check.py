@@ -10,12 +10,14 @@ import click
 from winml.modelkit.cli.main import COMMANDS
 from winml.modelkit.core.suggest import nearest
 
-_HELP = ("-h", "--help")
+_HELP = ("-h", "--help", "--help-all")
 _ELLIPSES = ("...", "…")
 
 
 def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
     """What is wrong with the words after `winml`; None when they parse. A command's name alone needs no arguments."""
+    if words[0] == "help":
+        words, complete = (*words[1:], "--help"), True
     if words[0] in (*_HELP, "--version"):
         return None
     if words[0] not in COMMANDS:

@@ -36,33 +36,46 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name -> module that defines it as `command`, and its one-line help."""
 
-_HELP = """\
-Usage: {program} COMMAND [OPTIONS]
+JOBS: dict[str, tuple[str, ...]] = {
+    "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace"),
+    "Build": ("build", "config", "export", "optimize", "quantize", "compile"),
+    "Search": ("autoconfig", "kb"),
+    "Publish": ("matrix", "feed"),
+    "Support models": ("catalog", "support", "skill"),
+    "This machine": ("sys", "ep", "node", "cache"),
+}
+"""What commands are for, in the order of the help; a test finds a command without a job."""
 
-  Takes a model to the fastest accurate artifact for every ONNX Runtime
-  execution provider, and proves it.
-
-Commands:
-{commands}
-
-Options:
-  --version   Show the version and exit.
-  -h, --help  Show this message and exit.
-
-Every command takes --json (one JSON object on stdout, also on failure)
-and --help (its options, with examples).
-
-Examples:
-  {program} sys
-  {program} inspect -m model.onnx
-  {program} perf -m model.onnx --target qnn/npu
-"""
+_SUMMARY = "Takes a model to the fastest accurate artifact for every ONNX Runtime execution provider, and proves it."
+_OPTIONS = (
+    ("--version", "Show the version and exit."),
+    ("-h, --help", "Show this help and exit; `help COMMAND` shows everything about a command."),
+    ("--help-all", "Also show exit codes and environment variables."),
+)
+_EVERY_COMMAND = (
+    "Every command takes --json (one JSON object on stdout, also on failure), --help (its common options, with "
+    "examples) and --help-all (all options)."
+)
+_EXAMPLES = ("sys", "inspect --sample", "perf -m model.onnx --target qnn/npu", "help perf")
 
 
-def help_text(program: str) -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name.ljust(width)}  {line}" for name, (_, line) in COMMANDS.items()]
-    return _HELP.format(program=program, commands="\n".join(lines))
+def help_text(program: str, *, everything: bool = False) -> str:
+    """The help of the program, as wide as the terminal."""
+    from winml.modelkit.cli import help_layout as layout
+
+    width = layout.terminal_width()
+    column = layout.column_width(COMMANDS, width)
+    blocks = [layout.usage(program, ("COMMAND", "[OPTIONS]"), width), layout.paragraph(_SUMMARY, width)]
+    for job, names in JOBS.items():
+        blocks.append(layout.section(job, [(name, COMMANDS[name][1]) for name in names], column, width))
+    blocks.append(layout.section("Options", _OPTIONS, column, width))
+    if everything:
+        from winml.modelkit.cli.reference import reference_text
+
+        blocks.append(reference_text(width))
+    blocks.append(layout.paragraph(_EVERY_COMMAND, width, indent=""))
+    blocks.append(layout.examples([f"{program} {words}" for words in _EXAMPLES], width))
+    return "\n".join(blocks)
 
 
 def _program() -> str:
@@ -175,8 +188,10 @@ def _listen_to_ctrl_c() -> None:
 def run(args: list[str]) -> int:
     """Run the program and return its exit code."""
     first = args[0] if args else "--help"
-    if first in ("-h", "--help", "help"):
-        return _print(help_text(_program()))
+    if first == "help" and len(args) > 1 and not args[1].startswith("-"):
+        first, args = args[1], [*args[1:], "--help-all"]
+    if first in ("-h", "--help", "help", "--help-all"):
+        return _print(help_text(_program(), everything="--help-all" in args))
     if first == "--version":
         from winml.modelkit import __version__
 

@@ -13,7 +13,7 @@ from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import EXIT_BUG, Interrupted, ModelkitError, RequestError, of_name, of_system
 from winml.modelkit.worker.client import WorkerBug
 
-_HELP = frozenset(HELP["help_option_names"])
+_HELP = frozenset((*HELP["help_option_names"], "--help-all"))
 
 
 def _bug(error: BaseException, name: str, *, as_json: bool) -> int:

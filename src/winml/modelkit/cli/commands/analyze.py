@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -31,6 +32,7 @@ from winml.modelkit.core.errors import ModelkitError
         "winml analyze -m model.onnx --all --no-fusions",
         "winml analyze -m bert.onnx --target qnn/npu --dim batch=1 --dim sequence=128 --json -o analysis.json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options

@@ -8,7 +8,9 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.cluster_options import cluster_options
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
+    AUTO,
     HELP,
     examples,
     input_options,
@@ -42,12 +44,19 @@ data_options = stack(
         help="Compare the whole interval with the limit, or only the value.",
     ),
     click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
-    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data (default: all)."),
     click.option(
-        "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text, for a model with dynamic length."
+        "--length",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens per text, for a model with dynamic length (default: by task, 128 to 384).",
     ),
     click.option("--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table."),
-    click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
+    click.option(
+        "--processor",
+        metavar="DIR",
+        help="Folder with tokenizer, image processor and config.json (default: the model's).",
+    ),
 )
 
 search_options = stack(
@@ -89,12 +98,17 @@ search_options = stack(
         "winml autoconfig --models list.txt --target qnn/npu --cluster dask://10.0.0.5:8786 "
         "--tls-ca ca.pem --tls-cert me.pem --tls-key me.key --staging oci://10.0.0.5:5000/staging -o sweep",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
 @click.option("--models", metavar="FILE", help="Search every model in a list, one path per line.")
 @click.option(
-    "--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Target; with several, the EP is searched too."
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="EP[/DEVICE]",
+    help=f"Where to run; with several, the provider is searched too ({AUTO}).",
 )
 @click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used.")
 @click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto.")

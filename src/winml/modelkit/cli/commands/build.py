@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import NAMES, build_options, config_request, export_options
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     at_revision,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         "winml build -m ORG/NAME --target qnn/npu --no-quant -o model_npu",
         "winml build -c config.json --use-cache --json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
@@ -62,7 +64,10 @@ if TYPE_CHECKING:
 )
 @click.option("--explain-cache", is_flag=True, help="Show for every stage why it ran or not.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per stage in seconds."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Time limit per stage in seconds (default 12 hours).",
 )
 @json_option
 @click.pass_context

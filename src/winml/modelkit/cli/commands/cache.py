@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -12,13 +13,19 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     "cache",
     help="The cache of stage results, in `$WINML_CACHE` or the platform's cache folder.",
     epilog=examples("winml cache size", "winml cache verify", "winml cache gc --max-size 10G --dry-run"),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:
     pass
 
 
-@command.command("list", help="List stage results, last used first.", context_settings=HELP)
+@command.command(
+    "list",
+    help="List stage results, last used first.",
+    epilog=examples("winml cache list", "winml cache list --json"),
+    context_settings=HELP,
+)
 @json_option
 def listing(as_json: bool) -> None:
     from winml.modelkit.render.cache import list_text
@@ -27,7 +34,12 @@ def listing(as_json: bool) -> None:
     console.show_result(list_text, list_cache(), as_json=as_json)
 
 
-@command.command("size", help="Show how large the cache is.", context_settings=HELP)
+@command.command(
+    "size",
+    help="Show how large the cache is.",
+    epilog=examples("winml cache size"),
+    context_settings=HELP,
+)
 @json_option
 def size(as_json: bool) -> None:
     from winml.modelkit.render.cache import size_text
@@ -37,7 +49,10 @@ def size(as_json: bool) -> None:
 
 
 @command.command(
-    "verify", help="Hash every object again; exit 5 when one was damaged and moved aside.", context_settings=HELP
+    "verify",
+    help="Hash every object again; exit 5 when one was damaged and moved aside.",
+    epilog=examples("winml cache verify", "winml cache verify --json"),
+    context_settings=HELP,
 )
 @json_option
 def verify(as_json: bool) -> None:
@@ -48,7 +63,10 @@ def verify(as_json: bool) -> None:
 
 
 @command.command(
-    "gc", help="Remove unreferenced objects and, by limit, those not used recently.", context_settings=HELP
+    "gc",
+    help="Remove unreferenced objects and, by limit, those not used recently.",
+    epilog=examples("winml cache gc --max-size 10G --dry-run", "winml cache gc --older-than 30d"),
+    context_settings=HELP,
 )
 @click.option("--max-size", metavar="SIZE", help="Keep at most this much, for example 500M or 10G.")
 @click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -13,6 +14,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     help="Show the known families of Hugging Face models, their tasks, and what was proven on which target. A family "
     "without a proof is known only to the exporter.",
     epilog=examples("winml catalog", "winml catalog --family bert", "winml catalog --task object-detection --json"),
+    cls=Command,
     context_settings=HELP,
 )
 @click.option("--family", metavar="FAMILY", help="Only this family: the `model_type` of config.json.")

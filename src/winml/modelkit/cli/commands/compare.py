@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         "winml compare base.onnx a.onnx b.onnx c.onnx --json -o compare.json",
         "winml compare --from compare.json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @click.argument("base", required=False)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -29,6 +30,7 @@ from winml.modelkit.cli.options import (
         "winml compile -m model.onnx --target qnn/npu --ep-options soc_model=60 --embed --output-dir compiled",
         "winml compile --list --target qnn/npu",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @click.option("-m", "--model", "models", multiple=True, metavar="FILE", help="An ONNX model; may be repeated.")

@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import build_options, config_request, export_options
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option, model_options, output_option, resolve_model
 from winml.modelkit.core import plain_text
 
@@ -21,6 +22,7 @@ from winml.modelkit.core import plain_text
         "winml config -m model.onnx --target cpu --no-quant > config.json",
         "winml config -m ORG/NAME --task text-classification --target qnn/npu --no-quant -o config.json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options

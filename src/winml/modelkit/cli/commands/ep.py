@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -13,6 +14,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     help="Execution providers that need their own onnxruntime: each is installed in a private environment in the cache "
     "and used like any other.",
     epilog=examples("winml ep install openvino", "winml ep list", "winml ep options qnn", "winml ep remove openvino"),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:
@@ -23,6 +25,7 @@ def command() -> None:
     "install",
     help="Install an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
     "private environment.",
+    epilog=examples("winml ep install openvino", "winml ep install openvino --reinstall"),
     context_settings=HELP,
 )
 @click.argument("ep")
@@ -41,7 +44,12 @@ def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> Non
         console.say("next", f"winml perf --sample --ep {ep}")
 
 
-@command.command("list", help="List the private environments.", context_settings=HELP)
+@command.command(
+    "list",
+    help="List the private environments.",
+    epilog=examples("winml ep list", "winml ep list --json"),
+    context_settings=HELP,
+)
 @json_option
 def listing(as_json: bool) -> None:
     from winml.modelkit.ep import ep_command
@@ -66,7 +74,12 @@ def options(ep: str | None, as_json: bool) -> None:
     console.show_result(options_text, list_options(ep), as_json=as_json)
 
 
-@command.command("remove", help="Delete the private environment of an execution provider.", context_settings=HELP)
+@command.command(
+    "remove",
+    help="Delete the private environment of an execution provider.",
+    epilog=examples("winml ep remove openvino"),
+    context_settings=HELP,
+)
 @click.argument("ep")
 @json_option
 def remove(ep: str, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -39,6 +40,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
         "winml eval -m bert.onnx --data dev.csv --task text-classification --column text=sentence",
         "winml eval -m model.onnx --data random --target qnn/npu --reference-target cpu --min-agreement 0.9",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
@@ -51,7 +53,9 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--reference", metavar="MODEL", help="Model to compare with.")
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
 @target_options
-@click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
+@click.option(
+    "--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed (default: all)."
+)
 @max_sample_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the selection.")
 @click.option(
@@ -61,8 +65,15 @@ _AT_LEAST_1 = click.IntRange(min=1)
     metavar="ROLE=NAME",
     help="Column for text, text_pair, image, label or an input.",
 )
-@click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json.")
-@click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text, for a model with dynamic length.")
+@click.option(
+    "--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json (default: the model's)."
+)
+@click.option(
+    "--length",
+    type=_AT_LEAST_1,
+    metavar="N",
+    help="Tokens per text, for a model with dynamic length (default: by task, 128 to 384).",
+)
 @size_options
 @click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
 @click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
@@ -101,7 +112,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Time limit per model in seconds (default: none).",
+    help="Time limit per model in seconds (default 12 hours).",
 )
 @output_options
 @json_option

@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import export_options, export_request
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option, model_options, output_option, resolve_model
 
 
@@ -21,6 +22,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
         "winml export -m ./my-bert --shape sequence=128 --dynamic-axes batch -o fixed",
         "winml export -m ./my-t5 --part encoder -o encoder --json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
@@ -29,7 +31,12 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
 @click.option("--opset", type=click.IntRange(17, 24), metavar="N", help="Opset, 17 to 24 (default 20).")
 @export_options
 @click.option("--rebuild", is_flag=True, help="Export again and ignore the cache.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Time limit in seconds (default 12 hours).",
+)
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.export.command import ExportRequest, export

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack
 
 
@@ -19,6 +20,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
         "winml feed pull -m microsoft/resnet-50 --file 'qnn_npu/model.onnx*' -o out --feed folder:artifacts",
         "winml feed verify -m microsoft/resnet-50 --feed folder:artifacts",
     ),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:
@@ -32,11 +34,13 @@ wanted_options = stack(
     click.option("-m", "--model", metavar="ID", help="The model, as it was published."),
     click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
-    click.option("--version", metavar="VERSION", help="One version, in full."),
+    click.option("--version", metavar="VERSION", help="One version, in full (default: all that match)."),
     click.option(
-        "--run-stamp", metavar="STAMP", help="The run that published it, such as 20260609 (push: the date in UTC)."
+        "--run-stamp",
+        metavar="STAMP",
+        help="The run that published it, such as 20260609 (default for push: the date in UTC).",
     ),
-    click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
+    click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for (default: all)."),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option, model_options, resolve_model, size_options
 
 
@@ -17,6 +18,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
     epilog=examples(
         "winml inspect --sample", "winml inspect -m bert.onnx --dim sequence=128 --json", "winml inspect -m ./my-bert"
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option, output_option, trust_of, trust_option
 
 knowledge_option = click.option(
@@ -27,13 +28,19 @@ knowledge_option = click.option(
         "winml kb judge sessions.json",
         "winml kb report -o findings.html",
     ),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:
     pass
 
 
-@command.command("list", help="List findings, gaps included.", context_settings=HELP)
+@command.command(
+    "list",
+    help="List findings, gaps included.",
+    epilog=examples("winml kb list", "winml kb list --target qnn/npu --status confirmed"),
+    context_settings=HELP,
+)
 @click.option("--target", metavar="EP[/DEVICE]", help="Only findings that apply to this target.")
 @click.option("--status", metavar="STATUS", help="Only draft, replicated, confirmed, contested or retracted ones.")
 @knowledge_option
@@ -45,7 +52,12 @@ def listing(target: str | None, status: str | None, knowledge: str | None, as_js
     console.show_result(list_text, list_findings(knowledge, target=target, status=status), as_json=as_json)
 
 
-@command.command("show", help="Show a finding with its evidence, judged again.", context_settings=HELP)
+@command.command(
+    "show",
+    help="Show a finding with its evidence, judged again.",
+    epilog=examples("winml kb show npu-006", "winml kb show npu-006 --json"),
+    context_settings=HELP,
+)
 @click.argument("finding")
 @knowledge_option
 @json_option
@@ -58,7 +70,8 @@ def show(finding: str, knowledge: str | None, as_json: bool) -> None:
 
 @command.command(
     "check",
-    help="Read everything strictly and judge its evidence again; exit 5 on contradictions.",
+    help="Check all findings strictly and judge their evidence again; exit 5 on contradictions.",
+    epilog=examples("winml kb check", "winml kb check --knowledge my-findings"),
     context_settings=HELP,
 )
 @knowledge_option
@@ -97,6 +110,7 @@ def judge(
 @command.command(
     "replay",
     help="Run a finding's experiment on this machine and keep the outcome; exit 5 when it does not hold.",
+    epilog=examples("winml kb replay npu-006", "winml kb replay npu-006 --json"),
     context_settings=HELP,
 )
 @click.argument("finding")
@@ -148,7 +162,12 @@ def draft(run: str, knowledge: str | None, as_json: bool) -> None:
     console.show_result(drafts_text, draft_from_run(knowledge, run), as_json=as_json)
 
 
-@command.command("report", help="Write one HTML page about all findings, by execution provider.", context_settings=HELP)
+@command.command(
+    "report",
+    help="Write one HTML page about all findings, by execution provider.",
+    epilog=examples("winml kb report -o findings.html", "winml kb report -o findings.html --overwrite"),
+    context_settings=HELP,
+)
 @output_option("FILE.html", "The page.", required=True)
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @knowledge_option

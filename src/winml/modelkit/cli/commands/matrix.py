@@ -10,6 +10,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
 from winml.modelkit.cli.cluster_options import cluster_options
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack, trust_option
 
 
@@ -24,6 +25,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
         "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o other",
         "winml matrix status -o out",
     ),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:

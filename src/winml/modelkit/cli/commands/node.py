@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.cluster_options import cluster_of, tls_options
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -22,6 +23,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
         "winml node --cluster dask://10.0.0.5:8786 --device qnn/npu --tls-ca ca.pem --tls-cert me.pem --tls-key me.key",
         "winml node --cluster dask://127.0.0.1:8786 --list",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @click.option("--cluster", required=True, metavar="dask://HOST:PORT", help="Address of the scheduler.")

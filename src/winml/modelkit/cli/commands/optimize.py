@@ -7,15 +7,16 @@ from typing import Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
     json_option,
+    make_target_options,
     model_options,
     output_option,
     resolve_model,
     size_options,
-    target_options,
 )
 
 
@@ -30,16 +31,17 @@ from winml.modelkit.cli.options import (
         "winml optimize -m model.onnx -o fused.onnx --level none --enable conv_bn_fusion --enable gelu-fusion",
         "winml optimize -m model.onnx -o newer.onnx --opset 21 --dim batch=1",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
 @output_option("FILE", "The optimized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
-@target_options
-@click.option("--level", metavar="LEVEL", help="Optimization level: none, basic (default), extended, all.")
+@make_target_options("default: the graph stays suitable for every provider")
+@click.option("--level", metavar="LEVEL", help="Optimization level: none, basic, extended or all (default basic).")
 @click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; may be repeated.")
 @click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass; may be repeated.")
-@click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
+@click.option("--opset", type=int, metavar="N", help="Convert to this opset first (default: the model's).")
 @size_options
 @click.option("--allow-unsupported", is_flag=True, help="Allow operators that the target does not support.")
 @click.option("--no-verify", is_flag=True, help="Do not compare outputs.")

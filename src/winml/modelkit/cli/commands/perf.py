@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -40,6 +41,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
         "winml perf -m model.onnx --device npu --op-tracing basic -o perf.json --trace-format perfetto",
         "winml perf -m model.onnx --op-tracing basic --iterations 20 --baseline perf_op_trace.json",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options

@@ -8,6 +8,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_data, calibration_options
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -50,6 +51,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
         "winml quantize -m bert.onnx -o int8.onnx --data texts.csv --column text=sentence --op-types MatMul",
         "winml quantize -m llm.onnx -o int4.onnx -p int4 --block-size 64",
     ),
+    cls=Command,
     context_settings=HELP,
 )
 @model_options
@@ -64,23 +66,43 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 )
 @calibration_options
 @size_options
-@click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
-@click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
+@click.option(
+    "--activations",
+    type=click.Choice(["uint8", "int8", "uint16", "int16"]),
+    help="Type of activations (default: by precision and target).",
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]),
+    help="Type of the weights (default: by precision and target).",
+)
 @click.option(
     "--per-channel/--per-tensor",
     "per_channel",
     default=None,
     help="Scales of the weights (default: the more accurate).",
 )
-@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Symmetric or asymmetric ranges.")
-@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges.")
+@click.option(
+    "--symmetric-activations/--asymmetric-activations",
+    default=None,
+    help="Symmetric or asymmetric ranges (default: by target).",
+)
+@click.option(
+    "--symmetric-weights/--asymmetric-weights",
+    default=None,
+    help="Symmetric or asymmetric ranges (default: by target).",
+)
 @click.option(
     "--reduce-range/--full-range",
     default=None,
     help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
 )
-@click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
-@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
+@click.option(
+    "--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow (default: by target)."
+)
+@click.option(
+    "--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed (default minmax)."
+)
 @click.option(
     "--percentile", type=click.FloatRange(50, 100), metavar="P", help="Percentage of values kept (default 99.99)."
 )
@@ -88,10 +110,25 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
 @click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; may be repeated.")
 @click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
-@click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
-@click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
+@click.option(
+    "--block-size",
+    type=click.IntRange(16, 1024),
+    metavar="N",
+    help="Weights that share a scale with int4, 16 to 1024 (default 32).",
+)
+@click.option(
+    "--keep-io/--float16-io",
+    "keep_io",
+    default=None,
+    help="With fp16, types of inputs and outputs (default --keep-io).",
+)
 @click.option("--no-compare", is_flag=True, help="Do not compare outputs.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Time limit in seconds (default 12 hours).",
+)
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.quantize.command import quantize

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -12,6 +13,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     "skill",
     help="Skills for agents: check their format and the commands they show.",
     epilog=examples("winml skill check", "winml skill check my-skills --json"),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import (
     HELP,
     examples,
@@ -36,6 +37,7 @@ knowledge_option = click.option(
         "winml support review contribution",
         "winml support knowledge list",
     ),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:
@@ -60,7 +62,10 @@ _targets_option = click.option(
     help="Target to build for and run on; the first decides, the others are tried too.",
 )
 _timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per command in seconds."
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="Time limit per command in seconds (default 3600).",
 )
 
 
@@ -94,8 +99,8 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 
 @command.command(
     "produce",
-    help="Climb the ladder to the goal without prompting and write a contribution: recipe, evidence of every command, "
-    "report. Several models give a folder each and a table. Nothing is published.",
+    help="Build, run, compare and evaluate a model up to the goal, without prompting, and write a contribution: "
+    "recipe, evidence of every command, report. Several models give a folder each and a table. Nothing is published.",
     epilog=examples(
         "winml support produce -m ./my-bart -o contribution",
         "winml support produce -m model.onnx -p dynamic --goal L2 -o contribution",
@@ -105,16 +110,27 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
 )
 @click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
 @_targets_option
-@click.option("--goal", type=click.Choice(["L0", "L1", "L2", "L3"]), default="L2", show_default=True, help="Last rung.")
+@click.option(
+    "--goal",
+    type=click.Choice(["L0", "L1", "L2", "L3"]),
+    default="L2",
+    show_default=True,
+    help="Last level: L0 builds, L1 is measured, L2 agrees with the original, L3 meets its metric.",
+)
 @click.option(
     "--recipe",
     metavar="FILE|NAME",
-    help="Recipe file, or name of a shipped recipe, instead of the one the probe finds.",
+    help="Recipe file, or name of a shipped recipe (default: what the probe finds).",
 )
-@click.option("-p", "--precision", metavar="P", help="Make a recipe with this precision, such as fp16 or dynamic.")
-@click.option("--level", metavar="L", help="Make a recipe with this optimization level.")
+@click.option(
+    "-p",
+    "--precision",
+    metavar="P",
+    help="Make a recipe with this precision, such as fp16 or dynamic (default: the probe's).",
+)
+@click.option("--level", metavar="L", help="Make a recipe with this optimization level (default: the probe's).")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
-@click.option("--task", metavar="TASK", help="Task of the data.")
+@click.option("--task", metavar="TASK", help="Task of the data (default: the model's).")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest metric for a PASS of L3.")
 @output_option("DIR", "A new folder.", required=True)
 @knowledge_option
@@ -211,12 +227,22 @@ def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json
     console.show_result(inputs_text, make_inputs(request), as_json=as_json)
 
 
-@command.group("knowledge", help="Findings about supporting models, one claim each.", context_settings=HELP)
+@command.group(
+    "knowledge",
+    help="Findings about supporting models, one claim each.",
+    epilog=examples("winml support knowledge list", "winml support knowledge show bart-001"),
+    context_settings=HELP,
+)
 def knowledge() -> None:
     pass
 
 
-@knowledge.command("list", help="List findings about model families and methodology.", context_settings=HELP)
+@knowledge.command(
+    "list",
+    help="List findings about model families and methodology.",
+    epilog=examples("winml support knowledge list", "winml support knowledge list --family bert --json"),
+    context_settings=HELP,
+)
 @click.option("--family", metavar="FAMILY", help="Only this family, or `methodology`.")
 @click.option("--status", metavar="STATUS", help="Only reported, observed or refuted ones.")
 @knowledge_option
@@ -228,7 +254,12 @@ def listing(family: str | None, status: str | None, knowledge: str | None, as_js
     console.show_result(knowledge_list_text, list_knowledge(knowledge, family=family, status=status), as_json=as_json)
 
 
-@knowledge.command("show", help="Show a finding.", context_settings=HELP)
+@knowledge.command(
+    "show",
+    help="Show a finding.",
+    epilog=examples("winml support knowledge show bart-001"),
+    context_settings=HELP,
+)
 @click.argument("finding")
 @knowledge_option
 @json_option
@@ -256,7 +287,10 @@ def add(file: str, knowledge: str | None, as_json: bool) -> None:
 
 
 @knowledge.command(
-    "check", help="Read everything strictly; exit 5 when a name refers to nothing.", context_settings=HELP
+    "check",
+    help="Check all findings strictly; exit 5 when a name refers to nothing.",
+    epilog=examples("winml support knowledge check", "winml support knowledge check --knowledge my-findings"),
+    context_settings=HELP,
 )
 @knowledge_option
 @json_option

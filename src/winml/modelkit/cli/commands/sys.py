@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import HELP, examples, json_option
 
 
@@ -12,6 +13,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     "sys",
     help="Show the machine and, for every execution provider, whether it can be used and why not.",
     epilog=examples("winml sys", "winml sys --list-ep", "winml sys --json"),
+    cls=Command,
     context_settings=HELP,
 )
 @click.option("--list-ep", is_flag=True, help="Only the execution providers and their targets.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from winml.modelkit.cli import console
+from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option, output_options
 
 
@@ -12,6 +13,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
     "trace",
     help="Operator traces that `winml perf --op-tracing` wrote.",
     epilog=examples("winml trace diff before_op_trace.json after_op_trace.json"),
+    cls=Group,
     context_settings=HELP,
 )
 def command() -> None:

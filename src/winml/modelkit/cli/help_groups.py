@@ -1,0 +1,128 @@
+"""Which heading of a command's help an option belongs to, and whether `--help` shows it or only `--help-all`.
+
+An option is found here by its long name, so that commands need not say anything about it. A test finds an option or an
+argument that is missing, and an entry that no command has.
+"""
+
+from __future__ import annotations
+
+import click
+
+from winml.modelkit.core.dataclass import dataclass
+
+OTHER = "Other options"
+SHOWN_WHOLE = 10
+"""A command with at most so many options shows all of them in one list."""
+
+Headings = dict[str, tuple[str, str]]
+"""Heading -> options that `--help` shows, and those that only `--help-all` shows, each in their order."""
+
+HEADINGS: Headings = {
+    "Model": ("--model --models --sample --config --recipe --task", "--revision --priority"),
+    "Target": ("--target --targets --all", "--ep --device --ep-options --trust-options --threads --strict-ep"),
+    "Search": ("--objective --budget --stop-at --preset", "--only --max-discards --space --reuse --knowledge"),
+    "Goal": ("--goal", ""),
+    "Precision": (
+        "--precision --calibration",
+        "--no-quant --fallback-precision --activations --weights --per-channel --symmetric-activations "
+        "--symmetric-weights --reduce-range --rules --method --percentile --block-size --keep-io --op-types "
+        "--exclude-op-types --nodes --exclude-nodes",
+    ),
+    "Data": ("--data --samples", "--column --processor --length --output-name"),
+    "Accuracy": ("--reference --max-drop --min-agreement --min-metric", "--reference-target --metric --judge"),
+    "Graph": ("--level --compile", "--no-optimize --enable --disable --opset --allow-unsupported"),
+    "Measuring": (
+        "--iterations --sessions --duration --max-seconds --fail-if-slower",
+        "--warmup --cool-down --memory --monitor --min-cosine --allow-different --by-position --force "
+        "--no-calibration --recalibrate --no-confirm --no-priority --from",
+    ),
+    "Operator trace": ("--op-tracing --baseline", "--top-k --trace-format"),
+    "Inputs": ("--dim --input-data", "--batch-size --shape --int-range --seed --max-sample"),
+    "Export": ("", "--part --exporter --dynamic-axes --input-specs --no-parity --trust-remote-code"),
+    "Publishing": ("--feed --run-stamp", "--package-name --keep-local --upload-skip-existing --trust-journal"),
+    "Run": ("--jobs", "--max-disk"),
+    "Cluster": ("", "--cluster --staging --tls-ca --tls-cert --tls-key --no-tls"),
+    "Checks and limits": (
+        "",
+        "--no-analyze --no-fusions --no-prove --prove-timeout --no-verify --no-compare --no-validate --timeout",
+    ),
+    "Cache": ("", "--use-cache --rebuild --no-cache --explain-cache"),
+    "Output": ("--output --output-dir --resume --continue --overwrite --json", "--save-outputs"),
+}
+
+BY_COMMAND: dict[str, Headings] = {
+    "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
+    "catalog": {"Filters": ("--family --task --target", "")},
+    "compile": {"Compiling": ("--compiler --embed --list", "--qnn-sdk-root")},
+    "ep install": {"Package": ("--version --reinstall", "")},
+    "export": {"Export": ("--shape --dynamic-axes --opset", "")},
+    "feed": {
+        "Feed": ("--feed", ""),
+        "Package": ("--model --target --version --file", "--task --run-stamp --package-name"),
+    },
+    "kb": {"Findings": ("--target --status --model --base --candidate --knowledge", "")},
+    "matrix": {"Precision": ("--compile --data --calibration", "--samples --column --processor --seed --max-sample")},
+    "node": {"Node": ("--cluster --scheduler --list --device --jobs --name", "--listen")},
+    "optimize": {"Graph": ("--level --enable --disable --opset --list", "")},
+    "support knowledge": {"Findings": ("--family --status --knowledge", "")},
+    "support review": {"Review": ("--model --repo --base --unsandboxed", "")},
+    "sys": {"Output": ("--list-ep --list-device", "")},
+}
+"""Exceptions of a command, or of all sub-commands of a group; what is not here is as in `HEADINGS`."""
+
+ARGUMENTS = {
+    "after": "The later trace.",
+    "base": "The model to compare with: an ONNX file, a build folder or a build config.",
+    "before": "The earlier trace: a *_op_trace.json of `winml perf --op-tracing`.",
+    "candidates": "Models to compare with the base, one or more.",
+    "ep": "An execution provider, such as openvino or qnn; `winml sys` lists them.",
+    "feed push folder": "A build folder, or any other folder.",
+    "file": "Session medians as JSON.",
+    "finding": "Id of a finding, such as npu-006.",
+    "path": "A skill or a folder of skills.",
+    "rung": "replicated, confirmed, or L1 to L5.",
+    "run": "A stored comparison (`winml compare -o`), or the folder of a search.",
+    "support knowledge add file": "A finding as JSON.",
+    "support review folder": "The folder of the contribution.",
+}
+"""Argument, alone or behind its command -> its description; click has no place for it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The place of an option in the help of its command."""
+
+    heading: str
+    rank: int
+    common: bool
+
+
+def find_entry(path: str, option: str) -> Entry | None:
+    """The place of an option of a command, such as `feed push`; the closest table that has it decides."""
+    words = path.split()
+    for count in range(len(words), 0, -1):
+        found = _find(BY_COMMAND.get(" ".join(words[:count]), {}), option)
+        if found is not None:
+            return found
+    return _find(HEADINGS, option)
+
+
+def _find(headings: Headings, option: str) -> Entry | None:
+    for heading, (common, rare) in headings.items():
+        names = [*common.split(), *rare.split()]
+        if option in names:
+            rank = names.index(option)
+            return Entry(heading, rank, rank < len(common.split()))
+    return None
+
+
+def heading_order(path: str) -> list[str]:
+    """Headings of a command in the order of its help."""
+    own = [heading for name, table in BY_COMMAND.items() if f"{path} ".startswith(f"{name} ") for heading in table]
+    return [*(heading for heading in own if heading not in HEADINGS), *HEADINGS, OTHER]
+
+
+def describe_argument(path: str, argument: click.Argument) -> str | None:
+    """What an argument of a command means."""
+    name = argument.name or ""
+    return ARGUMENTS.get(f"{path} {name}", ARGUMENTS.get(name))
