@@ -9,6 +9,7 @@ import click
 
 from winml.modelkit.cli import help_groups
 from winml.modelkit.cli import help_layout as layout
+from winml.modelkit.core.dataclass import dataclass
 
 _HELP_ALL = "--help-all"
 
@@ -46,24 +47,32 @@ class Group(_Helped, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            raise click.UsageError(f"`{ctx.command_path}` needs one of: {', '.join(self.list_commands(ctx))}", ctx)
+            raise click.UsageError(f"`{ctx.command_path}` needs one of: {', '.join(self.commands)}", ctx)
         return super().parse_args(ctx, args)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of a section: an option, an argument or a sub-command, and whether `--help` shows it."""
+
+    term: str
+    text: str
+    common: bool = True
 
 
 def help_text(context: click.Context, *, everything: bool) -> str:
     """The help of a command; without `everything`, its rarely used options are only counted."""
     command, width = context.command, layout.terminal_width()
-    path = context.command_path.partition(" ")[2]
-    sections = _sections(context, path)
-    shown = [
-        (heading, [(term, text) for term, text, common in rows if common or everything]) for heading, rows in sections
-    ]
-    hidden = sum(not common for _, rows in sections for *_, common in rows)
-    column = layout.column_width((term for _, rows in shown for term, _ in rows), width)
+    sections = _sections(context)
+    shown = {
+        heading: [(row.term, row.text) for row in rows if row.common or everything]
+        for heading, rows in sections.items()
+    }
+    column = layout.column_width((term for rows in shown.values() for term, _ in rows), width)
     blocks = [
         layout.usage(context.command_path, command.collect_usage_pieces(context), width),
         layout.paragraph(command.help or "", width),
-        *(layout.section(heading, rows, column, width) for heading, rows in shown if rows),
+        *(layout.section(heading, rows, column, width) for heading, rows in shown.items() if rows),
     ]
     if everything:
         from winml.modelkit.cli.reference import reference_text
@@ -71,51 +80,37 @@ def help_text(context: click.Context, *, everything: bool) -> str:
         blocks.append(reference_text(width))
     if command.epilog:
         blocks.append(layout.examples(command.epilog.splitlines(), width))
+    hidden = sum(not row.common for rows in sections.values() for row in rows)
     if hidden and not everything:
         more = f"{hidden} more {'option' if hidden == 1 else 'options'}: {context.command_path} {_HELP_ALL}"
         blocks.append(layout.paragraph(more, width, indent=""))
     return "\n".join(blocks).rstrip("\n")
 
 
-def _sections(context: click.Context, path: str) -> list[tuple[str, list[tuple[str, str, bool]]]]:
-    """Headings with their rows: term, description, and whether the row is always shown."""
+def _sections(context: click.Context) -> dict[str, list[_Row]]:
+    """Headings with their rows, in the order of the help."""
     command = context.command
-    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
-    whole = len(options) <= help_groups.SHOWN_WHOLE
-    by_heading: dict[str, list[tuple[tuple[bool, int], str, str, bool]]] = {}
-    for option in options:
-        entry = help_groups.find_entry(path, long_name(option)) or help_groups.Entry(help_groups.OTHER, 0, True)
-        order, shown = (not entry.common, entry.rank), entry.common or whole
-        row = (order, _term(option, context), _describe(option, context), shown)
-        by_heading.setdefault(entry.heading, []).append(row)
-    ordered = [
-        (heading, [row[1:] for row in sorted(by_heading[heading], key=lambda row: row[0])])
-        for heading in help_groups.heading_order(path)
-        if heading in by_heading
-    ]
-    helps = [
-        ("-h, --help", "Show this help and exit.", True),
-        (_HELP_ALL, "Show all options, exit codes and environment variables.", True),
-    ]
-    if whole:
-        ordered = [("Options", [*(row for _, rows in ordered for row in rows), *helps])]
-    else:
-        ordered.append(("Help", helps))
-    arguments = [
-        (p.make_metavar(context), help_groups.describe_argument(path, p) or "", True)
-        for p in command.params
-        if isinstance(p, click.Argument)
-    ]
-    commands = [(name, text, True) for name, text in _subcommands(context)]
-    before = (("Commands", commands), ("Arguments", arguments))
-    return [*((heading, rows) for heading, rows in before if rows), *ordered]
-
-
-def _subcommands(context: click.Context) -> Iterator[tuple[str, str]]:
-    command = context.command
+    path = context.command_path.partition(" ")[2]
+    sections: dict[str, list[_Row]] = {}
     if isinstance(command, click.Group):
-        for name in command.commands:
-            yield name, first_sentence(command.commands[name].help or "")
+        sections["Commands"] = [_Row(name, first_sentence(sub.help or "")) for name, sub in command.commands.items()]
+    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
+    if arguments:
+        sections["Arguments"] = [_Row(_argument_term(a), help_groups.describe_argument(path, a)) for a in arguments]
+    options = {long_name(p): p for p in command.params if isinstance(p, click.Option) and not p.hidden}
+    help_rows = [
+        _Row("-h, --help", "Show this help and exit."),
+        _Row(_HELP_ALL, "Show all options, exit codes and environment variables."),
+    ]
+    if len(options) <= help_groups.SHOWN_WHOLE:
+        every = [name for names in help_groups.arrange(path, options).values() for name, _ in names]
+        rows = [_Row(_option_term(options[name]), _describe(options[name], context)) for name in every]
+        return {**sections, "Options": [*rows, *help_rows]}
+    for heading, names in help_groups.arrange(path, options).items():
+        sections[heading] = [
+            _Row(_option_term(options[name]), _describe(options[name], context), common) for name, common in names
+        ]
+    return {**sections, "Help": help_rows}
 
 
 def first_sentence(text: str) -> str:
@@ -129,16 +124,23 @@ def long_name(option: click.Option) -> str:
     return max(option.opts, key=len)
 
 
-def _term(option: click.Option, context: click.Context) -> str:
+def _argument_term(argument: click.Argument) -> str:
+    term = argument.metavar or (argument.name or "").upper()
+    return term + ("..." if argument.nargs != 1 else "")
+
+
+def _option_term(option: click.Option) -> str:
     names = ", ".join(sorted(option.opts, key=len))
     if option.secondary_opts:
         return f"{names}/{option.secondary_opts[0]}"
-    return names if option.is_flag or option.count else f"{names} {_metavar(option, context)}"
+    return names if option.is_flag or option.count else f"{names} {_metavar(option)}"
 
 
-def _metavar(option: click.Option, context: click.Context) -> str:
-    if option.metavar is not None or isinstance(option.type, click.Choice):
-        return option.make_metavar(context)
+def _metavar(option: click.Option) -> str:
+    if option.metavar is not None:
+        return option.metavar
+    if isinstance(option.type, click.Choice):
+        return f"[{'|'.join(map(str, option.type.choices))}]"
     if isinstance(option.type, click.types.IntParamType):
         return "N"
     return "X" if isinstance(option.type, click.types.FloatParamType) else long_name(option).strip("-").upper()

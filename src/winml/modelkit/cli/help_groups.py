@@ -6,6 +6,8 @@ argument that is missing, and an entry that no command has.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 
 from winml.modelkit.core.dataclass import dataclass
@@ -31,6 +33,7 @@ HEADINGS: Headings = {
     "Data": ("--data --samples", "--column --processor --length --output-name"),
     "Accuracy": ("--reference --max-drop --min-agreement --min-metric", "--reference-target --metric --judge"),
     "Graph": ("--level --compile", "--no-optimize --enable --disable --opset --allow-unsupported"),
+    "Compiling": ("--compiler --embed", "--qnn-sdk-root"),
     "Measuring": (
         "--iterations --sessions --duration --max-seconds --fail-if-slower",
         "--warmup --cool-down --memory --monitor --min-cosine --allow-different --by-position --force "
@@ -53,7 +56,7 @@ HEADINGS: Headings = {
 BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
     "catalog": {"Filters": ("--family --task --target", "")},
-    "compile": {"Compiling": ("--compiler --embed --list", "--qnn-sdk-root")},
+    "compile": {"Compiling": ("--compiler --embed --list", "")},
     "ep install": {"Package": ("--version --reinstall", "")},
     "export": {"Export": ("--shape --dynamic-axes --opset", "")},
     "feed": {
@@ -97,32 +100,42 @@ class Entry:
     common: bool
 
 
+def arrange(path: str, options: Iterable[str]) -> dict[str, list[tuple[str, bool]]]:
+    """The options of a command, such as `feed push`, by heading; each with whether `--help` shows it."""
+    found = {option: find_entry(path, option) or Entry(OTHER, 0, True) for option in options}
+    arranged: dict[str, list[tuple[str, bool]]] = {}
+    for heading in _order_headings(path):
+        entries = [(entry, option) for option, entry in found.items() if entry.heading == heading]
+        entries.sort(key=lambda pair: (not pair[0].common, pair[0].rank))
+        if entries:
+            arranged[heading] = [(option, entry.common) for entry, option in entries]
+    return arranged
+
+
 def find_entry(path: str, option: str) -> Entry | None:
-    """The place of an option of a command, such as `feed push`; the closest table that has it decides."""
-    words = path.split()
-    for count in range(len(words), 0, -1):
-        found = _find(BY_COMMAND.get(" ".join(words[:count]), {}), option)
-        if found is not None:
-            return found
-    return _find(HEADINGS, option)
-
-
-def _find(headings: Headings, option: str) -> Entry | None:
-    for heading, (common, rare) in headings.items():
-        names = [*common.split(), *rare.split()]
-        if option in names:
-            rank = names.index(option)
-            return Entry(heading, rank, rank < len(common.split()))
+    """The place of an option of a command; the closest table that has it decides."""
+    for table in (*_own_tables(path), HEADINGS):
+        for heading, (common, rare) in table.items():
+            names = [*common.split(), *rare.split()]
+            if option in names:
+                rank = names.index(option)
+                return Entry(heading, rank, rank < len(common.split()))
     return None
 
 
-def heading_order(path: str) -> list[str]:
-    """Headings of a command in the order of its help."""
-    own = [heading for name, table in BY_COMMAND.items() if f"{path} ".startswith(f"{name} ") for heading in table]
-    return [*(heading for heading in own if heading not in HEADINGS), *HEADINGS, OTHER]
+def _own_tables(path: str) -> list[Headings]:
+    """The exceptions of a command, then those of its group."""
+    words = path.split()
+    names = (" ".join(words[:count]) for count in range(len(words), 0, -1))
+    return [BY_COMMAND[name] for name in names if name in BY_COMMAND]
 
 
-def describe_argument(path: str, argument: click.Argument) -> str | None:
-    """What an argument of a command means."""
+def _order_headings(path: str) -> list[str]:
+    own = [heading for table in _own_tables(path) for heading in table]
+    return [*dict.fromkeys(heading for heading in own if heading not in HEADINGS), *HEADINGS, OTHER]
+
+
+def describe_argument(path: str, argument: click.Argument) -> str:
+    """What an argument of a command means; nothing for one that the table does not have."""
     name = argument.name or ""
-    return ARGUMENTS.get(f"{path} {name}", ARGUMENTS.get(name))
+    return ARGUMENTS.get(f"{path} {name}", ARGUMENTS.get(name, ""))
