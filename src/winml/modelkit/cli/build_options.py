@@ -12,26 +12,18 @@ from winml.modelkit.ep import precision
 calibration_options = stack(
     click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
     click.option("--calibration", type=click.Choice(["random"]), help="Calibrate on random inputs; costs accuracy."),
-    click.option(
-        "--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data (default: all)."
-    ),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
     max_sample_option,
     click.option(
         "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, for example text=sentence."
     ),
-    click.option(
-        "--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor (default: the model's)."
-    ),
+    click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
 )
 
 export_options = stack(
     click.option("--task", metavar="TASK", help="Task of a Hugging Face model (default: the one it was saved for)."),
-    click.option(
-        "--part",
-        metavar="PART",
-        help="Only this part of a composite model; `model` is the whole (default: every part).",
-    ),
+    click.option("--part", metavar="PART", help="Only this part of a composite model; `model` is the whole."),
     click.option(
         "--exporter",
         type=click.Choice(["transformers", "legacy"]),
@@ -46,11 +38,7 @@ export_options = stack(
         metavar="NAME=N[,N…]",
         help="Fix a whole input (x=1,3,48,320) or an axis (sequence=64).",
     ),
-    click.option(
-        "--dynamic-axes",
-        metavar="NAMES",
-        help="Axes to keep dynamic, such as batch,sequence, or `none` (default: all).",
-    ),
+    click.option("--dynamic-axes", metavar="NAMES", help="Axes to keep dynamic, such as batch,sequence; or `none`."),
     click.option("--input-specs", metavar="FILE", help="JSON file with shape, dtype, low and high of each input."),
     click.option("--no-parity", is_flag=True, help="Do not compare outputs with PyTorch."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a Hugging Face model."),
@@ -69,24 +57,15 @@ build_options = stack(
     calibration_options,
     click.option("--no-quant", is_flag=True, help="Do not quantize, whatever the target's default."),
     click.option("--no-optimize", is_flag=True, help="Do not run graph passes."),
-    click.option("--level", metavar="L", help="Optimization level: none, basic, extended or all (default basic)."),
+    click.option("--level", metavar="L", help="Optimization level; `winml optimize --help` lists them."),
     click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them all."),
     click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass."),
-    click.option(
-        "--opset",
-        type=click.IntRange(min=7),
-        metavar="N",
-        help="Opset to convert to (default: the model's; 20 for an export).",
-    ),
+    click.option("--opset", type=click.IntRange(min=7), metavar="N", help="Opset to convert to."),
     click.option(
         "--dim", "dims", multiple=True, metavar="NAME=N", help="Fix a dynamic dimension, by name or position: x[2]=48."
     ),
     click.option("--compile/--no-compile", "compiled", default=False, help="Also compile to an EP context."),
-    click.option(
-        "--threads",
-        type=click.IntRange(min=1),
-        help="Threads of sessions that run the result (default: the runtime's choice).",
-    ),
+    click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that run the result."),
     click.option(
         "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
     ),

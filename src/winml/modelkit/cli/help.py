@@ -104,11 +104,11 @@ def _sections(context: click.Context) -> dict[str, list[_Row]]:
     ]
     if len(options) <= help_groups.SHOWN_WHOLE:
         every = [name for names in help_groups.arrange(path, options).values() for name, _ in names]
-        rows = [_Row(_option_term(options[name]), _describe(options[name], context)) for name in every]
+        rows = [_Row(_option_term(options[name]), _describe(options[name], path, context)) for name in every]
         return {**sections, "Options": [*rows, *help_rows]}
     for heading, names in help_groups.arrange(path, options).items():
         sections[heading] = [
-            _Row(_option_term(options[name]), _describe(options[name], context), common) for name, common in names
+            _Row(_option_term(options[name]), _describe(options[name], path, context), common) for name, common in names
         ]
     return {**sections, "Help": help_rows}
 
@@ -146,12 +146,13 @@ def _metavar(option: click.Option) -> str:
     return "X" if isinstance(option.type, click.types.FloatParamType) else long_name(option).strip("-").upper()
 
 
-def _describe(option: click.Option, context: click.Context) -> str:
+def _describe(option: click.Option, path: str, context: click.Context) -> str:
     """The help of an option with its range, its default and whether it is required."""
     text = (option.help or "").removesuffix(".")
-    found = [*_range(option), *_default(option, context)]
-    text += f" ({'; '.join(found)})." if found and "(default" not in text else "."
-    return f"{text} Required." if option.required else text
+    facts = [*_range(option), *_default(option, path, context)]
+    if facts and "default" not in text:
+        text += f" ({'; '.join(facts)})"
+    return f"{text}. Required." if option.required else f"{text}."
 
 
 def _range(option: click.Option) -> Iterator[str]:
@@ -160,10 +161,11 @@ def _range(option: click.Option) -> Iterator[str]:
         yield f"{low:g} to {high:g}"
 
 
-def _default(option: click.Option, context: click.Context) -> Iterator[str]:
+def _default(option: click.Option, path: str, context: click.Context) -> Iterator[str]:
     if isinstance(option.envvar, str):
         yield f"default ${option.envvar}"
     value: Any = option.get_default(context, call=False)
+    stated = help_groups.find_default(path, long_name(option))
     if isinstance(value, bool):
         if option.secondary_opts:
             yield f"default {(option.opts if value else option.secondary_opts)[0]}"
@@ -171,5 +173,7 @@ def _default(option: click.Option, context: click.Context) -> Iterator[str]:
         yield f"default {value:g}"
     elif isinstance(value, str):
         yield f"default {value}"
-    elif isinstance(value, tuple) and value:
+    elif isinstance(value, tuple | list) and value:
         yield f"default {', '.join(value)}"
+    elif stated is not None:
+        yield f"default: {stated}"

@@ -68,6 +68,7 @@ BY_COMMAND: dict[str, Headings] = {
     "node": {"Node": ("--cluster --scheduler --list --device --jobs --name", "--listen")},
     "optimize": {"Graph": ("--level --enable --disable --opset --list", "")},
     "support knowledge": {"Findings": ("--family --status --knowledge", "")},
+    "support produce": {"Goal": ("--goal", "--knowledge")},
     "support review": {"Review": ("--model --repo --base --unsandboxed", "")},
     "sys": {"Output": ("--list-ep --list-device", "")},
 }
@@ -89,6 +90,49 @@ ARGUMENTS = {
     "support review folder": "The folder of the contribution.",
 }
 """Argument, alone or behind its command -> its description; click has no place for it."""
+
+
+AUTO = "auto, the first of npu, gpu and cpu among the real devices of this machine"
+
+DEFAULTS = {
+    "--activations": "by precision and target",
+    "--batch-size": "1",
+    "--block-size": "32",
+    "--dynamic-axes": "all",
+    "--keep-io": "--keep-io",
+    "--length": "by task, 128 to 384",
+    "--level": "basic",
+    "--method": "minmax",
+    "--opset": "the model's; 20 for an export",
+    "--part": "every part",
+    "--processor": "the model's",
+    "--revision": "main",
+    "--rules": "by target",
+    "--samples": "all",
+    "--symmetric-activations": "by target",
+    "--symmetric-weights": "by target",
+    "--target": AUTO,
+    "--threads": "the runtime's choice",
+    "--weights": "by precision and target",
+    "build --timeout": "12 hours",
+    "catalog --target": "",
+    "eval --timeout": "12 hours",
+    "export --timeout": "12 hours",
+    "feed --target": "all",
+    "feed --version": "all that match",
+    "kb --target": "",
+    "optimize --target": "the result suits every provider",
+    "quantize --timeout": "12 hours",
+    "support --level": "the recipe of the probe",
+    "support --precision": "the recipe of the probe",
+    "support --samples": "one set",
+    "support --task": "the model's",
+    "support --timeout": "3600",
+}
+"""Option, alone or behind its command or group -> its default, where neither click nor its help has it.
+
+No text: it has none, and the general one does not apply.
+"""
 
 
 @dataclass(frozen=True)
@@ -123,11 +167,20 @@ def find_entry(path: str, option: str) -> Entry | None:
     return None
 
 
-def _own_tables(path: str) -> list[Headings]:
-    """The exceptions of a command, then those of its group."""
+def find_default(path: str, option: str) -> str | None:
+    """The default of an option of a command in words; None when there is none, or click has it."""
+    keys = [*(f"{name} {option}" for name in _names(path)), option]
+    return next((DEFAULTS[key] for key in keys if key in DEFAULTS), None) or None
+
+
+def _names(path: str) -> list[str]:
+    """A command, then the groups it is in: `feed push`, `feed`."""
     words = path.split()
-    names = (" ".join(words[:count]) for count in range(len(words), 0, -1))
-    return [BY_COMMAND[name] for name in names if name in BY_COMMAND]
+    return [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+
+
+def _own_tables(path: str) -> list[Headings]:
+    return [BY_COMMAND[name] for name in _names(path) if name in BY_COMMAND]
 
 
 def _order_headings(path: str) -> list[str]:

@@ -31,21 +31,13 @@ def join_words(words: Sequence[str], last: str) -> str:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure.")
 
-AUTO = "default auto: npu, then gpu, then cpu among the real devices of this machine"
-
-
-def make_target_options(default: str = AUTO) -> Callable[[F], F]:
-    """`--target`, `--ep` and `--device`, with what the target is without them."""
-    return stack(
-        click.option("--target", metavar="EP[/DEVICE]", help=f"Where to run, such as cpu or qnn/npu ({default})."),
-        click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used."),
-        click.option(
-            "-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; its best provider on this machine is used."
-        ),
-    )
-
-
-target_options = make_target_options()
+target_options = stack(
+    click.option("--target", metavar="EP[/DEVICE]", help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`."),
+    click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used."),
+    click.option(
+        "-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; its best provider on this machine is used."
+    ),
+)
 
 trust_option = click.option(
     "--trust-options",
@@ -73,7 +65,7 @@ model_options = stack(
         metavar="REV",
         callback=_keep_revision,
         expose_value=False,
-        help="Branch, tag or commit of a Hugging Face model (default main); also written ORG/NAME@REV.",
+        help="Branch, tag or commit of a Hugging Face model; also written ORG/NAME@REV.",
     ),
     click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
 )
@@ -85,7 +77,7 @@ size_options = stack(
         "dims",
         multiple=True,
         metavar="NAME=N",
-        help="Size of a dynamic dimension, by name or position: height=224, x[2]=48 (default 1 for a batch only).",
+        help="Size of a dynamic dimension, by name or position: height=224, x[2]=48. Only a batch defaults to 1.",
     ),
     click.option(
         "--shape",
@@ -117,7 +109,7 @@ max_sample_option = click.option(
 )
 
 input_options = stack(
-    click.option("--batch-size", type=click.IntRange(min=1), help="Size of the model's batch dimension (default 1)."),
+    click.option("--batch-size", type=click.IntRange(min=1), help="Size of the model's batch dimension."),
     size_options,
     click.option(
         "--int-range",
@@ -126,7 +118,7 @@ input_options = stack(
         metavar="[INPUT=]LOW:HIGH",
         help="Values of integer inputs, both ends included (default 0:1).",
     ),
-    click.option("--input-data", metavar="FILE.npz", help="Inputs by name (default: synthetic inputs)."),
+    click.option("--input-data", metavar="FILE.npz", help="Inputs by name, instead of synthetic ones."),
     max_sample_option,
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs."),
 )

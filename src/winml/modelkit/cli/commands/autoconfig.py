@@ -10,7 +10,6 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.cluster_options import cluster_options
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
-    AUTO,
     HELP,
     examples,
     input_options,
@@ -44,19 +43,12 @@ data_options = stack(
         help="Compare the whole interval with the limit, or only the value.",
     ),
     click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
-    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data (default: all)."),
+    click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
     click.option(
-        "--length",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Tokens per text, for a model with dynamic length (default: by task, 128 to 384).",
+        "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text, for a model with dynamic length."
     ),
     click.option("--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table."),
-    click.option(
-        "--processor",
-        metavar="DIR",
-        help="Folder with tokenizer, image processor and config.json (default: the model's).",
-    ),
+    click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json."),
 )
 
 search_options = stack(
@@ -104,11 +96,7 @@ search_options = stack(
 @model_options
 @click.option("--models", metavar="FILE", help="Search every model in a list, one path per line.")
 @click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="EP[/DEVICE]",
-    help=f"Where to run; with several, the provider is searched too ({AUTO}).",
+    "--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Target; with several, the EP is searched too."
 )
 @click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used.")
 @click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto.")

@@ -64,10 +64,7 @@ if TYPE_CHECKING:
 )
 @click.option("--explain-cache", is_flag=True, help="Show for every stage why it ran or not.")
 @click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit per stage in seconds (default 12 hours).",
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per stage in seconds."
 )
 @json_option
 @click.pass_context

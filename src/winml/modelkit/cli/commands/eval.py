@@ -53,9 +53,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @click.option("--reference", metavar="MODEL", help="Model to compare with.")
 @click.option("--reference-target", metavar="EP[/DEVICE]", help="Where the reference runs (default: the same target).")
 @target_options
-@click.option(
-    "--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed (default: all)."
-)
+@click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
 @max_sample_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the selection.")
 @click.option(
@@ -65,15 +63,8 @@ _AT_LEAST_1 = click.IntRange(min=1)
     metavar="ROLE=NAME",
     help="Column for text, text_pair, image, label or an input.",
 )
-@click.option(
-    "--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json (default: the model's)."
-)
-@click.option(
-    "--length",
-    type=_AT_LEAST_1,
-    metavar="N",
-    help="Tokens per text, for a model with dynamic length (default: by task, 128 to 384).",
-)
+@click.option("--processor", metavar="DIR", help="Folder with tokenizer, image processor and config.json.")
+@click.option("--length", type=_AT_LEAST_1, metavar="N", help="Tokens per text, for a model with dynamic length.")
 @size_options
 @click.option("--output-name", metavar="NAME", help="Output to judge (default: logits, or the first).")
 @click.option("--metric", metavar="NAME", help="Metric the limits are for (default: the task's first).")
@@ -112,7 +103,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Time limit per model in seconds (default 12 hours).",
+    help="Time limit per model in seconds.",
 )
 @output_options
 @json_option

@@ -31,12 +31,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
 @click.option("--opset", type=click.IntRange(17, 24), metavar="N", help="Opset, 17 to 24 (default 20).")
 @export_options
 @click.option("--rebuild", is_flag=True, help="Export again and ignore the cache.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit in seconds (default 12 hours).",
-)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.export.command import ExportRequest, export

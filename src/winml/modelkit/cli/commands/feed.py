@@ -34,13 +34,11 @@ wanted_options = stack(
     click.option("-m", "--model", metavar="ID", help="The model, as it was published."),
     click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
-    click.option("--version", metavar="VERSION", help="One version, in full (default: all that match)."),
+    click.option("--version", metavar="VERSION", help="One version, in full."),
     click.option(
-        "--run-stamp",
-        metavar="STAMP",
-        help="The run that published it, such as 20260609 (default for push: the date in UTC).",
+        "--run-stamp", metavar="STAMP", help="The run that published it, such as 20260609 (push: the date in UTC)."
     ),
-    click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for (default: all)."),
+    click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
 )
 
 

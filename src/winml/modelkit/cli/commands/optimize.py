@@ -12,11 +12,11 @@ from winml.modelkit.cli.options import (
     HELP,
     examples,
     json_option,
-    make_target_options,
     model_options,
     output_option,
     resolve_model,
     size_options,
+    target_options,
 )
 
 
@@ -37,11 +37,11 @@ from winml.modelkit.cli.options import (
 @model_options
 @output_option("FILE", "The optimized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
-@make_target_options("default: the graph stays suitable for every provider")
-@click.option("--level", metavar="LEVEL", help="Optimization level: none, basic, extended or all (default basic).")
+@target_options
+@click.option("--level", metavar="LEVEL", help="Optimization level: none, basic (default), extended, all.")
 @click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; may be repeated.")
 @click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass; may be repeated.")
-@click.option("--opset", type=int, metavar="N", help="Convert to this opset first (default: the model's).")
+@click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
 @size_options
 @click.option("--allow-unsupported", is_flag=True, help="Allow operators that the target does not support.")
 @click.option("--no-verify", is_flag=True, help="Do not compare outputs.")

@@ -66,43 +66,23 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 )
 @calibration_options
 @size_options
-@click.option(
-    "--activations",
-    type=click.Choice(["uint8", "int8", "uint16", "int16"]),
-    help="Type of activations (default: by precision and target).",
-)
-@click.option(
-    "--weights",
-    type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]),
-    help="Type of the weights (default: by precision and target).",
-)
+@click.option("--activations", type=click.Choice(["uint8", "int8", "uint16", "int16"]), help="Type of activations.")
+@click.option("--weights", type=click.Choice(["int8", "uint8", "int16", "int4", "uint4"]), help="Type of the weights.")
 @click.option(
     "--per-channel/--per-tensor",
     "per_channel",
     default=None,
     help="Scales of the weights (default: the more accurate).",
 )
-@click.option(
-    "--symmetric-activations/--asymmetric-activations",
-    default=None,
-    help="Symmetric or asymmetric ranges (default: by target).",
-)
-@click.option(
-    "--symmetric-weights/--asymmetric-weights",
-    default=None,
-    help="Symmetric or asymmetric ranges (default: by target).",
-)
+@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Symmetric or asymmetric ranges.")
+@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges.")
 @click.option(
     "--reduce-range/--full-range",
     default=None,
     help="7-bit weights, where 16-bit sums could saturate (default: where they do on this processor).",
 )
-@click.option(
-    "--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow (default: by target)."
-)
-@click.option(
-    "--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed (default minmax)."
-)
+@click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
+@click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
 @click.option(
     "--percentile", type=click.FloatRange(50, 100), metavar="P", help="Percentage of values kept (default 99.99)."
 )
@@ -110,25 +90,10 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
 @click.option("--nodes", multiple=True, metavar="NODE", help="Only this node; may be repeated.")
 @click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
-@click.option(
-    "--block-size",
-    type=click.IntRange(16, 1024),
-    metavar="N",
-    help="Weights that share a scale with int4, 16 to 1024 (default 32).",
-)
-@click.option(
-    "--keep-io/--float16-io",
-    "keep_io",
-    default=None,
-    help="With fp16, types of inputs and outputs (default --keep-io).",
-)
+@click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
+@click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
 @click.option("--no-compare", is_flag=True, help="Do not compare outputs.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit in seconds (default 12 hours).",
-)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.quantize.command import quantize

@@ -65,7 +65,7 @@ _timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     metavar="S",
-    help="Time limit per command in seconds (default 3600).",
+    help="Time limit per command in seconds.",
 )
 
 
@@ -126,11 +126,11 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     "-p",
     "--precision",
     metavar="P",
-    help="Make a recipe with this precision, such as fp16 or dynamic (default: the probe's).",
+    help="Make a recipe with this precision, such as fp16 or dynamic.",
 )
-@click.option("--level", metavar="L", help="Make a recipe with this optimization level (default: the probe's).")
+@click.option("--level", metavar="L", help="Make a recipe with this optimization level.")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
-@click.option("--task", metavar="TASK", help="Task of the data (default: the model's).")
+@click.option("--task", metavar="TASK", help="Task of the data.")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest metric for a PASS of L3.")
 @output_option("DIR", "A new folder.", required=True)
 @knowledge_option
