@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     )
 
 _KINDS = {"ort": "ONNX Runtime", "ir": "onnx-ir", "onnxscript": "onnxscript", "own": "winml"}
+_STATUS = {"left out": "skipped"}
+"""Words for people where the JSON has another one."""
 
 
 def _ops(report: OptimizeReport) -> str:
@@ -49,7 +51,7 @@ def optimize_text(result: OptimizeResult) -> str:
     blocks = [f"{head}\n{change}; {_verification(report.verification)}"]
     if report.passes:
         notable = [p for p in report.passes if p.status != "no change" or p.note]
-        rows = [(p.name, p.status, ms(1000 * p.seconds), p.note or "") for p in notable]
+        rows = [(p.name, _STATUS.get(p.status, p.status), ms(1000 * p.seconds), p.note or "") for p in notable]
         idle = len(report.passes) - len(notable)
         lines = ["passes", *([table(rows, indent="  ", right=frozenset({2}))] if rows else [])]
         lines += [f"  {idle} pass{'es' if idle > 1 else ''}: no change"] if idle else []
