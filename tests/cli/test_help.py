@@ -16,7 +16,8 @@ import pytest
 
 from winml.modelkit.cli import help_groups, help_layout, main, reference
 from winml.modelkit.cli.command_check import wrong_command
-from winml.modelkit.cli.help import Command, Group, long_name
+from winml.modelkit.cli.help import Command, Group
+from winml.modelkit.cli.help_page import long_name
 from winml.modelkit.core import errors
 
 Show = Callable[..., str]

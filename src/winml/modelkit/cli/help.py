@@ -1,27 +1,27 @@
-"""Commands whose help has headings, common options first, states defaults and is as wide as the terminal."""
+"""The classes of all commands: click's, with winml's help.
+
+The page itself is imported when it is shown, because every command imports this module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import click
 
-from winml.modelkit.cli import help_groups
-from winml.modelkit.cli import help_layout as layout
-from winml.modelkit.core.dataclass import dataclass
 
-_HELP_ALL = "--help-all"
+def _page(context: click.Context, *, everything: bool) -> str:
+    from winml.modelkit.cli.help_page import help_text
+
+    return help_text(context, everything=everything)
 
 
 def _show_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        click.echo(help_text(context, everything=True))
+        click.echo(_page(context, everything=True))
         context.exit()
 
 
 _help_all_option = click.Option(
-    [_HELP_ALL], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show all options."
+    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help="Show all options."
 )
 
 
@@ -32,7 +32,7 @@ class _Helped(click.Command):
         return [*super().get_params(ctx), _help_all_option]
 
     def get_help(self, ctx: click.Context) -> str:
-        return help_text(ctx, everything=False)
+        return _page(ctx, everything=False)
 
 
 class Command(_Helped):
@@ -49,131 +49,3 @@ class Group(_Helped, click.Group):
         if not args and not ctx.resilient_parsing:
             raise click.UsageError(f"`{ctx.command_path}` needs one of: {', '.join(self.commands)}", ctx)
         return super().parse_args(ctx, args)
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A line of a section: an option, an argument or a sub-command, and whether `--help` shows it."""
-
-    term: str
-    text: str
-    common: bool = True
-
-
-def help_text(context: click.Context, *, everything: bool) -> str:
-    """The help of a command; without `everything`, its rarely used options are only counted."""
-    command, width = context.command, layout.terminal_width()
-    sections = _sections(context)
-    shown = {
-        heading: [(row.term, row.text) for row in rows if row.common or everything]
-        for heading, rows in sections.items()
-    }
-    column = layout.column_width((term for rows in shown.values() for term, _ in rows), width)
-    blocks = [
-        layout.usage(context.command_path, command.collect_usage_pieces(context), width),
-        layout.paragraph(command.help or "", width),
-        *(layout.section(heading, rows, column, width) for heading, rows in shown.items() if rows),
-    ]
-    if everything:
-        from winml.modelkit.cli.reference import reference_text
-
-        blocks.append(reference_text(width))
-    if command.epilog:
-        blocks.append(layout.examples(command.epilog.splitlines(), width))
-    hidden = sum(not row.common for rows in sections.values() for row in rows)
-    if hidden and not everything:
-        more = f"{hidden} more {'option' if hidden == 1 else 'options'}: {context.command_path} {_HELP_ALL}"
-        blocks.append(layout.paragraph(more, width, indent=""))
-    return "\n".join(blocks).rstrip("\n")
-
-
-def _sections(context: click.Context) -> dict[str, list[_Row]]:
-    """Headings with their rows, in the order of the help."""
-    command = context.command
-    path = context.command_path.partition(" ")[2]
-    sections: dict[str, list[_Row]] = {}
-    if isinstance(command, click.Group):
-        sections["Commands"] = [_Row(name, first_sentence(sub.help or "")) for name, sub in command.commands.items()]
-    arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
-    if arguments:
-        sections["Arguments"] = [_Row(_argument_term(a), help_groups.describe_argument(path, a)) for a in arguments]
-    options = {long_name(p): p for p in command.params if isinstance(p, click.Option) and not p.hidden}
-    help_rows = [
-        _Row("-h, --help", "Show this help and exit."),
-        _Row(_HELP_ALL, "Show all options, exit codes and environment variables."),
-    ]
-    if len(options) <= help_groups.SHOWN_WHOLE:
-        every = [name for names in help_groups.arrange(path, options).values() for name, _ in names]
-        rows = [_Row(_option_term(options[name]), _describe(options[name], path, context)) for name in every]
-        return {**sections, "Options": [*rows, *help_rows]}
-    for heading, names in help_groups.arrange(path, options).items():
-        sections[heading] = [
-            _Row(_option_term(options[name]), _describe(options[name], path, context), common) for name, common in names
-        ]
-    return {**sections, "Help": help_rows}
-
-
-def first_sentence(text: str) -> str:
-    """Text up to its first full stop."""
-    head, stop, _ = text.partition(". ")
-    return head + stop.rstrip()
-
-
-def long_name(option: click.Option) -> str:
-    """`--model` for `-m, --model`."""
-    return max(option.opts, key=len)
-
-
-def _argument_term(argument: click.Argument) -> str:
-    term = argument.metavar or (argument.name or "").upper()
-    return term + ("..." if argument.nargs != 1 else "")
-
-
-def _option_term(option: click.Option) -> str:
-    names = ", ".join(sorted(option.opts, key=len))
-    if option.secondary_opts:
-        return f"{names}/{option.secondary_opts[0]}"
-    return names if option.is_flag or option.count else f"{names} {_metavar(option)}"
-
-
-def _metavar(option: click.Option) -> str:
-    if option.metavar is not None:
-        return option.metavar
-    if isinstance(option.type, click.Choice):
-        return f"[{'|'.join(map(str, option.type.choices))}]"
-    if isinstance(option.type, click.types.IntParamType):
-        return "N"
-    return "X" if isinstance(option.type, click.types.FloatParamType) else long_name(option).strip("-").upper()
-
-
-def _describe(option: click.Option, path: str, context: click.Context) -> str:
-    """The help of an option with its range, its default and whether it is required."""
-    text = (option.help or "").removesuffix(".")
-    facts = [*_range(option), *_default(option, path, context)]
-    if facts and "default" not in text:
-        text += f" ({'; '.join(facts)})"
-    return f"{text}. Required." if option.required else f"{text}."
-
-
-def _range(option: click.Option) -> Iterator[str]:
-    low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
-    if low is not None and high is not None:
-        yield f"{low:g} to {high:g}"
-
-
-def _default(option: click.Option, path: str, context: click.Context) -> Iterator[str]:
-    if isinstance(option.envvar, str):
-        yield f"default ${option.envvar}"
-    value: Any = option.get_default(context, call=False)
-    stated = help_groups.find_default(path, long_name(option))
-    if isinstance(value, bool):
-        if option.secondary_opts:
-            yield f"default {(option.opts if value else option.secondary_opts)[0]}"
-    elif isinstance(value, int | float):
-        yield f"default {value:g}"
-    elif isinstance(value, str):
-        yield f"default {value}"
-    elif isinstance(value, tuple | list) and value:
-        yield f"default {', '.join(value)}"
-    elif stated is not None:
-        yield f"default: {stated}"

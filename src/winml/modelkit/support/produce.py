@@ -1,4 +1,4 @@
-"""`winml support produce`: runs the commands up to the goal and writes a contribution, with the evidence of every command."""
+"""`winml support produce`: runs commands up to the goal and writes a contribution, with the evidence of each."""
 
 from __future__ import annotations
 
