@@ -7,7 +7,15 @@ from winml.modelkit.cli.command_check import wrong_command, wrong_option
 
 @pytest.mark.parametrize(
     "command",
-    ["perf -m a.onnx --target qnn/npu", "kb show npu-006 --json", "perf --help", "--version", "compare a b --json"],
+    [
+        "perf -m a.onnx --target qnn/npu",
+        "kb show npu-006 --json",
+        "perf --help",
+        "help perf",
+        "help",
+        "--version",
+        "compare a b --json",
+    ],
 )
 def test_real_commands_parse(command: str) -> None:
     assert wrong_command(tuple(command.split()), True) is None
@@ -18,6 +26,7 @@ def test_real_commands_parse(command: str) -> None:
     [
         ("pref -m a.onnx", "unknown command `winml pref`; did you mean `perf`?"),
         ("perf --itterations 3", "`winml perf` has no option `--itterations`; did you mean `--iterations`?"),
+        ("help pref", "unknown command `winml pref`; did you mean `perf`?"),
         ("kb lst", "unknown command `winml kb lst`; did you mean `list`?"),
         ("perf --iterations many", "'many' is not a valid integer"),
         ("kb report", "Missing option '-o'"),

@@ -62,10 +62,7 @@ _targets_option = click.option(
     help="Target to build for and run on; the first decides, the others are tried too.",
 )
 _timeout_option = click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit per command in seconds.",
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per command in seconds."
 )
 
 
@@ -122,12 +119,7 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     metavar="FILE|NAME",
     help="Recipe file, or name of a shipped recipe (default: what the probe finds).",
 )
-@click.option(
-    "-p",
-    "--precision",
-    metavar="P",
-    help="Make a recipe with this precision, such as fp16 or dynamic.",
-)
+@click.option("-p", "--precision", metavar="P", help="Make a recipe with this precision, such as fp16 or dynamic.")
 @click.option("--level", metavar="L", help="Make a recipe with this optimization level.")
 @click.option("--data", metavar="FILE", help="Labelled data for L3.")
 @click.option("--task", metavar="TASK", help="Task of the data.")
@@ -240,7 +232,7 @@ def knowledge() -> None:
 @knowledge.command(
     "list",
     help="List findings about model families and methodology.",
-    epilog=examples("winml support knowledge list", "winml support knowledge list --family bert --json"),
+    epilog=examples("winml support knowledge list", "winml support knowledge list --family bart --json"),
     context_settings=HELP,
 )
 @click.option("--family", metavar="FAMILY", help="Only this family, or `methodology`.")
