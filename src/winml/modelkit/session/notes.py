@@ -37,5 +37,5 @@ def saturation_notes(count: int | None) -> list[str]:
         return []
     return [
         f"the 8-bit kernels of this processor saturate, and {count} weights of the model use all 8 bits: its outputs "
-        "are less accurate than on processors with VNNI; quantize it again with `--reduce-range`"
+        "are less accurate than on processors with VNNI; quantize it again with `winml quantize --reduce-range`"
     ]

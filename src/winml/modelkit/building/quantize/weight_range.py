@@ -9,7 +9,7 @@ from winml.modelkit.core.config import QuantizeSection
 
 REDUCED = (
     "weights have 7 bits (`reduce_range`): the 8-bit kernels of this processor add in 16 bits, which saturate; for "
-    "processors with VNNI alone, `--full-range` keeps all 8"
+    "processors with VNNI alone, `winml quantize --full-range` keeps all 8"
 )
 
 
