@@ -56,7 +56,7 @@ class MatrixFolder:
         started = self.journal.is_file()
         if started and not resume:
             raise RequestError(
-                f"`{self.path}` holds a run", hint="continue it with `--continue`, or name a new folder with `-o`"
+                f"`{self.path}` holds a run", hint="continue it with `--resume`, or name a new folder with `-o`"
             )
         # A run that was killed at its start may have left the lock of its journal.
         if not started and self.path.is_dir() and any(path.name != f"{JOURNAL}.lock" for path in self.path.iterdir()):

@@ -36,6 +36,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 """Command name -> module that defines it as `command`, and its one-line help."""
 
+_OPTIONS = ("--help", "--version")
+"""What the program itself takes, besides the short forms."""
+
 _HELP = """\
 Usage: {program} COMMAND [OPTIONS]
 
@@ -46,8 +49,8 @@ Commands:
 {commands}
 
 Options:
-  --version   Show the version and exit.
-  -h, --help  Show this message and exit.
+  -V, --version  Show the version and exit.
+  -h, --help     Show this message and exit.
 
 Every command takes --json (one JSON object on stdout, also on failure)
 and --help (its options, with examples).
@@ -126,8 +129,8 @@ def _unknown(name: str, *, as_json: bool) -> int:
     from winml.modelkit.core.errors import RequestError
     from winml.modelkit.core.suggest import did_you_mean
 
-    what = "option" if name.startswith("-") else "command"
-    return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, COMMANDS)), as_json=as_json)
+    what, known = ("option", _OPTIONS) if name.startswith("-") else ("command", tuple(COMMANDS))
+    return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, known)), as_json=as_json)
 
 
 def _open_closed_streams() -> None:
@@ -177,7 +180,7 @@ def run(args: list[str]) -> int:
     first = args[0] if args else "--help"
     if first in ("-h", "--help", "help"):
         return _print(help_text(_program()))
-    if first == "--version":
+    if first in ("-V", "--version"):
         from winml.modelkit import __version__
 
         return _print(f"{_program()} {__version__}\n")

@@ -13,6 +13,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.recipe import BuildPart, Recipe
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.support import GOALS, Effort, Goal, SupportResult
 from winml.modelkit.ep import precision as precisions
 from winml.modelkit.ep.targets import parse_target
@@ -200,7 +201,9 @@ class _Production:
             return None
         source = Path(given)
         if not source.is_file():
-            raise RequestError(f"data file not found: `{given}`", hint="name a file; a folder cannot be included")
+            raise RequestError(
+                f"data file not found: `{given}`", hint=near_path(given, "name a file; a folder cannot be included")
+            )
         copy = self._folder / "data" / source.name
         copy.parent.mkdir()
         shutil.copyfile(source, copy)

@@ -43,6 +43,7 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.events import OnEvent, TargetChosen, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import expand
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
@@ -110,7 +111,7 @@ def load_settings(path: str) -> StoredSettings:
     try:
         value = read_json(Path(path))
     except FileNotFoundError as error:
-        raise RequestError(f"config not found: `{path}`") from error
+        raise RequestError(f"config not found: `{path}`", hint=near_path(path)) from error
     except (OSError, ValueError) as error:
         raise RequestError(f"`{path}` is not a config: {error}") from error
     try:
@@ -305,7 +306,7 @@ def _row(
         )
     made = outcome.made[model]
     compiled = made.report.compiled
-    skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed on this machine"
+    skipped = "`--no-verify`" if not request.validate else "the execution provider is not installed on this machine"
     validation = made.report.validation or Validation("not-validated", skipped)
     cpu_ops = dict(sorted(compiled.facts.cpu_ops.items(), key=lambda item: (-item[1], item[0])))
     return CompiledModel(

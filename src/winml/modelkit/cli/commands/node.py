@@ -9,6 +9,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.cluster_options import cluster_of, tls_options
 from winml.modelkit.cli.options import HELP, examples, json_option
+from winml.modelkit.cli.spellings import earlier
 
 
 @click.command(
@@ -19,7 +20,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option
     epilog=examples(
         "winml node --scheduler --cluster dask://127.0.0.1:8786",
         "winml node --cluster dask://127.0.0.1:8786",
-        "winml node --cluster dask://10.0.0.5:8786 --device qnn/npu --tls-ca ca.pem --tls-cert me.pem --tls-key me.key",
+        "winml node --cluster dask://10.0.0.5:8786 --target qnn/npu --tls-ca ca.pem --tls-cert me.pem --tls-key me.key",
         "winml node --cluster dask://127.0.0.1:8786 --list",
     ),
     context_settings=HELP,
@@ -29,9 +30,11 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 @click.option("--list", "listed", is_flag=True, help="List the nodes of the cluster.")
 @click.option("--name", metavar="NAME", help="Name of this node (default: the host name).")
 @click.option(
-    "--device", "devices", multiple=True, metavar="EP[/DEVICE]",
-    help="Offer only these targets (default: all real ones on this machine; a simulated one must be named).",
+    "--target", "devices", multiple=True, metavar="EP[/DEVICE]",
+    help="Offer only this target; may be repeated (default: all real ones on this machine; a simulated one must be "
+    "named).",
 )  # fmt: skip
+@earlier("--device", "device", multiple=True, to="devices", now="--target")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Parallel jobs.")
 @click.option(
     "--listen", metavar="ADDRESS", help="Address this node listens at (default: the one that reaches the scheduler)."
@@ -63,5 +66,5 @@ def _check(given: dict[str, Any]) -> None:
     about_a_node = (given["name"], given["devices"], given["listen"], given["jobs"] != 1)
     if (given["scheduler"] or given["listed"]) and any(about_a_node):
         raise click.UsageError(
-            "`--name`, `--device`, `--listen` and `--jobs` cannot be combined with `--scheduler` or `--list`"
+            "`--name`, `--target`, `--listen` and `--jobs` cannot be combined with `--scheduler` or `--list`"
         )
