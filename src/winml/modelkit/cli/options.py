@@ -86,7 +86,7 @@ def targets_of(given: dict[str, Any]) -> tuple[str, ...]:
         words = tuple(word.strip() for word in given["target_list"].split(",") if word.strip())
         if not words:
             raise click.UsageError("`--targets` names no target")
-    asked = [parse_target(word) for word in words]
+    asked = [parse_target(word).key for word in words]
     twice = next((word for number, word in enumerate(words) if asked[number] in asked[:number]), None)
     if twice is not None:
         raise click.UsageError(f"target `{twice}` is given twice")
@@ -278,7 +278,7 @@ def refuse_options(context: click.Context, beside: str, *, besides: tuple[str, .
     """Raise for the first option that was given, except `besides`: it would have no effect beside `beside`."""
     for parameter in context.command.params:
         name = parameter.name or ""
-        if name not in besides and context.get_parameter_source(name) is _COMMAND_LINE:
+        if name not in (*besides, "quiet") and context.get_parameter_source(name) is _COMMAND_LINE:
             raise click.UsageError(f"`{parameter.opts[-1]}` cannot be combined with `{beside}`")
 
 

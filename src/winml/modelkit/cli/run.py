@@ -70,8 +70,9 @@ def _nearest(error: click.ClickException, context: click.Context, args: list[str
         choices = getattr(error.param.type, "choices", ())
         return None if given is None else nearest(given["value"], map(str, choices))
     if isinstance(context.command, click.Group):
-        wrong = next((word for word in args if not word.startswith("-")), "")
-        return None if wrong in context.command.commands else nearest(wrong, context.command.commands)
+        depth = context.command_path.count(" ") - 1  # `winml support knowledge` is one below `winml support`
+        words = [word for word in args if not word.startswith("-")][depth:]
+        return nearest(words[0], context.command.commands) if words else None
     return None
 
 

@@ -29,6 +29,12 @@ class TargetRequest:
     ep: EPInfo | None
     device: Device | None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for two requests that mean the same: `cpu`, `cpu/cpu` and `mlas_cpu`."""
+        only = self.ep.devices[0] if self.ep is not None and len(self.ep.devices) == 1 else "auto"
+        return "auto" if self.ep is None else self.ep.name, self.device or only
+
     def allows(self, target: str) -> bool:
         """Whether a target, as results name it, is one that was requested."""
         ep, _, device = target.partition("/")

@@ -133,8 +133,9 @@ def check_request(request: AutoconfigRequest) -> None:
         raise RequestError("a task needs labelled data", hint="give them with `--data`")
     if request.resume and request.overwrite:
         raise RequestError("`--resume` cannot be combined with `--overwrite`")
-    if request.knowledge is not None and not Path(request.knowledge).is_dir():
-        raise RequestError(f"folder not found: `{request.knowledge}`", hint=near_path(request.knowledge))
+    for folder in (request.knowledge, request.reuse):
+        if folder is not None and not Path(folder).is_dir():
+            raise RequestError(f"folder not found: `{folder}`", hint=near_path(folder))
 
 
 def _check_task(request: AutoconfigRequest, model: Path) -> None:

@@ -96,11 +96,16 @@ def new_folder(path: str) -> Path:
 
 
 def check_words(request: ProduceRequest) -> None:
-    """Raise for unknown targets and precisions before anything runs."""
+    """Raise for unknown targets, precisions and recipes and for missing data before anything runs."""
     for target in request.targets:
         parse_target(target)
     if request.build.precision is not None:
         precisions.parse_precision(request.build.precision)
+    if request.recipe is not None:
+        recipes.find_recipe(request.recipe)
+    if request.data is not None and not Path(request.data).is_file():
+        hint = near_path(request.data, "name a file; a folder cannot be included")
+        raise RequestError(f"data file not found: `{request.data}`", hint=hint)
 
 
 def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:
@@ -200,10 +205,6 @@ class _Production:
         if given is None:
             return None
         source = Path(given)
-        if not source.is_file():
-            raise RequestError(
-                f"data file not found: `{given}`", hint=near_path(given, "name a file; a folder cannot be included")
-            )
         copy = self._folder / "data" / source.name
         copy.parent.mkdir()
         shutil.copyfile(source, copy)

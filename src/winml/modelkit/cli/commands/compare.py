@@ -17,6 +17,7 @@ from winml.modelkit.cli.options import (
     output_options,
     priority_option,
     rebuild_option,
+    refuse_options,
     resolve_model,
     sample_option,
     targets_of,
@@ -87,7 +88,10 @@ if TYPE_CHECKING:
 @click.option("--from", "from_file", metavar="FILE", help="Judge a stored comparison again, without measuring.")
 @output_options
 @json_option
-def command(arms: tuple[str, ...], model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context, /, arms: tuple[str, ...], model: str | None, sample: bool, as_json: bool, **given: Any
+) -> None:
     from winml.modelkit.cli.compare_progress import CompareProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.measuring.compare import compare
@@ -95,8 +99,9 @@ def command(arms: tuple[str, ...], model: str | None, sample: bool, as_json: boo
 
     result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
     if given["from_file"] is not None:
-        if arms or model is not None or sample:
+        if arms:
             raise click.UsageError("`--from` cannot be combined with models: it judges a stored comparison again")
+        refuse_options(context, "--from", besides=("from_file", "fail_if_slower", "output", "overwrite", "as_json"))
         with result_file.keeping("compare", _show):
             result = rejudge(Path(given["from_file"]), fail_if_slower_pct=given["fail_if_slower"])
     else:

@@ -74,7 +74,7 @@ def _copy_sample(context: click.Context, given: dict[str, Any], *, as_json: bool
     from winml.modelkit.building.export.sample_copy import copy_sample
     from winml.modelkit.render.export import sample_text
 
-    refuse_options(context, "--sample", besides=("sample", "output", "overwrite", "as_json", "quiet"))
+    refuse_options(context, "--sample", besides=("sample", "output", "overwrite", "as_json"))
     result = copy_sample(given["output"], overwrite=given["overwrite"])
     console.show_result(sample_text, result, as_json=as_json)
     if not as_json:

@@ -30,11 +30,11 @@ from winml.modelkit.cli.spellings import earlier
 @click.option("--list", "listed", is_flag=True, help="List the nodes of the cluster.")
 @click.option("--name", metavar="NAME", help="Name of this node (default: the host name).")
 @click.option(
-    "--target", "devices", multiple=True, metavar="EP[/DEVICE]",
+    "--target", "targets", multiple=True, metavar="EP[/DEVICE]",
     help="Offer only this target; may be repeated (default: all real ones on this machine; a simulated one must be "
     "named).",
 )  # fmt: skip
-@earlier("--device", "device", multiple=True, to="devices", now="--target")
+@earlier("--device", "device", multiple=True, to="targets", now="--target")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Parallel jobs.")
 @click.option(
     "--listen", metavar="ADDRESS", help="Address this node listens at (default: the one that reaches the scheduler)."
@@ -55,7 +55,7 @@ def command(as_json: bool, **given: Any) -> None:
     elif given["scheduler"]:
         console.show_result(text.scheduler_text, node_command.serve(cluster, on_event), as_json=as_json)
     else:
-        request = node_command.NodeRequest(cluster, given["name"], given["devices"], given["jobs"], given["listen"])
+        request = node_command.NodeRequest(cluster, given["name"], given["targets"], given["jobs"], given["listen"])
         console.show_result(text.run_text, node_command.join(request, on_event), as_json=as_json)
 
 
@@ -63,7 +63,7 @@ def _check(given: dict[str, Any]) -> None:
     """Raise for options that cannot be combined."""
     if given["scheduler"] and given["listed"]:
         raise click.UsageError("`--scheduler` cannot be combined with `--list`")
-    about_a_node = (given["name"], given["devices"], given["listen"], given["jobs"] != 1)
+    about_a_node = (given["name"], given["targets"], given["listen"], given["jobs"] != 1)
     if (given["scheduler"] or given["listed"]) and any(about_a_node):
         raise click.UsageError(
             "`--name`, `--target`, `--listen` and `--jobs` cannot be combined with `--scheduler` or `--list`"

@@ -116,6 +116,8 @@ def _perf(
     from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
     from winml.modelkit.render.perf import parts_text, perf_text
 
+    if given["iterations"] is not None and given["duration"] is not None:
+        raise click.UsageError("`--iterations` cannot be combined with `--duration`")
     _trace_defaults(given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     trace_files = TraceFiles(

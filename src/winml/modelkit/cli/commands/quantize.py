@@ -74,8 +74,14 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     default=None,
     help="Scales of the weights (default: the more accurate).",
 )
-@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Symmetric or asymmetric ranges.")
-@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges.")
+@click.option(
+    "--symmetric-activations/--asymmetric-activations",
+    default=None,
+    help="Symmetric or asymmetric ranges of activations.",
+)
+@click.option(
+    "--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges of weights."
+)
 @click.option(
     "--reduce-range/--full-range",
     default=None,
