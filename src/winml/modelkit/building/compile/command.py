@@ -247,6 +247,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
+    check_free(place.folder, place.names, overwrite=request.overwrite)
     paths = [model_path(model, on_event) for model in request.models]
     section, asked, tools = _section(request), _request_target(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
@@ -258,7 +259,6 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
         compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
     )
     settings = replace(settings, validate=request.validate and settings.validate)
-    check_free(place.folder, place.names, overwrite=request.overwrite)
     on_event(TargetChosen(target))
     models = [CompileInput(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
