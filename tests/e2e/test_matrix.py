@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_request_is_said_before_anything_is_written(tmp_pat
         (("--models", tmp_path / "none.txt"), "not found"),
         (("--models", tmp_path / "list.txt", "--priority", "P0"), "no model has the priority `P0`"),
         (("-m", "gone.onnx"), "model not found"),
-        (("--sample", "-m", "org/a"), "name models with"),
+        (("--sample", "-m", "org/a"), "`-m` cannot be combined with `--sample`"),
         (("--sample", "--targets", "qnnn/npu"), "unknown execution provider `qnnn`"),
         (("--sample", "--ep", "nope"), "unknown execution provider `nope`"),
         (("--sample", "--targets", "cpu,mlas"), "twice"),

@@ -15,6 +15,7 @@ from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.feed.content import Content, FileEntry, scan
@@ -52,7 +53,9 @@ class MatrixFolder:
         if self.path.is_file():
             raise RequestError(f"output `{self.path}` is a file", hint="name a folder")
         if not self.path.parent.is_dir():
-            raise RequestError(f"output folder's parent not found: `{self.path.parent}`")
+            raise RequestError(
+                f"output folder's parent not found: `{self.path.parent}`", hint=near_path(self.path.parent)
+            )
         started = self.journal.is_file()
         if started and not resume:
             raise RequestError(

@@ -59,11 +59,12 @@ _NO_SUCH: tuple[type[click.UsageError], ...] = tuple(
 def _nearest(error: click.ClickException, context: click.Context, args: list[str]) -> str | None:
     """What was probably meant instead of an unknown option, command or choice."""
     if isinstance(error, click.NoSuchOption):
-        known = option_names(context.command)
+        # Without the dashes, which all of them have in common.
+        known = {name[2:]: now for name, now in option_names(context.command).items() if name.startswith("--")}
         wrong = error.option_name
         if not wrong.startswith("--"):  # `-iterations`, which click reads as `-i` and more
-            wrong = next((f"-{word}" for word in args if word.startswith(wrong) and len(word) > len(wrong)), wrong)
-        near = nearest(wrong.partition("=")[0], known)
+            wrong = next((word for word in args if word.startswith(wrong) and len(word) > len(wrong)), wrong)
+        near = nearest(wrong.lstrip("-").partition("=")[0], known)
         return None if near is None else known[near]
     if isinstance(error, click.BadParameter) and error.param is not None:
         given = _NOT_A_CHOICE.match(error.message)

@@ -80,7 +80,7 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> SweepResult:
     models, each = read_list(request.models), request.each
     root = Path(each.output).absolute()
     if not root.parent.is_dir():
-        raise RequestError(f"output folder's parent not found: `{root.parent}`")
+        raise RequestError(f"output folder's parent not found: `{root.parent}`", hint=near_path(root.parent))
     if root.is_dir() and any(root.iterdir()) and not each.resume and not (each.overwrite and (root / LOCK).is_file()):
         raise RequestError(
             f"output folder `{root}` is not empty",

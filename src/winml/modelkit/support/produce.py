@@ -91,7 +91,7 @@ def new_folder(path: str) -> Path:
     if output.exists():
         raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
     if not output.parent.is_dir():
-        raise RequestError(f"output folder's parent not found: `{output.parent}`")
+        raise RequestError(f"output folder's parent not found: `{output.parent}`", hint=near_path(output.parent))
     return output
 
 

@@ -181,7 +181,7 @@ def _place(request: CompileRequest) -> _Place:
         if file.suffix != ".onnx":
             raise RequestError(f"output `{file}` must end in .onnx", hint="`--output-dir` takes a folder")
         if not file.absolute().parent.is_dir():
-            raise RequestError(f"output folder not found: `{file.parent}`")
+            raise RequestError(f"output folder not found: `{file.parent}`", hint=near_path(file.parent))
         return _Place(file.absolute().parent, (file.name,))
     assert request.output_dir is not None
     folder = Path(request.output_dir)
