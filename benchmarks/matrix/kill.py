@@ -43,7 +43,8 @@ class World:
         model_zoo.saved(model_zoo.conv_net(), root / "conv.onnx")
         model_zoo.saved(model_zoo.encoder(), root / "encoder.onnx")
         (root / "list.txt").write_text(
-            f"{sample.MODEL} calibration={sample.CALIBRATION} priority=P0\nconv.onnx priority=P0\nencoder.onnx priority=P0\n"
+            f"{sample.MODEL} calibration={sample.CALIBRATION} priority=P0\n"
+            "conv.onnx priority=P0\nencoder.onnx priority=P0\n"
         )
         (root / "registry").mkdir()
         self.server = RegistryServer(root / "registry")
