@@ -81,6 +81,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise AssertionError("a process was started before the output was looked at")
 
     monkeypatch.setattr(process_tree.ProcessTree, "__init__", started)
+    monkeypatch.setattr(main, "_start_first_process", lambda *_: None)  # it waits, whatever the options say
     monkeypatch.chdir(tmp_path)
 
 
