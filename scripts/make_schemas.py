@@ -179,7 +179,11 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "quantize": Document("Result of `winml quantize`", ("building.quantize.result:QuantizeResult",), command=True),
     "config": Document("Result of `winml config`", ("building.result:ConfigResult",), command=True),
-    "export": Document("Result of `winml export`", ("building.export.result:ExportResult",), command=True),
+    "export": Document(
+        "Result of `winml export`",
+        ("building.export.result:ExportResult", "building.export.sample_copy:SampleCopy"),
+        command=True,
+    ),
     "export-metadata": Document(
         "export_metadata.json: how a model was exported and how it compares with PyTorch",
         ("building.export.result:ExportMetadata",),

@@ -51,13 +51,13 @@ def _exported(folder: Path, output: Path) -> Path:
 def _quantized(base: Path, name: str, words: tuple[str, ...], data: Path, processor: Path) -> Path:
     output = base.parent / f"{base.name}-{name.replace(',', '').replace(' ', '-')}.onnx"
     if not output.is_file():
-        given = ("--data", data, "--samples", CALIBRATION) if name.startswith("static") else ()
+        given = ("--calibration", data, "--samples", CALIBRATION) if name.startswith("static") else ()
         if name == "static weights per channel":
             there = winml("inspect", "-m", base)["facts"]["ops"]
             words += tuple(word for op in WEIGHTS if op in there for word in ("--op-types", op))
         winml(
             "quantize", "-m", base / "model.onnx", "-o", output, "--target", "cpu", *words, *given, "--processor",
-            processor, "--no-compare",
+            processor, "--no-verify",
         )  # fmt: skip
     return output
 

@@ -3,7 +3,7 @@
     python benchmarks/cluster/kills.py [--kills 15] [--seed 0] [--json FILE]
 
 Five small models for four targets on two nodes of this machine, each with a cache of its own. What was killed starts
-again, the run with `--continue`; when one is through, the next one starts under another stamp. Checked at the end of
+again, the run with `--resume`; when one is through, the next one starts under another stamp. Checked at the end of
 each: all versions there with the digest of the journal, none built or published twice, every byte verified, nothing
 left in the staging area. Checked at the end of all: no process is left of what was killed.
 """
@@ -57,7 +57,7 @@ class World:
         self.env = {**os.environ, "WINML_CACHE": str(root / "cache")}
         self.here = ClusterHere(root / "cluster")
         for name in NODES:
-            self.here.join(name, "--device", "cpu")
+            self.here.join(name, "--target", "cpu")
 
     def start(self, stamp: str) -> subprocess.Popen[str]:
         """Go on with a run, once both nodes are there."""
@@ -68,7 +68,7 @@ class World:
         named = [word for model in self._models for word in ("-m", str(model))]
         argv = [
             sys.executable, "-m", "winml.modelkit", "matrix", "run", *named, "--targets", TARGETS, "--calibration",
-            "random", "--no-analyze", "--feed", self.feed, "--run-stamp", stamp, "--continue",
+            "random", "--no-analyze", "--feed", self.feed, "--run-stamp", stamp, "--resume",
             "--cluster", str(self.here.cluster), "-o", str(self.root / stamp), "--json",
         ]  # fmt: skip
         pipe = subprocess.PIPE

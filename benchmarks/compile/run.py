@@ -94,7 +94,7 @@ def cached(folder: Path, pairs: int) -> Iterator[tuple[str, list[float]]]:
     os.environ["WINML_CACHE"] = str(folder / "cache")
     found = startup.ratios(
         lambda: startup.cost([*command, "--output-dir", str(folder / "hit")])["wall"],
-        lambda: startup.cost([*command, "--output-dir", str(folder / "miss"), "--no-cache"])["wall"],
+        lambda: startup.cost([*command, "--output-dir", str(folder / "miss"), "--rebuild"])["wall"],
         max(5, pairs // 3),
     )
     yield "winml compile encoder, cache hit / compiled and validated", found

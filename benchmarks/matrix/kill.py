@@ -1,10 +1,10 @@
-"""kill -9 of a matrix run and of its registry at random moments, then `--continue`: every cell published exactly once.
+"""kill -9 of a matrix run and of its registry at random moments, then `--resume`: every cell published exactly once.
 
     python benchmarks/matrix/kill.py [--kills 30] [--registry-kills 5] [--seed 0] [--json FILE]
 
 Three models for eight combos against a real docker-registry on 127.0.0.1. After every kill the run goes on; when one is
 through, the next one starts under another stamp. Checked at the end of each: all versions there, none named twice in
-the registry's own log, none built twice in the journal, `winml feed verify` clean, another `--continue` sends 0 bytes,
+the registry's own log, none built twice in the journal, `winml feed verify` clean, another `--resume` sends 0 bytes,
 skopeo copies an artifact.
 """
 
@@ -43,7 +43,8 @@ class World:
         model_zoo.saved(model_zoo.conv_net(), root / "conv.onnx")
         model_zoo.saved(model_zoo.encoder(), root / "encoder.onnx")
         (root / "list.txt").write_text(
-            f"{sample.MODEL} data={sample.CALIBRATION} priority=P0\nconv.onnx priority=P0\nencoder.onnx priority=P0\n"
+            f"{sample.MODEL} calibration={sample.CALIBRATION} priority=P0\n"
+            "conv.onnx priority=P0\nencoder.onnx priority=P0\n"
         )
         (root / "registry").mkdir()
         self.server = RegistryServer(root / "registry")
@@ -53,7 +54,7 @@ class World:
     def argv(self, stamp: str, output: str) -> list[str]:
         return [
             *WINML, "matrix", "run", "--models", str(self.root / "list.txt"), "--priority", "P0", "--calibration",
-            "random", "--no-analyze", "--jobs", "2", "--feed", self.server.address, "--run-stamp", stamp, "--continue",
+            "random", "--no-analyze", "--jobs", "2", "--feed", self.server.address, "--run-stamp", stamp, "--resume",
             "-o", str(self.root / output), "--json",
         ]  # fmt: skip
 

@@ -211,7 +211,7 @@ def resumed_matrix(scene: Scene) -> int:
     shutil.rmtree(folder)
     scene.options(backend_path=str(scene.library))
     words = tuple(word for word in words if word != "--no-analyze")
-    return scene.winml("matrix", "run", "-m", str(folder), *words, "--continue")
+    return scene.winml("matrix", "run", "-m", str(folder), *words, "--resume")
 
 
 def changed_after_the_build(scene: Scene) -> int:

@@ -118,7 +118,7 @@ def make_works(world: World) -> list[Work]:
 
     def matrix_words(name: str) -> list[str]:
         words = ["matrix", "run", "--sample", "--targets", "cpu,dml,webgpu", "--feed", f"folder:{root / name}-feed"]
-        return [*words, "--run-stamp", name.replace("-", ""), "--continue", "-o", str(root / name)]
+        return [*words, "--run-stamp", name.replace("-", ""), "--resume", "-o", str(root / name)]
 
     def matrix_after(name: str) -> None:
         found = records(root / name / "journal.jsonl")

@@ -37,8 +37,8 @@ def test_a_cell_is_a_build_with_its_target_and_precision() -> None:
         "random", "--no-analyze",
     ]  # fmt: skip
     own = replace(NPU, model=replace(NPU.model, data="/d.npz"))
-    assert build_words(own, BuildOptions("random"))[-2:] == ["--data", "/d.npz"]
-    assert "--data" not in build_words(GPU, BuildOptions("/d.npz"))  # fp32 needs none
+    assert build_words(own, BuildOptions("random"))[-2:] == ["--calibration", "/d.npz"]
+    assert "--calibration" not in build_words(GPU, BuildOptions("/d.npz"))  # fp32 needs none
     assert "--compile" in build_words(replace(GPU, compile=True), BuildOptions())
 
 

@@ -23,7 +23,7 @@ def _parsed(text: str, base: Path) -> list[MatrixModel]:
 def test_a_line_holds_a_model_with_task_priority_name_and_data(base: Path) -> None:
     text = """
     # comment
-    a.onnx task=image-classification priority=P0 data=calib.npz  # more
+    a.onnx task=image-classification priority=P0 calibration=calib.npz  # more
     microsoft/resnet-50 task=image-classification priority=P1
     'with space.onnx' name=spaced
     """
@@ -50,7 +50,7 @@ def test_an_empty_list_is_an_error(text: str, base: Path) -> None:
         ("a.onnx P0", "expected KEY=VALUE but got `P0`"),
         ("a.onnx task=", "expected KEY=VALUE"),
         ("a.onnx task=x task=y", "`task` is given twice"),
-        ("a.onnx data=gone.npz", "calibration data not found"),
+        ("a.onnx calibration=gone.npz", "calibration data not found"),
         ("'a.onnx", "no closing quotation"),
     ],
 )

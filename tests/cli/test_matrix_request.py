@@ -5,7 +5,7 @@ from winml.modelkit.core.plain_text import shell_word
 
 
 def test_the_command_to_go_on_with_is_the_one_that_was_given_without_how_to_go_on() -> None:
-    given = ["matrix", "run", "--sample", "--run-stamp", "s1", "--continue", "--json", "-o", "my out", "--run-stamp=s2"]
+    given = ["matrix", "run", "--sample", "--run-stamp", "s1", "--resume", "--json", "-o", "my out", "--run-stamp=s2"]
     assert _command(given) == f"winml matrix run --sample -o {shell_word('my out')}"
 
 

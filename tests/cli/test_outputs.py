@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,9 @@ from pathlib import Path
 import click
 import pytest
 
+from winml.modelkit import sample
 from winml.modelkit.cli import main
+from winml.modelkit.cli.spellings import EarlierOption
 from winml.modelkit.worker import process_tree
 
 WORDS = {
@@ -26,7 +29,7 @@ WORDS = {
     "compile --output-dir": "compile -m a.onnx -m b.onnx",
     "config": "config --sample",
     "eval": "eval --sample",
-    "eval --save-outputs": "eval --sample",
+    "eval --save-outputs": "eval --sample --reference a.onnx",
     "export": "export -m org/name",
     "feed pull": "feed pull folder:feed name 1.0.0",
     "kb report": "kb report",
@@ -39,8 +42,14 @@ WORDS = {
     "trace diff": "trace diff a.json b.json",
 }
 """Every command that writes where an option says, with words that would start its work."""
-READS = {"matrix status"}
-"""`-o` names what is read there, as in the command that wrote it."""
+LATER = {
+    "build": "the same build may be there, which its config shows",
+    "export": "the same export may be there, which its config shows",
+    "compile --output-dir": "a folder may hold other files",
+    "feed pull": "a folder may hold files that were pulled before",
+    "perf": "its first process starts while options are read",
+}
+"""Commands that find out later, or never, that something is there, and why."""
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
@@ -56,7 +65,7 @@ def _writing() -> Iterator[str]:
     for name, command in _commands():
         for parameter in command.params:
             words = {"--output", "--output-dir", "--save-outputs"}.intersection(parameter.opts)
-            if words and name not in READS:
+            if words and not isinstance(parameter, EarlierOption):
                 yield name if words == {"--output"} else f"{name} {words.pop()}"
 
 
@@ -72,6 +81,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise AssertionError("a process was started before the output was looked at")
 
     monkeypatch.setattr(process_tree.ProcessTree, "__init__", started)
+    monkeypatch.setattr(main, "_start_first_process", lambda *_: None)  # it waits, whatever the options say
     monkeypatch.chdir(tmp_path)
 
 
@@ -100,6 +110,26 @@ def test_a_file_where_a_folder_should_be_is_a_wrong_request(
     assert code == 2
     assert "is not a folder" in message
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize("name", sorted(WORDS.keys() - LATER))
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_there_is_found_before_the_work_and_stays(
+    name: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for model in ("a.onnx", "b.onnx"):
+        shutil.copy(sample.MODEL, tmp_path / model)
+    (tmp_path / "out").mkdir()
+    output = tmp_path / "out" / {"compile": "o.onnx", "eval --save-outputs": "o.npz"}.get(name, "o")
+    kept = output if kind == "file" else output / "kept"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("mine", encoding="utf-8")
+    code, message = _run(name, output, capsys)
+    assert code == 2
+    assert str(output) in message
+    assert [path.name for path in sorted((tmp_path / "out").rglob("*")) if path.is_file()] == [kept.name]
+    assert kept.read_text(encoding="utf-8") == "mine"
 
 
 def _read_nothing(words: list[str], folder: Path) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winml.modelkit.core.suggest import did_you_mean, nearest
+from winml.modelkit.core.suggest import did_you_mean, near_path, nearest
 
 KNOWN = ("soc_model", "htp_arch", "vtcm_mb", "preferredLayout", "NCHW")
 
@@ -77,3 +79,38 @@ def test_nearest_finds_a_known_name_in_any_case(name_and_written: tuple[str, str
 
 def test_a_name_without_end_is_compared_by_its_beginning() -> None:
     assert nearest("x" * 50_000_000, ["alpha", "beta"]) is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "meant"),
+    [
+        ("modle.onnx", "model.onnx"),
+        ("model.onx", "model.onnx"),
+        ("model", "model.onnx"),
+        ("dtaa/test.npz", "data/test.npz"),
+        ("data/tset.npz", "data/test.npz"),
+        ("dat", "data"),
+        ("other.onnx", None),
+        ("x.onnx", None),
+        ("dtaa/gone.npz", None),
+        ("gone/test.npz", None),
+        ("data", None),
+        ("\0", None),
+        ("a" * 5000, None),
+    ],
+)
+def test_a_missing_path_is_answered_with_the_nearest_one_that_exists(
+    missing: str, meant: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("model.onnx", "net.onnx", "data/test.npz"):
+        (tmp_path / name).touch()
+    expected = "otherwise" if meant is None else f"did you mean `{tmp_path / meant}`?"
+    assert near_path(tmp_path / missing, "otherwise") == expected
+
+
+def test_a_relative_path_stays_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").touch()
+    assert near_path("modle.onnx") == "did you mean `model.onnx`?"
+    assert near_path("nothing.npz") is None

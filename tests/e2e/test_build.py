@@ -116,7 +116,17 @@ def test_a_second_build_comes_from_the_cache_whole(int8: Builds) -> None:
 def test_two_fresh_caches_give_the_same_bytes(int8: Builds, builds: Builds) -> None:
     shutil.copy(sample.MODEL, builds.folder / "renamed.onnx")
     builds.build(
-        "-m", "renamed.onnx", "--target", "cpu", "-p", "int8", "--data", sample.CALIBRATION, "-o", "out", "--no-analyze"
+        "-m",
+        "renamed.onnx",
+        "--target",
+        "cpu",
+        "-p",
+        "int8",
+        "--calibration",
+        sample.CALIBRATION,
+        "-o",
+        "out",
+        "--no-analyze",
     )
     for name in ("optimized.onnx", "quantized.onnx", "model.onnx"):
         assert (builds.folder / "out" / name).read_bytes() == (int8.folder / "out" / name).read_bytes()
@@ -178,7 +188,7 @@ def test_an_ep_nobody_has_heard_of_is_a_wrong_request(builds: Builds) -> None:
 
 def test_static_quantization_without_data_is_refused_with_the_way_out(builds: Builds) -> None:
     text = failed(builds.winml("build", "-m", sample.MODEL, "--target", "cpu", "-p", "int8", "-o", "out"), 2)
-    assert "--data" in text
+    assert "--calibration" in text
     assert "--calibration random" in text
 
 
@@ -194,7 +204,7 @@ def test_sizes_that_nobody_knows_are_refused_by_name_with_the_options_to_give_th
 
 
 def test_data_that_no_stage_uses_is_said(builds: Builds) -> None:
-    made = builds.build("--sample", "--target", "cpu", "-p", "fp16", "--data", sample.CALIBRATION, "-o", "out")
+    made = builds.build("--sample", "--target", "cpu", "-p", "fp16", "--calibration", sample.CALIBRATION, "-o", "out")
     assert "the calibration data is not used: precision fp16 needs none" in made["notes"]
     assert not any("calibration" in note for note in builds.build("--sample", "--target", "cpu", "-o", "two")["notes"])
 
@@ -292,7 +302,9 @@ def test_an_option_beside_a_config_is_refused(builds: Builds) -> None:
 def test_calibration_data_that_changed_since_the_config_was_made_is_refused(builds: Builds) -> None:
     data = builds.folder / "data.npz"
     shutil.copy(sample.CALIBRATION, data)
-    made = builds.winml("config", "-m", sample.MODEL, "--target", "cpu", "-p", "int8", "--data", data, "-o", "c.json")
+    made = builds.winml(
+        "config", "-m", sample.MODEL, "--target", "cpu", "-p", "int8", "--calibration", data, "-o", "c.json"
+    )
     assert made.returncode == 0, made.stderr
     images = np.load(sample.CALIBRATION)["image"]
     np.savez(data, image=images[::-1].copy())
@@ -311,7 +323,18 @@ def test_a_folder_with_other_files_is_left_alone(builds: Builds) -> None:
 def test_ctrl_c_leaves_nothing_and_the_next_build_goes_on(builds: Builds) -> None:
     images = np.random.default_rng(0).random((4000, 1, 48, 48), dtype=np.float32)
     np.savez(builds.folder / "data.npz", image=images)
-    args = ["build", "-m", str(sample.MODEL), "--target", "cpu", "-p", "int8", "--data", "data.npz", "--no-analyze"]
+    args = [
+        "build",
+        "-m",
+        str(sample.MODEL),
+        "--target",
+        "cpu",
+        "-p",
+        "int8",
+        "--calibration",
+        "data.npz",
+        "--no-analyze",
+    ]
     telling = Telling(builds.folder)
     with start(telling.argv(*args, "-o", "out"), cwd=builds.folder, env=builds.env) as process:
         telling.wait_for("calibrating", process)

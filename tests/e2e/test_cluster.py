@@ -30,8 +30,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterHere]:
     """One node with an NPU that takes two jobs at once, and one for builds and measurements; it needs the QNN EP."""
     made = ClusterHere(tmp_path_factory.mktemp("cluster"))
     try:
-        made.join("npu-box", "--device", "qnn/npu", "--jobs", "2")
-        made.join("build-box", "--device", "cpu")
+        made.join("npu-box", "--target", "qnn/npu", "--jobs", "2")
+        made.join("build-box", "--target", "cpu")
         yield made
     finally:
         made.close()
@@ -148,16 +148,16 @@ def test_a_killed_run_node_and_scheduler_lose_nothing_and_every_cell_is_publishe
     run.kill()
     run.communicate()
     before = len(user.records("upload"))
-    run = user.started(*words, "--continue")
+    run = user.started(*words, "--resume")
     until(lambda: len(user.records("upload")) > before)
     cluster.scheduler.kill()
     _, stderr = run.communicate()
     assert run.returncode == 3, stderr.decode()
     assert "was lost" in stderr.decode()
-    assert "--continue --run-stamp a1" in stderr.decode()
+    assert "--resume --run-stamp a1" in stderr.decode()
     cluster.scheduler.start()
     builder.start()
-    value = user.run(*words, "--continue")
+    value = user.run(*words, "--resume")
     assert value["progress"]["done"] == 5
     uploads = user.records("upload")
     assert {record["status"] for record in uploads} == {"uploaded"}
@@ -198,7 +198,7 @@ def test_who_has_no_certificate_is_not_let_in(tmp_path: Path) -> None:
     tls = certificates(tmp_path)
     closed = ClusterHere(tmp_path / "closed", tls)
     try:
-        closed.join("guarded", "--device", "cpu")
+        closed.join("guarded", "--target", "cpu")
         address = ("--cluster", closed.cluster)
         listed = valid(winml("node", *address, "--list", "--json", *tls).stdout)
         assert [node["name"] for node in listed["nodes"]] == ["guarded"]

@@ -220,7 +220,7 @@ def test_a_simulated_target_gets_no_verdict(folder: Path) -> None:
         ([], "name a base and a candidate"),
         (["plain.onnx", "gone.onnx"], "model file not found: `gone.onnx`"),
         (["plain.onnx", "--targets", "cpu"], "compare needs a base and a candidate"),
-        (["plain.onnx", "--targets", "cpu,cpu"], "has a target twice"),
+        (["plain.onnx", "--targets", "cpu,cpu"], "target `cpu` is given twice"),
         (["plain.onnx", "chained.onnx", "--targets", "cpu,openvino/cpu"], "several models over several targets"),
         (["plain.onnx", "chained.onnx", "--fail-if-slower", "-1"], "-1.0 is not in the range"),
         (["--from", "gone.json"], "comparison not found: `gone.json`"),

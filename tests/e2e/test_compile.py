@@ -142,14 +142,14 @@ def test_the_second_time_comes_from_the_cache(run: Compile, conv_w8a8: Path, tmp
     assert second["models"][0]["validation"] == first["models"][0]["validation"]
     for path in (tmp_path / "1").iterdir():
         assert (tmp_path / "2" / path.name).read_bytes() == path.read_bytes()
-    again = valid(run("-m", conv_w8a8, "--output-dir", tmp_path / "3", "--no-cache", "--json").stdout)
+    again = valid(run("-m", conv_w8a8, "--output-dir", tmp_path / "3", "--rebuild", "--json").stdout)
     assert not again["models"][0]["cached"]
 
 
 def test_no_validate_still_reports_inputs_and_outputs(run: Compile, zoo: Path, tmp_path: Path) -> None:
-    result = run("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-validate", "--json")
+    result = run("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-verify", "--json")
     (row,) = valid(result.stdout)["models"]
-    assert (row["validation"]["status"], row["validation"]["reason"]) == ("not-validated", "`--no-validate`")
+    assert (row["validation"]["status"], row["validation"]["reason"]) == ("not-validated", "`--no-verify`")
     assert row["inputs"] == [{"name": "x", "dtype": "float32", "shape": [1, 3, 16, 16]}]
     assert row["outputs"] == [{"name": "y", "dtype": "float32", "shape": [1, 16]}]
 
@@ -159,7 +159,7 @@ def test_equal_names_are_kept_apart_with_a_warning(run: Compile, nets: Path, tmp
     for name, source in (("1", "small"), ("2", "large")):
         (tmp_path / name).mkdir()
         twins += ["-m", shutil.copy(nets / f"{source}.onnx", tmp_path / name / "model.onnx")]
-    result = run(*twins, "--output-dir", tmp_path / "out", "--no-validate")
+    result = run(*twins, "--output-dir", tmp_path / "out", "--no-verify")
     assert result.returncode == 0
     assert "another model has the same name" in result.stderr
     assert _consistent(tmp_path / "out", {"model_ctx.onnx", "model_1_ctx.onnx"}) == {"model_ctx_qnn.bin"}
@@ -169,7 +169,7 @@ def test_equal_names_are_kept_apart_with_a_warning(run: Compile, nets: Path, tmp
 def test_options_come_from_the_config_and_the_command_line_wins(run: Compile, zoo: Path, tmp_path: Path) -> None:
     config = tmp_path / "c.json"
     config.write_text(json.dumps({"compile": {"provider_options": {"soc_model": "43", "vtcm_mb": "4"}}}))
-    words = ("-m", zoo / "conv.onnx", "--config", config, "--no-validate", "--json")
+    words = ("-m", zoo / "conv.onnx", "--config", config, "--no-verify", "--json")
     value = valid(run(*words, "--output-dir", tmp_path / "1").stdout)
     assert value["provider_options"] == {"backend_type": "htp", "soc_model": "43", "vtcm_mb": "4"}
     assert value["models"][0]["compatibility"]["QNNExecutionProvider"].split(":")[5] == "43"
@@ -178,10 +178,10 @@ def test_options_come_from_the_config_and_the_command_line_wins(run: Compile, zo
 
 
 def test_a_file_the_ep_was_asked_for_besides_lies_beside_the_model(run: Compile, zoo: Path, tmp_path: Path) -> None:
-    run("-m", zoo / "conv.onnx", "--output-dir", tmp_path / "1", "--no-validate",
+    run("-m", zoo / "conv.onnx", "--output-dir", tmp_path / "1", "--no-verify",
         "--ep-options", "enable_framework_op_trace=1")  # fmt: skip
     assert json.loads((tmp_path / "1" / "qnn_op_trace.json").read_text())
-    shared = run("-m", zoo / "conv.onnx", "-m", zoo / "fused.onnx", "--output-dir", tmp_path / "2", "--no-validate",
+    shared = run("-m", zoo / "conv.onnx", "-m", zoo / "fused.onnx", "--output-dir", tmp_path / "2", "--no-verify",
                  "--ep-options", "enable_framework_op_trace=1", "--json")  # fmt: skip
     assert all("was requested but not written" in row["warnings"][0] for row in valid(shared.stdout)["models"])
 
@@ -216,7 +216,7 @@ def test_what_cannot_be_done_is_said_and_leaves_nothing(
     run: Compile, nets: Path, tmp_path: Path, words: list[str], exit_code: int, message: str
 ) -> None:
     named = [str(nets / f"{w}.onnx") if words[i - 1 : i] == ["-m"] else w for i, w in enumerate(words)]
-    result = run(*named, "--output-dir", tmp_path / "out", "--no-cache", "--json")
+    result = run(*named, "--output-dir", tmp_path / "out", "--rebuild", "--json")
     assert message in failed(result, exit_code)
     assert valid(result.stdout)["ok"] is False
     assert not (tmp_path / "out").exists()
@@ -232,13 +232,13 @@ def test_eps_that_do_not_compile_or_are_not_here(
 
 
 def test_a_compiled_model_is_not_compiled_again(run: Compile, zoo: Path, tmp_path: Path) -> None:
-    run("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-validate")
+    run("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-verify")
     again = run("-m", tmp_path / "conv_ctx.onnx", "--output-dir", tmp_path / "again")
     assert "already compiled, for QNNExecutionProvider" in failed(again, 2)
 
 
 def test_existing_files_are_replaced_only_when_that_was_said(run: Compile, zoo: Path, tmp_path: Path) -> None:
-    words = ("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-validate")
+    words = ("-m", zoo / "conv.onnx", "--output-dir", tmp_path, "--no-verify")
     (tmp_path / "conv_ctx_qnn.bin").write_bytes(b"mine")
     assert "output file exists" in failed(run(*words), 2)
     assert [p.name for p in tmp_path.iterdir()] == ["conv_ctx_qnn.bin"]
@@ -256,15 +256,15 @@ def test_a_result_that_computes_something_else_is_not_delivered(run: Compile, tm
     assert "times as large as the source's; precision fp32 must reach" in failed(result, 5)
     (row,) = valid(result.stdout)["models"]
     assert row["proof"]["status"] == "not proven"
-    assert "--no-validate" in row["error"]["hint"]
+    assert "--no-verify" in row["error"]["hint"]
     assert not (tmp_path / "out").exists()
-    assert run(*words, "--no-validate").returncode == 0
+    assert run(*words, "--no-verify").returncode == 0
 
 
 def test_a_build_folder_is_a_model(run: Compile, zoo: Path, tmp_path: Path) -> None:
     (tmp_path / "net").mkdir()
     shutil.copy(zoo / "conv.onnx", tmp_path / "net" / "model.onnx")
-    assert run("-m", tmp_path / "net", "--output-dir", tmp_path / "out", "--no-validate").returncode == 0
+    assert run("-m", tmp_path / "net", "--output-dir", tmp_path / "out", "--no-verify").returncode == 0
     assert _consistent(tmp_path / "out", {"net_ctx.onnx"}) == {"net_ctx_qnn.bin"}
 
 
@@ -275,15 +275,15 @@ def test_external_data_belongs_to_the_model(run: Compile, nets: Path, tmp_path: 
     assert first["models"][0]["validation"]["status"] == "passed"
     data = tmp_path / "m.onnx.data"
     data.write_bytes(data.read_bytes()[:-4] + b"\0\0\0\0")
-    second = valid(run("-m", source, "--output-dir", tmp_path / "2", "--no-validate", "--json").stdout)
+    second = valid(run("-m", source, "--output-dir", tmp_path / "2", "--no-verify", "--json").stdout)
     assert not second["models"][0]["cached"]
 
 
 def test_a_binary_that_another_model_uses_is_not_replaced(run: Compile, nets: Path, tmp_path: Path) -> None:
-    both = ("-m", nets / "small.onnx", "-m", nets / "large.onnx", "--output-dir", tmp_path, "--no-validate")
+    both = ("-m", nets / "small.onnx", "-m", nets / "large.onnx", "--output-dir", tmp_path, "--no-verify")
     assert run(*both).returncode == 0
     before = digest.of_file(tmp_path / "small_ctx_qnn.bin")
-    alone = run("-m", nets / "small.onnx", "--output-dir", tmp_path, "--no-validate", "--overwrite")
+    alone = run("-m", nets / "small.onnx", "--output-dir", tmp_path, "--no-verify", "--overwrite")
     assert "large_ctx.onnx` uses `small_ctx_qnn.bin`" in failed(alone, 2)
     assert digest.of_file(tmp_path / "small_ctx_qnn.bin") == before
     assert run(*both, "--overwrite").returncode == 0
@@ -329,7 +329,7 @@ def test_a_kill_or_ctrl_c_in_the_middle_leaves_no_output(
         "qnn/npu",
         "--output-dir",
         out,
-        "--no-cache",
+        "--rebuild",
     ]
     command = [sys.executable, "-m", "winml.modelkit", "compile", *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
@@ -358,7 +358,7 @@ def test_text_names_the_files_and_how_near_the_outputs_are(run: Compile, conv_w8
 def test_a_compiled_model_on_another_target_is_a_wrong_request_that_names_its_own(
     run: Compile, conv_w8a8: Path, tmp_path: Path, env: dict[str, str], target: tuple[str, ...]
 ) -> None:
-    run("-m", conv_w8a8, "-o", tmp_path / "npu.onnx", "--no-validate")
+    run("-m", conv_w8a8, "-o", tmp_path / "npu.onnx", "--no-verify")
     text = failed(winml("perf", "-m", tmp_path / "npu.onnx", *target, env=env), 2)
     assert "npu.onnx` is compiled for QNN and runs on no other execution provider" in text
     assert "pass the target it was compiled for with `--target`" in text
@@ -374,5 +374,5 @@ def test_a_result_that_its_own_device_refuses_is_a_failure(nets: Path, tmp_path:
     in_environment = {**os.environ, "WINML_CACHE": str(CACHE)}
     assert "does not open on `openvino/cpu`" in failed(winml(*words, env=in_environment), 1)
     assert not (tmp_path / "out").exists()
-    assert winml(*words, "--no-validate", env=in_environment).returncode == 0
+    assert winml(*words, "--no-verify", env=in_environment).returncode == 0
     assert _consistent(tmp_path / "out", {"small_ctx.onnx"}) == {"small_ctx_OpenVINOExecutionProvider.bin"}

@@ -102,7 +102,7 @@ def test_sys_shows_the_environment(openvino: dict[str, Any]) -> None:
 
 
 def test_installing_twice_is_refused_with_the_way_to_do_it(openvino: dict[str, Any]) -> None:
-    assert "--reinstall" in failed(winml("ep", "install", "OpenVINO"), 2)
+    assert "--rebuild" in failed(winml("ep", "install", "OpenVINO"), 2)
 
 
 def test_a_version_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:

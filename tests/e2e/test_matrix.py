@@ -121,19 +121,19 @@ def test_what_is_wrong_with_a_request_is_said_before_anything_is_written(tmp_pat
         (("--models", tmp_path / "none.txt"), "not found"),
         (("--models", tmp_path / "list.txt", "--priority", "P0"), "no model has the priority `P0`"),
         (("-m", "gone.onnx"), "model not found"),
-        (("--sample", "-m", "org/a"), "name models with"),
+        (("--sample", "-m", "org/a"), "`-m` cannot be combined with `--sample`"),
         (("--sample", "--targets", "qnnn/npu"), "unknown execution provider `qnnn`"),
         (("--sample", "--ep", "nope"), "unknown execution provider `nope`"),
         (("--sample", "--targets", "cpu,mlas"), "twice"),
         (("--sample", "--targets", "cpu", "--ep", "cpu"), "cannot be combined"),
         (("--sample", "--run-stamp", "2026-06"), "run stamp"),
         (("--sample", "--max-disk", "much"), "a size cannot be `much`"),
-        (("--sample", "--continue"), "needs `--run-stamp`"),
-        (("--sample", "--trust-journal"), "needs `--continue`"),
+        (("--sample", "--resume"), "needs `--run-stamp`"),
+        (("--sample", "--trust-journal"), "needs `--resume`"),
     ):
         assert message in failed(winml("matrix", "run", *args, "-o", out), 2)
     assert not out.exists()
-    assert "holds no matrix run" in failed(winml("matrix", "status", "-o", tmp_path), 2)
+    assert "holds no matrix run" in failed(winml("matrix", "status", tmp_path), 2)
 
 
 def test_one_target_goes_straight_into_the_folder_of_its_model(tmp_path: Path, store: Path) -> None:
@@ -141,7 +141,7 @@ def test_one_target_goes_straight_into_the_folder_of_its_model(tmp_path: Path, s
     assert [(c["combo"], c["precision"], c["folder"]) for c in value["cells"]] == [("mlas_cpu", "fp32", "digits")]
     assert (tmp_path / "out/digits/model.onnx").is_file()
     assert "holds a run" in failed(winml("matrix", "run", "--sample", *ONE, "-o", tmp_path / "out"), 2)
-    status = winml("matrix", "status", "-o", tmp_path / "out")
+    status = winml("matrix", "status", tmp_path / "out")
     assert "1 of 1 cells done" in status.stdout
     assert "in use" in status.stdout
 
@@ -187,8 +187,8 @@ def test_published_cells_lose_their_local_files_and_a_second_run_sends_nothing(t
     assert {c["upload_status"] for c in first["cells"]} == {"uploaded"}
     assert all(c["reference"] for c in first["cells"])
     assert _folders(out) == set()
-    again = _run(*args, "--continue", "-o", out)
-    fresh = _run(*args, "--continue", "-o", tmp_path / "fresh")
+    again = _run(*args, "--resume", "-o", out)
+    fresh = _run(*args, "--resume", "-o", tmp_path / "fresh")
     assert (again["sent_bytes"], fresh["sent_bytes"]) == (0, 0)
     assert [c["digest"] for c in first["cells"]] == [c["digest"] for c in fresh["cells"]]
     assert [c["build_status"] for c in fresh["cells"]] == [None, None]
@@ -204,7 +204,7 @@ def test_a_folder_that_was_published_goes_later_too_unless_it_is_something_else_
     tmp_path: Path, store: Path
 ) -> None:
     feed, out = f"folder:{tmp_path / 'feed'}", tmp_path / "out"
-    args = ("--sample", *ONE, "--feed", feed, "--run-stamp", "s1", "-o", out, "--continue")
+    args = ("--sample", *ONE, "--feed", feed, "--run-stamp", "s1", "-o", out, "--resume")
     (cell,) = _run(*args)["cells"]
 
     def back() -> None:
@@ -228,15 +228,15 @@ def test_going_on_needs_no_clock_and_no_stamp_in_the_folder_of_the_run(tmp_path:
     out = tmp_path / "out"
     args = ("--sample", *ONE, "-o", out)
     _run(*args, "--run-stamp", "99991231")
-    value = _run(*args, "--continue")
+    value = _run(*args, "--resume")
     assert (value["run_stamp"], value["cells"][0]["computed"]) == ("99991231", [])
     assert "holds the run `99991231`, not `s2`" in failed(
-        winml("matrix", "run", *args, "--continue", "--run-stamp", "s2"), 2
+        winml("matrix", "run", *args, "--resume", "--run-stamp", "s2"), 2
     )
     (out / "digits/build_manifest.json").unlink()
-    assert "files that do not belong to a build" in failed(winml("matrix", "run", *args, "--continue"), 2)
+    assert "files that do not belong to a build" in failed(winml("matrix", "run", *args, "--resume"), 2)
     shutil.rmtree(out / "digits")
-    assert _run(*args, "--continue")["cells"][0]["build_status"] == "ok"
+    assert _run(*args, "--resume")["cells"][0]["build_status"] == "ok"
     assert (out / "digits/model.onnx").is_file()
 
 
@@ -244,7 +244,7 @@ def test_what_was_built_without_a_feed_is_published_later_without_another_build(
     out, feed = tmp_path / "out", f"folder:{tmp_path / 'feed'}"
     args = ("--sample", *ONE, "-o", out, "--run-stamp", "s1")
     built = _run(*args)["cells"][0]
-    later = _run(*args, "--continue", "--feed", feed, "--keep-local")["cells"][0]
+    later = _run(*args, "--resume", "--feed", feed, "--keep-local")["cells"][0]
     assert (later["upload_status"], later["digest"]) == ("uploaded", built["digest"])
     assert later["recorded_at"] > built["recorded_at"]
     assert later["seconds"] == built["seconds"]
@@ -273,7 +273,7 @@ def test_a_folder_is_used_by_one_run_at_a_time(tmp_path: Path, store: Path) -> N
     args = ("--sample", *ONE, "--run-stamp", "s1", "-o", out)
     _run(*args)
     with Journal(out / "journal.jsonl"):
-        assert "in use by another process" in failed(winml("matrix", "run", *args, "--continue"), 3)
+        assert "in use by another process" in failed(winml("matrix", "run", *args, "--resume"), 3)
 
 
 def test_a_feed_that_cannot_be_asked_is_never_an_empty_one(tmp_path: Path, store: Path) -> None:
@@ -282,12 +282,12 @@ def test_a_feed_that_cannot_be_asked_is_never_an_empty_one(tmp_path: Path, store
     assert "127.0.0.1:9" in failed(winml("matrix", "run", *args), 3)
     assert not out.exists()
     # From the journal alone it goes on until something has to be published, and keeps what it built.
-    trusting = winml("matrix", "run", *args, "--continue", "--trust-journal")
+    trusting = winml("matrix", "run", *args, "--resume", "--trust-journal")
     text = failed(trusting, 3)
     assert "continue with `winml matrix run --sample" in text
-    assert "--continue --run-stamp s1`" in text
+    assert "--resume --run-stamp s1`" in text
     assert _folders(out) == {"digits"}
-    status = valid(winml("matrix", "status", "-o", out, "--json").stdout)
+    status = valid(winml("matrix", "status", out, "--json").stdout)
     assert (status["progress"]["pending"], status["cells"][0]["build_status"]) == (1, "ok")
 
 
@@ -297,10 +297,10 @@ def test_a_feed_that_was_there_and_is_not_now_is_an_error_with_a_way_on(tmp_path
     _run(*args)
     feed.rename(tmp_path / "elsewhere")
     feed.write_text("a file where the share was")
-    failed(winml("matrix", "run", *args, "--continue"), 2)
+    failed(winml("matrix", "run", *args, "--resume"), 2)
     feed.unlink()
     (tmp_path / "elsewhere").rename(feed)
-    assert _run(*args, "--continue")["sent_bytes"] == 0
+    assert _run(*args, "--resume")["sent_bytes"] == 0
 
 
 def test_a_damaged_answer_of_the_feed_is_that_cells_result(tmp_path: Path, store: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_damaged_answer_of_the_feed_is_that_cells_result(tmp_path: Path, store
     _run(*args, "-o", tmp_path / "a")
     entry = feed / "packages/digits/0.0.0-s1-mlas-cpu-digits.json"
     entry.write_text(entry.read_text().replace("sha256:", "sha256:0", 1))
-    value = _run(*args, "--continue", "-o", tmp_path / "b", code=6)
+    value = _run(*args, "--resume", "-o", tmp_path / "b", code=6)
     by_combo = {c["combo"]: c for c in value["cells"]}
     assert by_combo["dml_gpu"]["upload_status"] == "uploaded"
     assert by_combo["mlas_cpu"]["upload_status"] == "failed"
@@ -334,10 +334,10 @@ def test_a_full_disk_stops_the_run_and_nothing_is_lost(
     (small_disk / "filler").write_bytes(bytes(700 << 10))  # the first model that a stage writes does not fit
     text = failed(winml("matrix", "run", *args), 3)
     assert "disk full while writing" in text
-    assert "--continue --run-stamp s1" in text
+    assert "--resume --run-stamp s1" in text
     done = _folders(out)
     monkeypatch.setenv("WINML_CACHE", str(store))
-    assert _run(*args, "--continue")["progress"]["done"] == 2
+    assert _run(*args, "--resume")["progress"]["done"] == 2
     assert done <= _folders(out) == {"digits/mlas_cpu", "digits/ov_npu"}
 
 
@@ -379,7 +379,7 @@ def test_a_limit_that_nothing_helps_against_stops_with_the_way_on(tmp_path: Path
     args = ("--sample", *TWO, "--run-stamp", "s1", "-o", tmp_path / "out")
     text = failed(winml("matrix", "run", *args, "--max-disk", "1k"), 3)
     assert "--max-disk" in text
-    assert "--continue --run-stamp s1" in text
+    assert "--resume --run-stamp s1" in text
 
 
 AZURE = ("--feed", "azure:org/project/feed", "--run-stamp", "s1")
@@ -395,7 +395,7 @@ def test_azure_a_login_that_is_missing_or_expires_stops_the_run(az: StandInAz, t
     assert "az login" in text
     assert len(_folders(tmp_path / "out")) == 1  # built, not published, so it stays
     az.mood("")
-    value = _run(*args, "--continue")
+    value = _run(*args, "--resume")
     assert {c["upload_status"] for c in value["cells"]} == {"uploaded"}
     assert _folders(tmp_path / "out") == set()
 
@@ -407,7 +407,7 @@ def test_azure_trouble_with_one_package_is_that_cells_result(az: StandInAz, tmp_
     assert [c["upload_status"] for c in value["cells"]] == ["failed", "uploaded"]
     assert _folders(tmp_path / "out") == {"digits/mlas_cpu"}
     az.mood("")
-    again = _run(*args, "--continue")
+    again = _run(*args, "--resume")
     assert [c["upload_status"] for c in again["cells"]] == ["uploaded", "uploaded"]
     assert again["cells"][0]["seconds"] == value["cells"][0]["seconds"]  # published, not built again
 
@@ -442,7 +442,7 @@ def test_a_tag_that_another_writer_moved_is_noticed_and_left_alone(
     raw = manifest_of(scan(other).content, cell["version"])  # its one file is the empty config that is there
     with closing(Registry(f"http://{registry.host}", None)) as client:
         client.put_manifest("models/digits", cell["version"], raw)
-    value = _run(*args, "--continue", code=1)
+    value = _run(*args, "--resume", code=1)
     assert "another writer moved its version" in value["cells"][0]["error"]
 
 
@@ -479,7 +479,7 @@ def test_a_run_that_is_killed_after_a_cell_leaves_no_process_and_goes_on_with_th
     assert started
     assert psutil.wait_procs(started, timeout=60)[1] == []
     before = _records(out, "upload")
-    value = _run(*args, "--continue", "-o", out)
+    value = _run(*args, "--resume", "-o", out)
     assert {c["upload_status"] for c in value["cells"]} == {"uploaded"}
     assert _versions(feed) == sorted(c["version"] for c in value["cells"])
     uploads = _records(out, "upload")
@@ -501,7 +501,7 @@ def test_kills_of_client_and_registry_lose_nothing_and_publish_every_cell_once(
     out = tmp_path / "out"
     (tmp_path / "list.txt").write_text(f"{sample.MODEL}\n{zoo / 'conv.onnx'}\n")
     args = ("--models", tmp_path / "list.txt", *TWO, "--jobs", "2", "--feed", server.address, "--run-stamp", "s1")
-    argv = [sys.executable, "-m", "winml.modelkit", "matrix", "run", *map(str, args), "--continue", "-o", str(out)]
+    argv = [sys.executable, "-m", "winml.modelkit", "matrix", "run", *map(str, args), "--resume", "-o", str(out)]
 
     def journal() -> str:
         path = out / "journal.jsonl"
@@ -515,12 +515,12 @@ def test_kills_of_client_and_registry_lose_nothing_and_publish_every_cell_once(
         server.kill()
         assert winml(*argv[3:]).returncode == 3
         server.start()
-        value = _run(*args, "--continue", "-o", out)
+        value = _run(*args, "--resume", "-o", out)
         assert {c["upload_status"] for c in value["cells"]} == {"uploaded"}
         for package in ("digits", "conv"):
             assert len(_versions(server.address, package)) == 2
             assert winml("feed", "verify", "-m", package, "--feed", server.address).returncode == 0
-        assert _run(*args, "--continue", "-o", tmp_path / "fresh")["sent_bytes"] == 0
+        assert _run(*args, "--resume", "-o", tmp_path / "fresh")["sent_bytes"] == 0
         assert _folders(out) == set()
         _copied_by_skopeo(server, value["cells"][0], tmp_path)
     finally:
@@ -554,5 +554,5 @@ def test_ctrl_c_ends_the_builds_and_says_how_to_go_on(tmp_path: Path, zoo: Path)
     finally:
         process.kill()
     assert process.returncode == 130, text
-    assert "--continue --run-stamp s1" in text
+    assert "--resume --run-stamp s1" in text
     assert not list((out / ".matrix/running").glob("[0-9]*"))

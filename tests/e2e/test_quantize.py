@@ -88,7 +88,7 @@ BAD = [
     (("--calibration", "random", "--op-types", "Konv"), "no operator `Konv`"),
     (("--calibration", "random", "--activations", "int8", "--weights", "uint8"), "cannot go with uint8 weights"),
     (("--calibration", "random", "--data", "x.npz"), "cannot be combined"),
-    (("--data", "nothing.npz"), "not found"),
+    (("--calibration", "nothing.npz"), "not found"),
     (("--target", "qnn/gpu", "-p", "int8", "--calibration", "random"), "cannot be used on qnn/gpu"),
     (("--target", "qnn/npu", "-p", "w4a16", "--per-tensor", "--calibration", "random"), "4-bit weights per tensor"),
 ]
@@ -112,7 +112,7 @@ def test_bad_calibration_data_is_one_error(
 ) -> None:
     np.savez(tmp_path / "data.npz", x=np.full(shape, fill, np.float32))
     out = tmp_path / "q.onnx"
-    words = ("quantize", "-m", zoo / "conv.onnx", "-o", out, "--data", tmp_path / "data.npz")
+    words = ("quantize", "-m", zoo / "conv.onnx", "-o", out, "--calibration", tmp_path / "data.npz")
     assert message in failed(winml(*words), 2)
     assert [path.name for path in tmp_path.iterdir()] == ["data.npz"]
 
@@ -136,7 +136,7 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
-    words = ("quantize", "--sample", "-o", tmp_path / "q.onnx", "--samples", "4", "--no-compare")
+    words = ("quantize", "--sample", "-o", tmp_path / "q.onnx", "--samples", "4", "--no-verify")
     result = winml_process(*words, preexec_fn=small_files)
     failed(result, 3)
     assert not list(tmp_path.iterdir())

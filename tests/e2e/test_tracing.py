@@ -196,7 +196,7 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, content: str) -> Non
 def _openvino_with_tracer() -> dict[str, Any]:
     found = installed("openvino")
     if found["tracer"] is None:  # made before tracers were installed
-        result = winml_with_environments("ep", "install", "openvino", "--reinstall", "--json")
+        result = winml_with_environments("ep", "install", "openvino", "--rebuild", "--json")
         assert result.returncode == 0, result.stderr
         found = installed("openvino")
     return found

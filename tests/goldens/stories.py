@@ -52,7 +52,7 @@ class Story:
 
 QUICK = "--sessions 1 --iterations 3 --warmup 1"
 BY_SIZE = "--objective size --target cpu --budget 5m --calibration calibration.npz"
-COMPARE = "--target cpu --max-seconds 1 --no-calibration --no-confirm --no-priority"
+COMPARE = "--target cpu --max-seconds 1 --no-calibration --no-confirm --normal-priority"
 
 STORIES: tuple[Story, ...] = (
     Story(
@@ -137,7 +137,7 @@ STORIES: tuple[Story, ...] = (
         "config",
         (
             "config -m conv.onnx --target cpu",
-            "config -m conv.onnx --target cpu -p int8 --data calibration.npz -o config.json",
+            "config -m conv.onnx --target cpu -p int8 --calibration calibration.npz -o config.json",
             "config -m conv.onnx --target cpu -o config.json",
             "config -m conv.onnx --target cpu -o config.json --overwrite --level extended --disable gelu_fusion",
             "config -m conv.onnx --target openvino/cpu -p fp16",
@@ -148,7 +148,7 @@ STORIES: tuple[Story, ...] = (
             "config --sample -p int8",
             "config -m conv.onnx --target qnn/npu",
             "config -m conv.onnx --target cpu -p int9",
-            "config -m conv.onnx --target cpu -p int8 --data missing.npz",
+            "config -m conv.onnx --target cpu -p int8 --calibration missing.npz",
             "config -m conv.onnx --target cpu --enable gelufusion",
             "config -m missing.onnx --target cpu",
             "config -m broken.onnx --target cpu",
@@ -160,8 +160,9 @@ STORIES: tuple[Story, ...] = (
         (
             "build -m conv.onnx --target cpu -o plain",
             "build -m conv.onnx --target cpu -o plain",
-            "build -m conv.onnx --target cpu -p int8 --data calibration.npz -o int8 --explain-cache",
-            "build -m conv.onnx --target cpu -p int8 --data calibration.npz -o again --explain-cache --no-analyze",
+            "build -m conv.onnx --target cpu -p int8 --calibration calibration.npz -o int8 --explain-cache",
+            "build -m conv.onnx --target cpu -p int8 --calibration calibration.npz -o again --explain-cache "
+            "--no-analyze",
             "inspect -m int8",
             f"perf -m int8 {QUICK} --threads 1",
             "build -m conv.onnx --target cpu -p fp16 -o plain",
@@ -180,7 +181,7 @@ STORIES: tuple[Story, ...] = (
     Story(
         "build-npu",
         (
-            "build -m conv.onnx --target qnn/npu -p int8 --data calibration.npz --compile -o npu",
+            "build -m conv.onnx --target qnn/npu -p int8 --calibration calibration.npz --compile -o npu",
             f"perf -m npu {QUICK}",
             f"perf -m npu --target cpu {QUICK}",
             "inspect -m npu",
@@ -209,28 +210,28 @@ STORIES: tuple[Story, ...] = (
     Story(
         "quantize",
         (
-            "quantize -m conv.onnx -o int8.q.onnx --target cpu -p int8 --data calibration.npz",
+            "quantize -m conv.onnx -o int8.q.onnx --target cpu -p int8 --calibration calibration.npz",
             "quantize -m encoder.onnx -o dynamic.onnx --target cpu -p dynamic",
             "quantize -m encoder.onnx -o int4.onnx --target cpu -p int4 --block-size 32",
             "quantize -m conv.onnx -o fp16.onnx --target cpu -p fp16",
-            "quantize -m conv.onnx -o int8.q.onnx --target cpu -p int8 --data calibration.npz",
+            "quantize -m conv.onnx -o int8.q.onnx --target cpu -p int8 --calibration calibration.npz",
             "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8",
-            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --data missing.npz",
-            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --data other.npz",
+            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --calibration missing.npz",
+            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --calibration other.npz",
             "quantize -m conv.onnx -o wrong.onnx --target cpu -p nonsense",
-            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --data calibration.npz --nodes nonsense",
+            "quantize -m conv.onnx -o wrong.onnx --target cpu -p int8 --calibration calibration.npz --nodes nonsense",
         ),
         text_is_slow=True,
     ),
     Story(
         "quantize-more",
         (
-            "quantize -m conv.onnx -o w8a16.onnx --target cpu -p w8a16 --data calibration.npz --per-channel",
-            "quantize -m conv.onnx -o w4a16.onnx --target cpu -p w4a16 --data calibration.npz",
-            "quantize -m conv.onnx -o int16.onnx --target cpu -p int16 --data calibration.npz",
-            "quantize -m conv.onnx -o npu.onnx --target qnn/npu --data calibration.npz",
-            "quantize -m conv.onnx -o entropy.onnx --target cpu -p int8 --data calibration.npz --method entropy",
-            "quantize -m conv.onnx -o random.onnx --target cpu -p int8 --calibration random --samples 2 --no-compare",
+            "quantize -m conv.onnx -o w8a16.onnx --target cpu -p w8a16 --calibration calibration.npz --per-channel",
+            "quantize -m conv.onnx -o w4a16.onnx --target cpu -p w4a16 --calibration calibration.npz",
+            "quantize -m conv.onnx -o int16.onnx --target cpu -p int16 --calibration calibration.npz",
+            "quantize -m conv.onnx -o npu.onnx --target qnn/npu --calibration calibration.npz",
+            "quantize -m conv.onnx -o entropy.onnx --target cpu -p int8 --calibration calibration.npz --method entropy",
+            "quantize -m conv.onnx -o random.onnx --target cpu -p int8 --calibration random --samples 2 --no-verify",
             "quantize --sample -o sample.onnx --target cpu",
         ),
         marks=("qnn", "slow"),
@@ -384,14 +385,14 @@ STORIES: tuple[Story, ...] = (
             "matrix plan --models models.txt --run-stamp s1 --compile",
             "matrix run --models models.txt --targets cpu,dml --no-analyze --run-stamp 20260101 "
             "--feed folder:feed --keep-local -o run",
-            "matrix status -o run",
+            "matrix status run",
             "matrix run --models models.txt --targets cpu,dml --no-analyze --run-stamp 20260101 "
-            "--feed folder:feed --continue -o run",
+            "--feed folder:feed --resume -o run",
             "matrix run --models models.txt --targets cpu,dml --no-analyze --run-stamp 20260101 "
-            "--feed folder:feed --continue -o elsewhere",
+            "--feed folder:feed --resume -o elsewhere",
             "matrix run -m broken.onnx -m conv.onnx --targets cpu --no-analyze --run-stamp s2 -o partly",
-            "matrix status -o partly",
-            "matrix status -o missing",
+            "matrix status partly",
+            "matrix status missing",
             "matrix run -m conv.onnx --targets cpu --run-stamp 20260101 -o run",
             "matrix run --models empty.txt --run-stamp s1 -o wrong",
             "matrix run --models missing.txt --run-stamp s1 -o wrong",
@@ -552,7 +553,7 @@ STORIES: tuple[Story, ...] = (
             "feed pull --feed folder:feed -m org/tiny -o pulled",
             "inspect -m pulled/cpu_cpu",
             "feed push plain --feed folder:feed -m org/tiny --run-stamp 20260102",
-            "matrix status -o matrix",
+            "matrix status matrix",
         ),
         differs=("neighbour",),
         inputs=("before",),
@@ -596,10 +597,10 @@ STORIES: tuple[Story, ...] = (
         "before-matrix",
         (
             "matrix run --models models.txt --targets cpu,dml --no-analyze --run-stamp 20260101 "
-            "--feed folder:matrix-feed --keep-local --continue -o matrix",
-            "matrix status -o matrix",
+            "--feed folder:matrix-feed --keep-local --resume -o matrix",
+            "matrix status matrix",
             "matrix run --models models.txt --targets cpu,dml --no-analyze --run-stamp 20260101 "
-            "--feed folder:matrix-feed --continue -o elsewhere",
+            "--feed folder:matrix-feed --resume -o elsewhere",
             "feed verify --feed folder:matrix-feed -m tiny",
         ),
         inputs=("before",),

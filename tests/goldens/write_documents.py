@@ -84,7 +84,7 @@ def write_inputs() -> None:
 def write_documents() -> None:
     quick = ("--target", "cpu", "--sessions", "1", "--iterations", "3")
     winml("build", "-m", "tiny.onnx", "--target", "cpu", "-o", "plain")
-    int8 = ("-m", "tiny.onnx", "--target", "cpu", "-p", "int8", "--data", "calibration.npz")
+    int8 = ("-m", "tiny.onnx", "--target", "cpu", "-p", "int8", "--calibration", "calibration.npz")
     winml("config", *int8, "-o", "config.json")
     winml("build", *int8, "-o", "int8")
     shutil.copytree(PLACE / "cache", PLACE / "kept-cache")

@@ -82,7 +82,7 @@ def test_a_crash_is_the_commands_own_failure_only_when_nobody_else_answered() ->
 
 def test_the_steps_are_told_while_they_happen(zoo: Any) -> None:
     events: list[Event] = []
-    request = AnalyzeRequest(model=str(zoo / "relu.onnx"), target="cpu", fusions=False)
+    request = AnalyzeRequest(model=str(zoo / "relu.onnx"), targets=("cpu",), fusions=False)
     assert analyze(request, events.append).supported is True
     assert events == [ReadingModel("relu.onnx"), AskingTarget("cpu", 0, 1), TargetAnswered("cpu", "supported")]
 
@@ -95,7 +95,7 @@ def test_options_of_an_ep_need_one_target(zoo: Any) -> None:
 
 def test_a_result_can_name_the_model_as_others_know_it(zoo: Any) -> None:
     request = AnalyzeRequest(
-        model=str(zoo / "fused.onnx"), target="vitisai/npu", fusions=False, shown_as="optimized.onnx"
+        model=str(zoo / "fused.onnx"), targets=("vitisai/npu",), fusions=False, shown_as="optimized.onnx"
     )
     result = analyze(request, lambda event: None)
     assert result.model == "optimized.onnx"

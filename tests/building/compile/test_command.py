@@ -140,7 +140,7 @@ def test_the_api_compiles_several_models_and_reports_those_that_fail(
     assert [row["status"] for row in result["models"]] == ["compiled", "failed"]
     assert {p.name for p in (tmp_path / "out").iterdir()} == {"conv_ctx.onnx", "conv_ctx_qnn.bin"}
     assert any("no other model is left" in w for w in result["warnings"])
-    assert result["models"][0]["validation"]["reason"] == "`--no-validate`"
+    assert result["models"][0]["validation"]["reason"] == "`--no-verify`"
 
 
 @pytest.mark.qnn

@@ -163,7 +163,7 @@ def test_a_compiled_form_that_does_not_open_is_not_delivered(folder: Path, monke
     (row,) = compile_multiple_onnx([model], folder / "compiled", {"target": "qnn/npu"})["models"]
     assert (row["status"], row["error"]["exit"]) == ("failed", 1)
     assert "does not open on `qnn/npu`" in row["error"]["message"]
-    assert "--no-validate" in row["error"]["hint"]
+    assert "--no-verify" in row["error"]["hint"]
     assert not (folder / "compiled").exists()
     config = ConfigRequest(str(model), target="qnn/npu", precision="fp32", optimize=False, compile=True)
     with pytest.raises(RunFailedError, match="does not open on `qnn/npu`") as caught:

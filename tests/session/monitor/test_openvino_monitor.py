@@ -67,7 +67,7 @@ def test_without_the_package_there_is_no_data_and_the_way_to_get_it(
         monitor.observe(_seen(zoo / "conv.onnx"))
     assert monitor.result is not None
     assert monitor.result.status == "no_data"
-    assert "`winml ep install openvino --reinstall`" in (monitor.result.error or "")
+    assert "`winml ep install openvino --rebuild`" in (monitor.result.error or "")
     assert not OpenVINOMonitor.is_available()
 
 

@@ -135,7 +135,7 @@ def build_words(cell: Cell, options: BuildOptions) -> list[str]:
         words += ["--task", cell.model.task]
     data = cell.model.data or options.data
     if cell.calibrated and data is not None:
-        words += ["--calibration", data] if data == "random" else ["--data", data]
+        words += ["--calibration", data]
     if cell.compile:
         words.append("--compile")
     return [*words, *options.words]

@@ -47,6 +47,7 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import AtLeast, Count, to_json
 from winml.modelkit.dispatch.base import Result
@@ -87,7 +88,7 @@ class RunRequest:
     plan: PlanRequest
     output: str
     command: str
-    """The command line of the user, without `--continue` and `--run-stamp`."""
+    """The command line of the user, without `--resume` and `--run-stamp`."""
     feed: str | None = None
     resume: bool = False
     trust_journal: bool = False
@@ -147,9 +148,7 @@ class RunResult(RunState):
 def choose_targets(request: PlanRequest) -> tuple[Target, ...]:
     """The requested targets; from the table alone, unless an EP or a device was not given."""
     if request.targets and (request.ep is not None or request.device is not None):
-        raise RequestError(
-            "`--targets` cannot be combined with `--ep` or `--device`", hint="write `--targets EP/DEVICE`"
-        )
+        raise RequestError("`--target` cannot be combined with `--ep` or `--device`", hint="write `--target EP/DEVICE`")
     if request.targets:
         return tuple(_target(word) for word in request.targets)
     if request.ep is None and request.device is None:
@@ -241,7 +240,7 @@ def _stamp(request: RunRequest, folder: MatrixFolder, records: Sequence[Record])
             )
         return before[-1]
     if given is None and request.resume:
-        raise RequestError("`--continue` in a new folder needs `--run-stamp`", hint="`winml feed list` shows stamps")
+        raise RequestError("`--resume` in a new folder needs `--run-stamp`", hint="`winml feed list` shows stamps")
     return given or today()
 
 
@@ -266,7 +265,7 @@ def _ask_feed(
         hint = f"{error.hint}; " if error.hint else ""
         raise UnavailableError(
             f"the feed cannot be queried: {error.message}",
-            hint=f"{hint}`--continue --trust-journal` continues from the journal alone",
+            hint=f"{hint}`--resume --trust-journal` continues from the journal alone",
         ) from error
     if not request.resume and not request.skip_existing:
         _refuse_taken_stamp(feed, cells[0].run_stamp, found)
@@ -279,7 +278,7 @@ def _refuse_taken_stamp(feed: Feed, stamp: str, found: Mapping[str, FeedVersion]
     if taken:
         raise RequestError(
             f"run stamp `{stamp}` is taken: {len(taken)} of {len(found)} cells are already in `{feed.address}`",
-            hint="continue that run with `--continue`, or start another one with `--run-stamp`",
+            hint="continue that run with `--resume`, or start another one with `--run-stamp`",
         )
 
 
@@ -414,7 +413,7 @@ class Run:
             self._folder.remove(cell)
 
     def _again(self) -> str:
-        return f"continue with `{self._request.command} --continue --run-stamp {self._cells[0].run_stamp}`"
+        return f"continue with `{self._request.command} --resume --run-stamp {self._cells[0].run_stamp}`"
 
     def _record(self, cell: Cell, happened: Build | Upload) -> None:
         """Append an event to the journal, update all counts, and report it."""
@@ -487,7 +486,7 @@ class Run:
         kind = PartlyDone if counts.done else RunFailedError
         raise kind(
             message,
-            hint=f"`winml matrix status -o {shell_word(self._request.output)}` shows why; {self._again()}",
+            hint=f"`winml matrix status {shell_word(self._request.output)}` shows why; {self._again()}",
             result=result,
         )
 
@@ -512,7 +511,8 @@ def read_status(output: str) -> StatusResult:
     records = folder.records()
     runs = [one for one in records if isinstance(one, RunRecord)]
     if not runs:
-        raise RequestError(f"`{output}` holds no matrix run", hint="`winml matrix run -o DIR` starts one")
+        hint = near_path(output, "`winml matrix run -o DIR` starts one")
+        raise RequestError(f"`{output}` holds no matrix run", hint=hint)
     last, states = runs[-1], replay(records)
     return StatusResult(
         run_stamp=last.run_stamp,

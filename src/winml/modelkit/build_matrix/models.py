@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -11,10 +11,12 @@ from winml.modelkit.core.build_folder import MODEL, source_name
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.location import expand
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.feed import names
 
-KEYS = ("task", "priority", "name", "data")
+KEYS = ("task", "priority", "name", "calibration")
+EARLIER = {"data": "calibration"}
+"""Keys of an earlier release, and what they are written as now."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class MatrixModel:
 def make_model(source: str, base: Path, *, where: str = "", **about: str | None) -> MatrixModel:
     """The model of a path relative to `base` if that exists, otherwise of a hub id."""
     path = expand(Path(base, source))
-    data = about.pop("data", None)
+    data = about.pop("calibration", None)
     name = about.pop("name", None)
     try:
         exists = path.exists()
@@ -58,14 +60,14 @@ def make_model(source: str, base: Path, *, where: str = "", **about: str | None)
     if exists:
         model = MatrixModel(str(path), name or _file_name(path, source), **about)
     elif _is_path(source):
-        raise RequestError(f"{where}model not found: `{source}`")
+        raise RequestError(f"{where}model not found: `{source}`", hint=near_path(path))
     else:
         model = MatrixModel(source, name or source, **about)
     if data is None:
         return model
     samples = expand(Path(base, data))
     if not samples.exists():
-        raise RequestError(f"{where}calibration data not found: `{data}`")
+        raise RequestError(f"{where}calibration data not found: `{data}`", hint=near_path(samples))
     return MatrixModel(model.source, model.name, model.task, model.priority, str(samples))
 
 
@@ -88,14 +90,23 @@ def _file_name(path: Path, word: str) -> str:
     return named_folder if path.stem == "model" and named_folder not in ("", ".", "..") else path.stem
 
 
-def parse_list(text: str, base: Path, *, source: str) -> list[MatrixModel]:
-    """The models of a list: `MODEL [task=T] [priority=P0] [name=N] [data=FILE]` per line, `#` starts a comment."""
+def parse_list(
+    text: str, base: Path, *, source: str, on_note: Callable[[str], None] = lambda _: None
+) -> list[MatrixModel]:
+    """The models of a list: `MODEL [task=T] [priority=P0] [name=N] [calibration=FILE]` per line, `#` starts a comment.
+
+    A key of an earlier release is reported once.
+    """
     found = []
+    earlier: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         where = f"`{source}` line {number}: "
         words = _words(line, where)
         if words:
-            found.append(make_model(words[0], base, where=where, **_about(words[1:], where)))
+            about = _about(words[1:], where, earlier)
+            found.append(make_model(words[0], base, where=where, **about))
+    for key in sorted(earlier):
+        on_note(f"`{source}`: the key `{key}=` is now written `{EARLIER[key]}=`; the next release drops the old form")
     if not found:
         raise RequestError(f"`{source}` lists no models", hint="write one per line: `MODEL [task=T] [priority=P0]`")
     return found
@@ -111,12 +122,16 @@ def _words(line: str, where: str) -> list[str]:
         raise RequestError(f"{where}{str(error).lower()}", hint="a quote is missing") from error
 
 
-def _about(words: Iterable[str], where: str) -> dict[str, str | None]:
+def _about(words: Iterable[str], where: str, earlier: set[str]) -> dict[str, str | None]:
+    """What a line says about its model; keys of an earlier release are added to `earlier`."""
     about: dict[str, str | None] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not value:
             raise RequestError(f"{where}expected KEY=VALUE but got `{word}`", hint=f"keys: {', '.join(KEYS)}")
+        if key in EARLIER:
+            earlier.add(key)
+            key = EARLIER[key]
         if key not in KEYS:
             raise RequestError(f"{where}unknown key `{key}`", hint=did_you_mean(key, KEYS))
         if key in about:

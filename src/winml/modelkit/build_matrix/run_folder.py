@@ -15,6 +15,7 @@ from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.inside import stays_inside
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.ep.machine import describe_environment
 from winml.modelkit.feed.content import Content, FileEntry, scan
@@ -52,11 +53,13 @@ class MatrixFolder:
         if self.path.is_file():
             raise RequestError(f"output `{self.path}` is a file", hint="name a folder")
         if not self.path.parent.is_dir():
-            raise RequestError(f"output folder's parent not found: `{self.path.parent}`")
+            raise RequestError(
+                f"output folder's parent not found: `{self.path.parent}`", hint=near_path(self.path.parent)
+            )
         started = self.journal.is_file()
         if started and not resume:
             raise RequestError(
-                f"`{self.path}` holds a run", hint="continue it with `--continue`, or name a new folder with `-o`"
+                f"`{self.path}` holds a run", hint="continue it with `--resume`, or name a new folder with `-o`"
             )
         # A run that was killed at its start may have left the lock of its journal.
         if not started and self.path.is_dir() and any(path.name != f"{JOURNAL}.lock" for path in self.path.iterdir()):

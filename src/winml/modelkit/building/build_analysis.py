@@ -53,7 +53,7 @@ def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSecti
         request = AnalyzeRequest(
             model=str(pipeline.materialize(folder)),
             shown_as=pipeline.artifact.main,
-            target=str(planned.target),
+            targets=(str(planned.target),),
             ep_options=dict(session.ep_options),
             fusions=False,
         )

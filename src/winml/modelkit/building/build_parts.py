@@ -23,6 +23,7 @@ from winml.modelkit.core.build_folder import CONFIG, PARTS, PartEntry, PartsFile
 from winml.modelkit.core.config import RANDOM, OptimizeSection
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import metadata_ranges, metadata_sizes
@@ -155,7 +156,7 @@ def _check(folder: Path, parts: tuple[str, ...], *, overwrite: bool) -> None:
         raise RequestError(f"output `{folder}` is a file", hint="name a folder")
     if not folder.exists():
         if not folder.parent.is_dir():
-            raise RequestError(f"output folder's parent not found: `{folder.parent}`")
+            raise RequestError(f"output folder's parent not found: `{folder.parent}`", hint=near_path(folder.parent))
         return
     foreign = sorted(path.name for path in folder.iterdir() if path.name not in (*parts, PARTS))
     if foreign:

@@ -30,7 +30,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPUnavailableError, RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.measurement import SessionSection
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.data.answers import DataDescription
@@ -270,7 +270,7 @@ def _quantize(
     if data is None:
         raise RequestError(
             f"precision `{chosen}` needs calibration data",
-            hint="name real samples with `--data`, or leave the model unquantized with `--no-quant`; "
+            hint="name real samples with `--calibration FILE`, or leave the model unquantized with `--no-quant`; "
             "`--calibration random` uses random inputs, at the cost of accuracy",
         )
     return replace(section, calibration=model.describe_data(model.size_data(data, request.dims, dims)))
@@ -305,7 +305,9 @@ def load(path: str, trust: Trust = NOTHING) -> BuildConfig:
     """The config in a file; options that name libraries or files are refused unless they are trusted."""
     file = Path(path)
     if not file.is_file():
-        raise RequestError(f"config file not found: `{path}`", hint="`winml config -o FILE` writes one")
+        raise RequestError(
+            f"config file not found: `{path}`", hint=near_path(path, "`winml config -o FILE` writes one")
+        )
     try:
         value = read_json(file)  # in any UTF: a shell on Windows may redirect in another than ours
     except ValueError as error:

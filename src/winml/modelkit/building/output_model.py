@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.store import atomic
 
 
@@ -16,7 +17,10 @@ def check(output: Path, model: Path, *, overwrite: bool) -> None:
     if output.is_dir():
         raise RequestError(f"output `{output}` is a directory", hint="name a file")
     if not output.parent.is_dir():
-        raise RequestError(f"output folder not found: `{output.parent}`", hint="create it or choose another one")
+        raise RequestError(
+            f"output folder not found: `{output.parent}`",
+            hint=near_path(output.parent, "create it or choose another one"),
+        )
     if output.exists():
         if output.samefile(model):
             raise RequestError(f"output `{output}` is the model itself", hint="choose another name")

@@ -9,7 +9,7 @@ import click
 
 from winml.modelkit.cli.cluster_options import cluster_of, collect_options
 from winml.modelkit.cli.option_values import duration_s, gain_pct, input_settings
-from winml.modelkit.cli.options import resolve_model, trust_of
+from winml.modelkit.cli.options import resolve_model, targets_of, trust_of
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.ep.options import parse_pairs
@@ -19,7 +19,7 @@ from winml.modelkit.search.strategy import SearchLimits
 from winml.modelkit.search.sweep import SweepRequest
 
 _OF_THE_SWEEP = (
-    "models",
+    "model_list",
     "output",
     "resume",
     "overwrite",
@@ -91,7 +91,7 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
     return AutoconfigRequest(
         model=model,
         output=given["output"],
-        targets=given["targets"] or (None,),
+        targets=targets_of(given) or (None,),
         ep=given["ep"],
         device=given["device"],
         objective=given["objective"],
@@ -121,6 +121,6 @@ def _request(model: str, given: dict[str, Any]) -> AutoconfigRequest:
         only=tuple(word.strip() for word in (given["only"] or "").split(",") if word.strip()),
         reuse=given["reuse"],
         knowledge=given["knowledge"],
-        raise_priority=not given["no_priority"],
+        raise_priority=not given["normal_priority"],
         seed=given["seed"],
     )

@@ -6,19 +6,32 @@ from typing import Any
 
 import click
 
-from winml.modelkit.cli.options import max_sample_option, stack, target_options, trust_of, trust_option
+from winml.modelkit.cli.options import (
+    ep_options_option,
+    max_sample_option,
+    seed_option,
+    stack,
+    target_options,
+    trust_of,
+    trust_option,
+)
+from winml.modelkit.cli.spellings import earlier
 from winml.modelkit.ep import precision
 
 calibration_options = stack(
-    click.option("--data", metavar="PATH", help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl."),
-    click.option("--calibration", type=click.Choice(["random"]), help="Calibrate on random inputs; costs accuracy."),
+    click.option(
+        "--calibration",
+        metavar="FILE|random",
+        help="Calibration data: .npz, folder of images, .txt, .csv or .jsonl; `random` inputs cost accuracy.",
+    ),
+    earlier("--data", to="calibration", now="--calibration"),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of the data."),
     max_sample_option,
     click.option(
         "--column", "columns", multiple=True, metavar="ROLE=NAME", help="Column of a table, for example text=sentence."
     ),
-    click.option("--processor", metavar="FOLDER", help="Folder of the tokenizer or image processor."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."),
+    click.option("--processor", metavar="DIR", help="Folder of the tokenizer or image processor."),
+    seed_option("Random seed."),
 )
 
 export_options = stack(
@@ -38,7 +51,7 @@ export_options = stack(
         metavar="NAME=N[,N…]",
         help="Fix a whole input (x=1,3,48,320) or an axis (sequence=64).",
     ),
-    click.option("--dynamic-axes", metavar="NAMES", help="Axes to keep dynamic, such as batch,sequence; or `none`."),
+    click.option("--dynamic-axes", metavar="NAME,...", help="Axes to keep dynamic, such as batch,sequence; or `none`."),
     click.option("--input-specs", metavar="FILE", help="JSON file with shape, dtype, low and high of each input."),
     click.option("--no-parity", is_flag=True, help="Do not compare outputs with PyTorch."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with a Hugging Face model."),
@@ -51,13 +64,13 @@ build_options = stack(
         "--precision",
         default="auto",
         show_default=True,
-        metavar="P",
+        metavar="PRECISION",
         help=f"{', '.join(precision.precision_names())}, or auto: what the target prefers.",
     ),
     calibration_options,
     click.option("--no-quant", is_flag=True, help="Do not quantize, whatever the target's default."),
     click.option("--no-optimize", is_flag=True, help="Do not run graph passes."),
-    click.option("--level", metavar="L", help="Optimization level; `winml optimize --help` lists them."),
+    click.option("--level", metavar="LEVEL", help="Optimization level; `winml optimize --help` lists them."),
     click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; `winml optimize --list` shows them all."),
     click.option("--disable", multiple=True, metavar="PASS", help="Skip a pass."),
     click.option("--opset", type=click.IntRange(min=7), metavar="N", help="Opset to convert to."),
@@ -65,15 +78,13 @@ build_options = stack(
         "--dim", "dims", multiple=True, metavar="NAME=N", help="Fix a dynamic dimension, by name or position: x[2]=48."
     ),
     click.option("--compile/--no-compile", "compiled", default=False, help="Also compile to an EP context."),
-    click.option("--threads", type=click.IntRange(min=1), help="Threads of sessions that run the result."),
-    click.option(
-        "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
-    ),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Threads of sessions that run the result."),
+    ep_options_option,
     trust_option,
 )
 
 NAMES = (
-    "target", "ep", "device", "precision", "data", "calibration", "samples", "columns", "processor", "seed", "no_quant",
+    "target", "ep", "device", "precision", "calibration", "samples", "columns", "processor", "seed", "no_quant",
     "no_optimize", "level", "enable", "disable", "opset", "dims", "compiled", "threads", "ep_options",
     "task", "part", "exporter", "shapes", "dynamic_axes", "input_specs", "no_parity",
 )  # fmt: skip
@@ -135,9 +146,7 @@ def calibration_data(sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.core.config import DataSection
     from winml.modelkit.ep.options import parse_pairs
 
-    if given["data"] is not None and given["calibration"] is not None:
-        raise click.UsageError("`--data` cannot be combined with `--calibration`")
-    source = given["data"] or given["calibration"]
+    source = given["calibration"]
     if source is None and sample:
         from winml.modelkit import sample as sample_files
 

@@ -57,5 +57,6 @@ def collect_options(*exclude: str) -> tuple[str, ...]:
         if isinstance(option, click.Option) and option.is_flag:
             words.append(option.opts[-1])
             continue
-        words += [word for one in (value if option.multiple else (value,)) for word in (option.opts[-1], str(one))]
+        values = value if isinstance(value, tuple) else (value,)
+        words += [word for one in values for word in (option.opts[-1], str(one))]
     return tuple(words)

@@ -8,9 +8,11 @@ from importlib import import_module
 import click
 
 from winml.modelkit.cli.main import COMMANDS
+from winml.modelkit.cli.spellings import option_names
 from winml.modelkit.core.suggest import nearest
 
 _HELP = ("-h", "--help", "--help-all")
+_VERSION = ("-V", "--version")
 _ELLIPSES = ("...", "…")
 
 
@@ -18,7 +20,7 @@ def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
     """What is wrong with the words after `winml`; None when they parse. A command's name alone needs no arguments."""
     if words[0] == "help":
         words, complete = (*words[1:], "--help"), True
-    if words[0] in (*_HELP, "--version"):
+    if words[0] in (*_HELP, *_VERSION):
         return None
     if words[0] not in COMMANDS:
         return f"unknown command `winml {words[0]}`{_nearest(words[0], COMMANDS)}"
@@ -36,15 +38,15 @@ def wrong_command(words: tuple[str, ...], complete: bool) -> str | None:
 
 def wrong_option(name: str) -> str | None:
     """What is wrong with an option that is named without its command; None when some command has it."""
-    known = {*_HELP, "--version"}
+    known = {*_HELP, *_VERSION}
     for module, *_ in COMMANDS.values():
         known.update(_options(import_module(module).command))
     return None if name in known else f"no command has the option `{name}`{_nearest(name, sorted(known))}"
 
 
 def _options(command: click.Command) -> Iterator[str]:
-    for parameter in command.params:
-        yield from (*parameter.opts, *parameter.secondary_opts)
+    """The options as they are written today."""
+    yield from (name for name, now in option_names(command).items() if name == now)
     if isinstance(command, click.Group):
         for inner in command.commands.values():
             yield from _options(inner)
@@ -53,6 +55,10 @@ def _options(command: click.Command) -> Iterator[str]:
 def _wrong_options(command: click.Command, name: str, words: list[str], complete: bool) -> str | None:
     plain = [word for word in words if word not in (*_HELP, *_ELLIPSES)]
     whole = complete and plain == words
+    spelled = option_names(command)
+    for word in (word.partition("=")[0] for word in plain):
+        if spelled.get(word, word) != word:
+            return f"`{name}`: `{word}` is now written `{spelled[word]}`"
     try:
         command.make_context(name, plain)
     except click.NoSuchOption as error:

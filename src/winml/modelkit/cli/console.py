@@ -24,6 +24,20 @@ _COLOURS = {
 }
 _RESET = "\x1b[0m"
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
+_UNASKED = ("note", "next")
+"""What `--quiet` hides."""
+_quiet = False
+
+
+def set_quiet(value: bool) -> None:
+    """Hide progress, notes and next commands (`--quiet`), or show them again."""
+    global _quiet
+    _quiet = value
+
+
+def shows_progress(stream: TextIO) -> bool:
+    """Whether progress is shown: on a terminal, unless `--quiet`."""
+    return is_terminal(stream) and not _quiet
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -122,6 +136,8 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 def say(kind: str, text: str) -> None:
     """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
+    if _quiet and kind in _UNASKED:
+        return
     label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.
     _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")

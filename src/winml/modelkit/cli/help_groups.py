@@ -36,8 +36,8 @@ HEADINGS: Headings = {
     "Compiling": ("--compiler --embed", "--qnn-sdk-root"),
     "Measuring": (
         "--iterations --sessions --duration --max-seconds --fail-if-slower",
-        "--warmup --cool-down --memory --monitor --min-cosine --allow-different --by-position --force "
-        "--no-calibration --recalibrate --no-confirm --no-priority --from",
+        "--warmup --cool-down --memory --monitor --allow-different --by-position --force "
+        "--no-calibration --no-confirm --normal-priority --from",
     ),
     "Operator trace": ("--op-tracing --baseline", "--top-k --trace-format"),
     "Inputs": ("--dim --input-data", "--batch-size --shape --int-range --seed --max-sample"),
@@ -47,25 +47,25 @@ HEADINGS: Headings = {
     "Cluster": ("", "--cluster --staging --tls-ca --tls-cert --tls-key --no-tls"),
     "Checks and limits": (
         "",
-        "--no-analyze --no-fusions --no-prove --prove-timeout --no-verify --no-compare --no-validate --timeout",
+        "--no-analyze --no-fusions --no-prove --prove-timeout --no-verify --timeout",
     ),
-    "Cache": ("", "--use-cache --rebuild --no-cache --explain-cache"),
-    "Output": ("--output --output-dir --resume --continue --overwrite --json", "--save-outputs"),
+    "Cache": ("", "--use-cache --rebuild --explain-cache"),
+    "Output": ("--output --output-dir --resume --overwrite --json --quiet", "--save-outputs"),
 }
 
 BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
     "catalog": {"Filters": ("--family --task --target", "")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
-    "ep install": {"Package": ("--version --reinstall", "")},
+    "ep install": {"Package": ("--version --rebuild", "")},
     "export": {"Export": ("--shape --dynamic-axes --opset", "")},
     "feed": {
         "Feed": ("--feed", ""),
         "Package": ("--model --target --version --file", "--task --run-stamp --package-name"),
     },
     "kb": {"Findings": ("--target --status --model --base --candidate --knowledge", "")},
-    "matrix": {"Precision": ("--compile --data --calibration", "--samples --column --processor --seed --max-sample")},
-    "node": {"Node": ("--cluster --scheduler --list --device --jobs --name", "--listen")},
+    "matrix": {"Precision": ("--compile --calibration", "--samples --column --processor --seed --max-sample")},
+    "node": {"Node": ("--cluster --scheduler --list --target --jobs --name", "--listen")},
     "optimize": {"Graph": ("--level --enable --disable --opset --list", "")},
     "support knowledge": {"Findings": ("--family --status --knowledge", "")},
     "support produce": {"Goal": ("--goal", "--knowledge")},
@@ -76,13 +76,16 @@ BY_COMMAND: dict[str, Headings] = {
 
 ARGUMENTS = {
     "after": "The later trace.",
-    "base": "The model to compare with: an ONNX file, a build folder or a build config.",
+    "arms": "The model to compare with, then its candidates: ONNX files, build folders or build configs.",
     "before": "The earlier trace: a *_op_trace.json of `winml perf --op-tracing`.",
-    "candidates": "Models to compare with the base, one or more.",
     "ep": "An execution provider, such as openvino or qnn; `winml sys` lists them.",
+    "feed first_argument": "The model that was published, as -m MODEL.",
     "feed push folder": "A build folder, or any other folder.",
     "file": "Session medians as JSON.",
     "finding": "Id of a finding, such as npu-006.",
+    "first_argument": "The model, as -m MODEL.",
+    "first_arguments": "Models, as -m MODEL.",
+    "matrix status folder": "The folder of the run.",
     "path": "A skill or a folder of skills.",
     "rung": "replicated, confirmed, or L1 to L5.",
     "run": "A stored comparison (`winml compare -o`), or the folder of a search.",

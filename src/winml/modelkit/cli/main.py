@@ -48,7 +48,7 @@ JOBS: dict[str, tuple[str, ...]] = {
 
 _SUMMARY = "Takes a model to the fastest accurate artifact for every ONNX Runtime execution provider, and proves it."
 _OPTIONS = (
-    ("--version", "Show the version and exit."),
+    ("-V, --version", "Show the version and exit."),
     ("-h, --help", "Show this help and exit; `help COMMAND` shows everything about a command."),
     ("--help-all", "Also show exit codes and environment variables."),
 )
@@ -139,8 +139,9 @@ def _unknown(name: str, *, as_json: bool) -> int:
     from winml.modelkit.core.errors import RequestError
     from winml.modelkit.core.suggest import did_you_mean
 
+    known = ("--help", "--help-all", "--version") if name.startswith("-") else tuple(COMMANDS)
     what = "option" if name.startswith("-") else "command"
-    return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, COMMANDS)), as_json=as_json)
+    return _fail("error", RequestError(f"unknown {what} `{name}`", hint=did_you_mean(name, known)), as_json=as_json)
 
 
 def _open_closed_streams() -> None:
@@ -192,7 +193,7 @@ def run(args: list[str]) -> int:
         first, args = args[1], [*args[1:], "--help-all"]
     if first in ("-h", "--help", "help", "--help-all"):
         return _print(help_text(_program(), everything="--help-all" in args))
-    if first == "--version":
+    if first in ("-V", "--version"):
         from winml.modelkit import __version__
 
         return _print(f"{_program()} {__version__}\n")

@@ -12,11 +12,14 @@ from winml.modelkit.build_matrix import models
 from winml.modelkit.build_matrix.cells import BuildOptions
 from winml.modelkit.build_matrix.command import PlanRequest, RunRequest
 from winml.modelkit.build_matrix.models import MatrixModel
+from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_data
 from winml.modelkit.cli.cluster_options import cluster_of
 from winml.modelkit.cli.option_values import size_bytes
+from winml.modelkit.cli.options import targets_of
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.plain_text import command_line
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.ep.trust import OPTION, read_names
 
 SAMPLE = "digits"
@@ -26,7 +29,7 @@ def plan_request(given: dict[str, Any]) -> PlanRequest:
     """What is to be built."""
     return PlanRequest(
         models=_models(given),
-        targets=tuple(word.strip() for word in (given["targets"] or "").split(",") if word.strip()),
+        targets=targets_of(given),
         ep=given["ep"],
         device=given["device"],
         run_stamp=given["run_stamp"],
@@ -39,7 +42,7 @@ def plan_request(given: dict[str, Any]) -> PlanRequest:
 def run_request(given: dict[str, Any]) -> RunRequest:
     """What is to be built, and how."""
     if given["trust_journal"] and not given["resume"]:
-        raise click.UsageError("`--trust-journal` needs `--continue`")
+        raise click.UsageError("`--trust-journal` needs `--resume`")
     cluster = cluster_of(given)
     if cluster is not None and given["jobs"] != 1:
         raise click.UsageError("`--jobs` cannot be combined with `--cluster`: each node has its own limit")
@@ -60,9 +63,12 @@ def run_request(given: dict[str, Any]) -> RunRequest:
 
 
 def _models(given: dict[str, Any]) -> tuple[MatrixModel, ...]:
-    ways = [bool(given["model_list"]), bool(given["models"]), given["sample"]]
-    if sum(ways) != 1:
-        raise click.UsageError("name models with `--models FILE`, with `-m M`, or use `--sample`")
+    ways = {"--models": given["model_list"], "-m": given["models"], "--sample": given["sample"]}
+    named = [option for option, value in ways.items() if value]
+    if len(named) > 1:
+        raise click.UsageError(f"`{named[0]}` cannot be combined with `{named[1]}`")
+    if not named:
+        raise click.UsageError("name models with `-m MODEL`, with `--models FILE`, or use `--sample`")
     if given["sample"]:
         from winml.modelkit import sample
 
@@ -79,10 +85,10 @@ def _read_list(path: str) -> list[MatrixModel]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise RequestError(f"list of models not found: `{path}`") from error
+        raise RequestError(f"list of models not found: `{path}`", hint=near_path(path)) from error
     except (UnicodeDecodeError, IsADirectoryError) as error:
         raise RequestError(f"`{path}` is not a list of models: {error}") from error
-    return models.parse_list(text, file.absolute().parent, source=path)
+    return models.parse_list(text, file.absolute().parent, source=path, on_note=lambda note: console.say("note", note))
 
 
 def _build_options(given: dict[str, Any]) -> BuildOptions:
@@ -104,7 +110,7 @@ def _command(args: list[str]) -> str:
     kept: list[str] = []
     skip = False
     for word in args:
-        if skip or word in ("--continue", "--json") or word.startswith("--run-stamp="):
+        if skip or word in ("--resume", "--continue", "--json") or word.startswith("--run-stamp="):
             skip = False
             continue
         skip = word == "--run-stamp"

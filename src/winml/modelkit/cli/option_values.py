@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.ep.options import is_whole, parse_pairs
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.graph.sizes import shape_words
@@ -61,7 +62,7 @@ def input_specs(path: str | None) -> dict[str, Any]:
     try:
         value = read_json(Path(path))
     except FileNotFoundError as error:
-        raise RequestError(f"input specs not found: `{path}`") from error
+        raise RequestError(f"input specs not found: `{path}`", hint=near_path(path)) from error
     except (OSError, ValueError) as error:
         raise RequestError(f"`{path}` is not JSON: {error}") from error
     if not isinstance(value, dict):

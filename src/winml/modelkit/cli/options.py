@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from winml.modelkit.cli.spellings import FirstArgument, earlier, take_one
+
 HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 """Context settings of every command."""
 
@@ -29,22 +31,133 @@ def join_words(words: Sequence[str], last: str) -> str:
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure.")
+json_option = stack(
+    click.option("--json", "as_json", is_flag=True, help="Write one JSON object to stdout, also on failure."),
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        help="No progress, notes and next commands; warnings and errors stay.",
+    ),
+)
+"""What every command takes. `run.invoke` reads `--quiet`, because notes about options come while they are read."""
 
-target_options = stack(
-    click.option("--target", metavar="EP[/DEVICE]", help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`."),
+_ep_options = stack(
     click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used."),
     click.option(
         "-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto; its best provider on this machine is used."
     ),
 )
 
+target_options = stack(
+    click.option(
+        "--target",
+        metavar="EP[/DEVICE]",
+        multiple=True,
+        callback=take_one,
+        help="Where to run: `cpu`, `qnn/npu`, `openvino/cpu`, `auto`.",
+    ),
+    _ep_options,
+)
+
+
+def target_list_options(text: str) -> Callable[[F], F]:
+    """Options for several targets without `--ep` and `--device`; `targets_of` reads them."""
+    return stack(
+        click.option("--target", "targets", multiple=True, metavar="EP[/DEVICE]", help=text),
+        click.option("--targets", "target_list", metavar="TARGET,...", help="The same as a list: cpu,qnn/npu."),
+    )
+
+
+def targets_options(text: str) -> Callable[[F], F]:
+    """Options for several targets; `targets_of` reads them."""
+    return stack(target_list_options(text), _ep_options)
+
+
+def targets_of(given: dict[str, Any]) -> tuple[str, ...]:
+    """The targets from `--target`, which may be repeated, or from the list `--targets`; none when neither is given."""
+    from winml.modelkit.ep.targets import parse_target
+
+    words: tuple[str, ...] = given["targets"]
+    if given["target_list"] is not None:
+        if words:
+            raise click.UsageError("`--targets` cannot be combined with `--target`")
+        words = tuple(word.strip() for word in given["target_list"].split(",") if word.strip())
+        if not words:
+            raise click.UsageError("`--targets` names no target")
+    asked = [parse_target(word).key for word in words]
+    twice = next((word for number, word in enumerate(words) if asked[number] in asked[:number]), None)
+    if twice is not None:
+        raise click.UsageError(f"target `{twice}` is given twice")
+    if words and (given.get("ep") is not None or given.get("device") is not None):
+        raise click.UsageError("`--target` and `--targets` cannot be combined with `--ep` or `--device`")
+    return words
+
+
 trust_option = click.option(
     "--trust-options",
     multiple=True,
-    metavar="NAME[,NAME]",
+    metavar="NAME,...",
     help="Options that a build folder or config may set although they name libraries or files; each use is reported.",
 )
+
+ep_options_option = click.option(
+    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+)
+
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads inside an operator (default: the runtime's choice).",
+)
+
+
+def rebuild_option(text: str, *earlier_names: str) -> Callable[[F], F]:
+    """The one option for doing again what the cache has."""
+    return stack(
+        click.option("--rebuild", is_flag=True, help=text),
+        *(earlier(name, is_flag=True, to="rebuild", now="--rebuild") for name in earlier_names),
+    )
+
+
+def verify_option(text: str, *earlier_names: str) -> Callable[[F], F]:
+    """The one option for not comparing outputs with those of the source."""
+    return stack(
+        click.option("--no-verify", is_flag=True, help=text),
+        *(earlier(name, is_flag=True, to="no_verify", now="--no-verify") for name in earlier_names),
+    )
+
+
+priority_option = stack(
+    click.option("--normal-priority", is_flag=True, help="Do not raise the process priority while measuring."),
+    earlier("--no-priority", is_flag=True, to="normal_priority", now="--normal-priority"),
+)
+
+knowledge_option = click.option(
+    "--knowledge",
+    metavar="DIR",
+    help="Your own findings and outcomes, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's "
+    "data folder).",
+)
+
+
+def timeout_option(text: str, default: float | None = None) -> Callable[[F], F]:
+    """A time limit in seconds."""
+    return click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=default,
+        show_default=default is not None,
+        metavar="S",
+        help=text,
+    )
+
+
+def seed_option(text: str) -> Callable[[F], F]:
+    return click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help=text)
+
 
 _REVISION = "winml.revision"
 
@@ -53,11 +166,16 @@ def _keep_revision(context: click.Context, parameter: click.Parameter, value: st
     context.meta[_REVISION] = value
 
 
+sample_option = click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml.")
+
 model_options = stack(
+    click.argument("first_argument", cls=FirstArgument, metavar="[MODEL]", option="-m", to="model"),
     click.option(
         "-m",
         "--model",
         metavar="MODEL",
+        multiple=True,
+        callback=take_one,
         help="An ONNX file, a build folder, or a Hugging Face model: its folder, ORG/NAME, or ORG/NAME/FILE.onnx.",
     ),
     click.option(
@@ -67,8 +185,17 @@ model_options = stack(
         expose_value=False,
         help="Branch, tag or commit of a Hugging Face model; also written ORG/NAME@REV.",
     ),
-    click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
+    sample_option,
 )
+
+
+def models_options(text: str) -> Callable[[F], F]:
+    """Options of a command that takes several models."""
+    return stack(
+        click.argument("first_arguments", cls=FirstArgument, nargs=-1, metavar="[MODEL]...", option="-m", to="models"),
+        click.option("-m", "--model", "models", multiple=True, metavar="MODEL", help=text),
+        sample_option,
+    )
 
 
 size_options = stack(
@@ -83,7 +210,7 @@ size_options = stack(
         "--shape",
         "shapes",
         multiple=True,
-        metavar="INPUT=N[,N…]",
+        metavar="NAME=N[,N…]",
         help="Sizes of a whole input: x=1,3,48,320.",
     ),
 )
@@ -109,7 +236,7 @@ max_sample_option = click.option(
 )
 
 input_options = stack(
-    click.option("--batch-size", type=click.IntRange(min=1), help="Size of the model's batch dimension."),
+    click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Size of the model's batch dimension."),
     size_options,
     click.option(
         "--int-range",
@@ -120,7 +247,7 @@ input_options = stack(
     ),
     click.option("--input-data", metavar="FILE.npz", help="Inputs by name, instead of synthetic ones."),
     max_sample_option,
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of synthetic inputs."),
+    seed_option("Seed of synthetic inputs."),
 )
 
 
@@ -147,6 +274,17 @@ output_options = stack(
 )
 
 
+def refuse_options(context: click.Context, beside: str, *, besides: tuple[str, ...]) -> None:
+    """Raise for the first option that was given, except `besides`: it would have no effect beside `beside`."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in (*besides, "quiet") and context.get_parameter_source(name) is _COMMAND_LINE:
+            raise click.UsageError(f"`{parameter.opts[-1]}` cannot be combined with `{beside}`")
+
+
+_COMMAND_LINE = click.core.ParameterSource.COMMANDLINE
+
+
 def trust_of(given: dict[str, Any]) -> Any:
     """What `--trust-options` lets documents set; every use is reported."""
     from winml.modelkit.cli import console
@@ -165,13 +303,26 @@ def examples(*lines: str) -> str:
 
 def resolve_model(model: str | None, sample: bool) -> str:
     """The model a command works on: `-m MODEL`, at its revision, or `--sample`."""
-    if sample == (model is not None):
-        raise click.UsageError("give either `-m MODEL` or `--sample`")
+    if sample and model is not None:
+        raise click.UsageError(f"`--sample` cannot be combined with `-m {model}`")
     if model is not None:
         return at_revision(model)
-    from winml.modelkit import sample as sample_files
+    if not sample:
+        raise click.UsageError("name a model with `-m MODEL`, or use `--sample`")
+    return _sample_model()
 
-    return str(sample_files.MODEL)
+
+def resolve_models(models: tuple[str, ...], sample: bool) -> tuple[str, ...]:
+    """The models a command works on: those of `-m MODEL`, or `--sample`; none when neither is given."""
+    if sample and models:
+        raise click.UsageError(f"`--sample` cannot be combined with `-m {models[0]}`")
+    return (_sample_model(),) if sample else models
+
+
+def _sample_model() -> str:
+    from winml.modelkit import sample
+
+    return str(sample.MODEL)
 
 
 def at_revision(model: str) -> str:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from winml.modelkit.cli.announcements import announce, announce_export
-from winml.modelkit.cli.console import is_terminal
+from winml.modelkit.cli.console import shows_progress
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded
 from winml.modelkit.measuring.perf import PerfStarted
@@ -33,7 +33,7 @@ class PerfProgress:
         return self
 
     def _start(self) -> None:
-        if not is_terminal(sys.stderr):
+        if not shows_progress(sys.stderr):
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

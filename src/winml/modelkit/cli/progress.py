@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from winml.modelkit.cli.announcements import announce, announce_export
-from winml.modelkit.cli.console import is_terminal, say
+from winml.modelkit.cli.console import say, shows_progress
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
 from winml.modelkit.feed.base import FileMoved, NamingVersion, VersionNamed
@@ -27,7 +27,7 @@ class LineProgress(ABC):
     """One line on a terminal that is overwritten and removed at the end."""
 
     def __enter__(self) -> Self:
-        self._live = is_terminal(sys.stderr)
+        self._live = shows_progress(sys.stderr)
         return self
 
     def on_event(self, event: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from winml.modelkit.cli.console import error_json, say
 from winml.modelkit.core.errors import ModelkitError, RequestError
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic
 
@@ -36,7 +37,7 @@ class ResultFile:
         if self._path.exists() and not overwrite:
             raise RequestError(f"output file exists: `{path}`", hint="add `--overwrite` to replace it")
         if not self._path.parent.is_dir():
-            raise RequestError(f"output folder not found: `{self._path.parent}`")
+            raise RequestError(f"output folder not found: `{self._path.parent}`", hint=near_path(self._path.parent))
 
     def write(self, value: object) -> None:
         """Write the file whole, or not at all."""

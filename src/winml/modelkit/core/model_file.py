@@ -8,6 +8,7 @@ from pathlib import Path
 from winml.modelkit.core.build_folder import PARTS
 from winml.modelkit.core.errors import ModelFileError, UnavailableError
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.suggest import near_path
 
 
 def require_model_file(path: str | os.PathLike[str]) -> Path:
@@ -31,7 +32,9 @@ def require_model_file(path: str | os.PathLike[str]) -> Path:
         if not file.exists():
             raise ModelFileError(
                 f"model file not found: `{path}`",
-                hint="`-m` takes an .onnx file, a folder, or a model of the Hugging Face hub as ORG/NAME",
+                hint=near_path(
+                    file, "`-m` takes an .onnx file, a folder, or a model of the Hugging Face hub as ORG/NAME"
+                ),
             )
         if not file.is_file():
             raise ModelFileError(f"model `{path}` is not a regular file", hint="save the model to a file first")

@@ -10,6 +10,7 @@ from pathlib import Path
 from winml.modelkit.core.config import HUB, RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, UnavailableError, of_system
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.data import folders, npz, synthetic, tables
 from winml.modelkit.data.samples import Form, Sample, SampleRequest, SampleSource
 from winml.modelkit.graph.inputs import Input
@@ -83,7 +84,7 @@ def _kind(source: str, path: Path) -> str:
             hint=f"supported: a folder of images, {known}, and such a file on the hub as `hf:ORG/NAME/FILE`",
         )
     if not path.is_file():
-        raise DataError(f"data not found: `{source}`")
+        raise DataError(f"data not found: `{source}`", hint=near_path(path))
     return path.suffix.lower()
 
 

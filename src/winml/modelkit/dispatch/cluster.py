@@ -119,7 +119,7 @@ def check(job: Job, nodes: Iterable[Node]) -> None:
         f"job `{job.id}` needs {wanted}, and no node has that; {describe_nodes(there)}",
         hint="a node runs measurements when it runs one job at a time (`winml node --jobs 1`)"
         if MEASURING in job.needs
-        else "`winml node --cluster dask://HOST:PORT --device EP/DEVICE` starts one that has it",
+        else "`winml node --cluster dask://HOST:PORT --target EP/DEVICE` starts one that has it",
     )
 
 

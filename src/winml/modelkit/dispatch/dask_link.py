@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.errors import RequestError, UnavailableError
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import read
 from winml.modelkit.dispatch.cluster import Cluster, Node
 
@@ -40,7 +41,7 @@ def security(cluster: Cluster) -> Security | None:
         return None
     for name in (cluster.tls.ca, cluster.tls.cert, cluster.tls.key):
         if not Path(name).is_file():
-            raise RequestError(f"file not found: `{name}`")
+            raise RequestError(f"file not found: `{name}`", hint=near_path(name))
     own = {
         f"tls_{role}_{what}": value
         for role in ("client", "worker", "scheduler")

@@ -467,6 +467,11 @@ def _names(info: EPInfo) -> tuple[str, ...]:
 _ANY_NAME: dict[str, EPInfo] = {name.casefold(): info for info in TABLE for name in _names(info)}
 
 
+def is_known(name: str) -> bool:
+    """Whether a word is a name, an alias or a full name of an EP."""
+    return name.strip().casefold() in _ANY_NAME
+
+
 def find(name: str) -> EPInfo:
     """The row for a name, an alias or a full name, in any case."""
     info = _ANY_NAME.get(name.strip().casefold())

@@ -175,7 +175,7 @@ def install(ep: str, *, version: str | None, reinstall: bool, on_step: OnStep) -
     staging = root / f".staging-{info.name}-{os.getpid()}"
     try:
         if read_environment(final) is not None and not reinstall:
-            raise RequestError(f"`{info.name}` is already installed", hint="`--reinstall` installs it again")
+            raise RequestError(f"`{info.name}` is already installed", hint="`--rebuild` installs it again")
         _sweep(root, info.name)
         staging.mkdir()
         found = _fill(staging, info, package, version, on_step)

@@ -19,12 +19,21 @@ Raises EPUnavailableError when the EP cannot load.
 """
 
 
+_COMBO_ENDS = tuple(f"_{device}" for device in DEVICES)
+
+
 @dataclass(frozen=True)
 class TargetRequest:
     """What was requested; None where the user left it open."""
 
     ep: EPInfo | None
     device: Device | None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for two requests that mean the same: `cpu`, `cpu/cpu` and `mlas_cpu`."""
+        only = self.ep.devices[0] if self.ep is not None and len(self.ep.devices) == 1 else "auto"
+        return "auto" if self.ep is None else self.ep.name, self.device or only
 
     def allows(self, target: str) -> bool:
         """Whether a target, as results name it, is one that was requested."""
@@ -49,8 +58,10 @@ def _check_request(ep: EPInfo | None, device: Device | None) -> TargetRequest:
 
 
 def parse_target(text: str) -> TargetRequest:
-    """`EP[/DEVICE]` in any case; `auto` leaves both open."""
+    """`EP[/DEVICE]` in any case, or `EP_DEVICE` as a matrix calls it (`mlas_cpu`); `auto` leaves both open."""
     ep_word, slash, device_word = text.strip().partition("/")
+    if not slash and not catalog.is_known(ep_word) and ep_word.casefold().endswith(_COMBO_ENDS):
+        ep_word, slash, device_word = ep_word.rpartition("_")
     if slash and not device_word.strip():
         raise RequestError(f"target must be written EP or EP/DEVICE but got `{text}`", hint="for example `qnn/npu`")
     if not slash and ep_word.casefold() == "auto":

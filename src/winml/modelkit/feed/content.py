@@ -14,6 +14,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
 from winml.modelkit.core.file_names import unfit_name
 from winml.modelkit.core.json_text import parse_json
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.store import digest
 from winml.modelkit.store.atomic import TEMPORARY
 
@@ -173,7 +174,7 @@ def _names(root: Path) -> Iterator[str]:
 def scan(root: Path) -> Tree:
     """Read a folder: every file with its digest, without leftovers of interrupted work."""
     if not root.is_dir():
-        raise RequestError(f"folder not found: `{root}`")
+        raise RequestError(f"folder not found: `{root}`", hint=near_path(root))
     files = {name: FileEntry(digest.of_file(root / name), (root / name).stat().st_size) for name in _names(root)}
     if not files:
         raise RequestError(f"folder `{root}` contains no files")

@@ -335,8 +335,16 @@ def _describe(item: Listed) -> ListedVersion:
         state=item.state,
         run_stamp=None if parts is None else parts.stamp,
         revision=None if parts is None else parts.revision,
-        target=f"{parts.ep}/{parts.device}" if parts is not None and parts.ep is not None else None,
+        target=None if parts is None else _target_word(parts),
     )
+
+
+def _target_word(parts: VersionParts) -> str | None:
+    """The target of a version as results write it; an EP that the table does not have keeps its word."""
+    if parts.ep is None or parts.device is None:
+        return None
+    ep = catalog.find(parts.ep).name if catalog.is_known(parts.ep) else parts.ep
+    return ep if ep == parts.device else f"{ep}/{parts.device}"
 
 
 def pull(

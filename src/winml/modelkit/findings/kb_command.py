@@ -11,7 +11,7 @@ from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.evidence import Evidence, MediansEvidence, SamplesEvidence
 from winml.modelkit.core.finding import STATUSES, Finding
 from winml.modelkit.core.ladder import RUNGS, missing_evidence, promote
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import targets
 from winml.modelkit.ep.trust import NOTHING, Trust
@@ -46,7 +46,7 @@ def _load_knowledge(given: str | None) -> Knowledge:
     """The knowledge base; a folder that was given must exist."""
     folder = knowledge_folder(given)
     if given is not None and not folder.is_dir():
-        raise RequestError(f"folder not found: `{given}`")
+        raise RequestError(f"folder not found: `{given}`", hint=near_path(given))
     return Knowledge(folder)
 
 

@@ -23,6 +23,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelFileError, ModelkitError, RequestError, UnavailableError, is_full, of_system
 from winml.modelkit.core.file_names import too_long
 from winml.modelkit.core.inside import stays_inside
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.graph import walk
 from winml.modelkit.graph.tensors import byte_count, content, is_external
 
@@ -517,7 +518,9 @@ def _refusal(error: OSError, path: Path, action: Literal["read", "written"]) -> 
     if translated is not None and (is_full(error) or too_long(path)):
         return translated
     if action == "read" and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-        return ModelFileError(f"model file `{path}` does not exist", hint=_neighbours_hint(path.parent))
+        return ModelFileError(
+            f"model file `{path}` does not exist", hint=near_path(path, _neighbours_hint(path.parent))
+        )
     if isinstance(error, PermissionError):
         return UnavailableError(
             f"`{path}` cannot be {action}: permission denied",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.limits import check_sample
-from winml.modelkit.core.suggest import did_you_mean
+from winml.modelkit.core.suggest import did_you_mean, near_path
 from winml.modelkit.graph import npz
 from winml.modelkit.graph.sizes import is_batch, match_sizes, missing_size_error, name_dims, open_dims, with_batch
 
@@ -158,7 +158,7 @@ def from_npz(path: Path, specs: Sequence[Input]) -> Arrays:
                 _check_shape(spec, array.shape, symbols, source)
             return fitting({a.name: npz.read_array(archive, a) for a in named}, specs, source=source)
     except FileNotFoundError as error:
-        raise DataError(f"input data not found: `{path}`") from error
+        raise DataError(f"input data not found: `{path}`", hint=near_path(path)) from error
 
 
 def _find_array(arrays: Mapping[str, npz.StoredArray], spec: Input, source: str) -> npz.StoredArray:

@@ -12,6 +12,7 @@ from winml.modelkit.core import values
 from winml.modelkit.core.errors import DataError, RequestError, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.suggest import near_path
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ def read(path: Path, make: Callable[[Any], T]) -> T:
     try:
         value = read_json(path)
     except FileNotFoundError as error:
-        raise DataError(f"file not found: `{path}`") from error
+        raise DataError(f"file not found: `{path}`", hint=near_path(path)) from error
     except OSError as error:
         raise UnavailableError(f"`{path}` cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -41,7 +42,7 @@ def knowledge_folder(given: str | None) -> Path:
     """Where the user's knowledge is written; it need not exist yet."""
     folder = knowledge_root() if given is None else Path(given).absolute()
     if folder.exists() and not folder.is_dir():
-        raise RequestError(f"`{folder}` is not a folder")
+        raise RequestError(f"`{folder}` is not a folder", hint=near_path(folder))
     return folder
 
 

@@ -231,7 +231,7 @@ def _names(source: str, target: Target) -> bool:
 
 
 def _quantize(precision: str, *, data: bool = True) -> str:
-    given = f" --data {CALIBRATION}" if data else ""
+    given = f" --calibration {CALIBRATION}" if data else ""
     return _QUANTIZE.replace("{precision}", precision).replace("{original}", ORIGINAL).replace("{data}", given)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from winml.modelkit.core import schemas
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError
-from winml.modelkit.core.suggest import nearest
+from winml.modelkit.core.suggest import near_path, nearest
 from winml.modelkit.knowledge import skill_commands, skills
 from winml.modelkit.knowledge.skill_commands import FieldMention, Mention, OptionMention, PageItem, Unreadable
 from winml.modelkit.knowledge.skills import Problem
@@ -64,7 +64,7 @@ def check_skills(path: str, wrong_command: CommandCheck, wrong_option: OptionChe
     """Check every skill in a folder; raises CheckFailed if there are problems."""
     root = Path(path)
     if not root.is_dir():
-        raise RequestError(f"folder not found: `{path}`", hint="give a skill, or a folder of skills")
+        raise RequestError(f"folder not found: `{path}`", hint=near_path(path, "give a skill, or a folder of skills"))
     found = [skills.read(folder) for folder in skills.folders(root)]
     if not found:
         raise RequestError(f"there is no `{skills.PAGE}` in `{path}`", hint="give a skill, or a folder of skills")

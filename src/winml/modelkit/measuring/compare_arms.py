@@ -78,7 +78,9 @@ def _arms(request: CompareRequest, on_event: OnEvent) -> list[_Asked]:
     """One arm per model, or one per target when a single model is compared over several."""
     arms = [(m, t) for t in request.targets for m in request.models]
     if len(arms) < 2:
-        raise RequestError("compare needs a base and a candidate", hint="name two models, or one with `--targets a,b`")
+        raise RequestError(
+            "compare needs a base and a candidate", hint="name two models, or one with `--target A --target B`"
+        )
     if len(request.models) > 1 and len(request.targets) > 1:
         raise RequestError("several models over several targets cannot be compared at once", hint="use one model")
     models = {model: _open_model(model, request, on_event) for model in request.models}

@@ -8,6 +8,7 @@ from typing import Any
 
 from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import read_json
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import read
 from winml.modelkit.measuring.compare_result import (
     Candidate,
@@ -51,7 +52,7 @@ def rejudge(path: Path, *, fail_if_slower_pct: float | None = None) -> CompareRe
     try:
         value = read_json(path)
     except FileNotFoundError as error:
-        raise DataError(f"comparison not found: `{path}`") from error
+        raise DataError(f"comparison not found: `{path}`", hint=near_path(path)) from error
     except (OSError, ValueError) as error:
         raise DataError(f"`{path}` is not a stored comparison: {error}") from error
     if not isinstance(value, dict) or value.get("schema") != "winml/compare/1" or "candidates" not in value:

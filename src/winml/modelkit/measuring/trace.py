@@ -9,6 +9,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import key
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
 
@@ -24,7 +25,7 @@ def read_trace(path: Path) -> OpTraceResult:
     try:
         value = read_json(path)
     except FileNotFoundError as error:
-        raise DataError(f"trace not found: `{path}`") from error
+        raise DataError(f"trace not found: `{path}`", hint=near_path(path)) from error
     except PermissionError as error:
         raise UnavailableError(f"trace cannot be read: `{path}`") from error
     except (OSError, ValueError) as error:

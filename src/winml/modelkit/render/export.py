@@ -9,6 +9,7 @@ from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from winml.modelkit.building.export.result import ExportedPart, ExportResult, ParityNotRun, ParityPassed
+    from winml.modelkit.building.export.sample_copy import SampleCopy
 
 
 def _parity(parity: ParityPassed | ParityNotRun) -> str:
@@ -39,3 +40,8 @@ def export_text(result: ExportResult) -> str:
         lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
     lines.append(result.folder)
     return "\n".join(lines)
+
+
+def sample_text(result: SampleCopy) -> str:
+    """Which file was written, and what it is."""
+    return f"wrote {result.path}: the sample, a digits classifier ({size(result.bytes)}, {result.task})"

@@ -38,7 +38,7 @@ def _lines(title: str, values: Iterable[str]) -> list[str]:
 def finding_text(result: KbFinding) -> str:
     finding, mechanism = result.finding, result.finding.mechanism
     level = f", {finding.confidence}" if finding.confidence else ""
-    where = "/".join(w for w in (finding.scope.ep, finding.scope.device) if w) or "any EP"
+    where = "/".join(dict.fromkeys(w for w in (finding.scope.ep, finding.scope.device) if w)) or "any EP"
     lines = [
         f"{finding.id}  {finding.title}",
         f"{finding.status}{level} · {finding.claim} · {where} · {finding.category}",
@@ -81,7 +81,7 @@ def _pct(value: float | None) -> str:
 def judgement_text(result: KbJudgement) -> str:
     rows: list[tuple[str, ...]] = [("target", "model", "config", "time saved", "answer", "effect", "why")]
     for pair in result.pairs:
-        where = "/".join(w for w in (pair.ep, pair.device) if w) or "unknown"
+        where = "/".join(dict.fromkeys(w for w in (pair.ep, pair.device) if w)) or "unknown"
         shown = pair.shown
         effect = "" if shown.effect == "unknown" else shown.effect
         rows.append((where, pair.model, shown.candidate, _pct(shown.gain_pct), shown.answer, effect, shown.reason))

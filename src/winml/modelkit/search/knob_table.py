@@ -17,6 +17,7 @@ from winml.modelkit.core.config import config_from_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.knob import Knob, Level
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.ep import knobs as ep_knobs
@@ -70,7 +71,7 @@ def make_space(base: ConfigJSON, targets: tuple[Target, ...], file: str | None) 
         return space
     path = Path(file)
     if not path.is_file():
-        raise RequestError(f"space file not found: `{file}`")
+        raise RequestError(f"space file not found: `{file}`", hint=near_path(file))
     try:
         value = read_json(path)
     except ValueError as error:

@@ -21,6 +21,7 @@ from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent, TargetChosen
 from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.core.values import to_json
@@ -132,8 +133,9 @@ def check_request(request: AutoconfigRequest) -> None:
         raise RequestError("a task needs labelled data", hint="give them with `--data`")
     if request.resume and request.overwrite:
         raise RequestError("`--resume` cannot be combined with `--overwrite`")
-    if request.knowledge is not None and not Path(request.knowledge).is_dir():
-        raise RequestError(f"folder not found: `{request.knowledge}`")
+    for folder in (request.knowledge, request.reuse):
+        if folder is not None and not Path(folder).is_dir():
+            raise RequestError(f"folder not found: `{folder}`", hint=near_path(folder))
 
 
 def _check_task(request: AutoconfigRequest, model: Path) -> None:

@@ -11,6 +11,7 @@ from winml.modelkit import __version__
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key, to_json
 from winml.modelkit.core.verdict import Verdict
@@ -208,7 +209,9 @@ def reuse_trials(folder: str, identity: Identity, options: Iterable[Option]) -> 
     path = Path(folder) / JOURNAL
     lines = journal.read(path).records
     if not lines or lines[0].get("kind") != "study":
-        raise RequestError(f"`{folder}` holds no search", hint="give the folder of an earlier `winml autoconfig`")
+        raise RequestError(
+            f"`{folder}` holds no search", hint=near_path(folder, "give the folder of an earlier `winml autoconfig`")
+        )
     if lines[0].get("winml") != __version__:
         raise RequestError(f"the search in `{folder}` was run by winml {lines[0].get('winml')}, this is {__version__}")
     study, *records = read_records(lines, str(path))

@@ -13,6 +13,7 @@ from winml.modelkit.building.pipeline.folder import write_json
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import Measurement
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.findings import draft as kb_draft
 from winml.modelkit.search.records import JOURNAL
@@ -37,7 +38,7 @@ class SearchFolder:
         if path.is_file():
             raise RequestError(f"output `{path}` is a file", hint="name a folder")
         if not path.parent.is_dir():
-            raise RequestError(f"output folder's parent not found: `{path.parent}`")
+            raise RequestError(f"output folder's parent not found: `{path.parent}`", hint=near_path(path.parent))
         begun = (path / JOURNAL).is_file()
         if not begun and path.is_dir() and any(path.iterdir()):
             raise RequestError(f"output folder `{path}` holds other files", hint="name a new folder")

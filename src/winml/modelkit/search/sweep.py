@@ -22,6 +22,7 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.file_names import fit_name
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.search.autoconfig import autoconfig
 from winml.modelkit.search.cluster import ClusterOptions, Search, make_failed_row, make_row, search_on_cluster
@@ -49,7 +50,7 @@ def read_list(path: str) -> list[Path]:
     """The models of a list: one path per line, relative to the list; empty lines and `#` comments are skipped."""
     file = Path(path)
     if not file.is_file():
-        raise RequestError(f"list of models not found: `{path}`")
+        raise RequestError(f"list of models not found: `{path}`", hint=near_path(path))
     try:
         text = file.read_text(encoding="utf-8")
     except ValueError as error:
@@ -60,7 +61,7 @@ def read_list(path: str) -> list[Path]:
         raise RequestError(f"`{path}` lists no model")
     missing = [model for model in found if not model.exists()]
     if missing:
-        raise RequestError(f"`{path}` lists a model that does not exist: `{missing[0]}`")
+        raise RequestError(f"`{path}` lists a model that does not exist: `{missing[0]}`", hint=near_path(missing[0]))
     return found
 
 
@@ -79,7 +80,7 @@ def sweep(request: SweepRequest, on_event: OnEvent) -> SweepResult:
     models, each = read_list(request.models), request.each
     root = Path(each.output).absolute()
     if not root.parent.is_dir():
-        raise RequestError(f"output folder's parent not found: `{root.parent}`")
+        raise RequestError(f"output folder's parent not found: `{root.parent}`", hint=near_path(root.parent))
     if root.is_dir() and any(root.iterdir()) and not each.resume and not (each.overwrite and (root / LOCK).is_file()):
         raise RequestError(
             f"output folder `{root}` is not empty",

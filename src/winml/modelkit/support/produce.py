@@ -13,6 +13,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.recipe import BuildPart, Recipe
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.support import GOALS, Effort, Goal, SupportResult
 from winml.modelkit.ep import precision as precisions
 from winml.modelkit.ep.targets import parse_target
@@ -90,16 +91,21 @@ def new_folder(path: str) -> Path:
     if output.exists():
         raise RequestError(f"output folder exists: `{output}`", hint="name a new folder")
     if not output.parent.is_dir():
-        raise RequestError(f"output folder's parent not found: `{output.parent}`")
+        raise RequestError(f"output folder's parent not found: `{output.parent}`", hint=near_path(output.parent))
     return output
 
 
 def check_words(request: ProduceRequest) -> None:
-    """Raise for unknown targets and precisions before anything runs."""
+    """Raise for unknown targets, precisions and recipes and for missing data before anything runs."""
     for target in request.targets:
         parse_target(target)
     if request.build.precision is not None:
         precisions.parse_precision(request.build.precision)
+    if request.recipe is not None:
+        recipes.find_recipe(request.recipe)
+    if request.data is not None and not Path(request.data).is_file():
+        hint = near_path(request.data, "name a file; a folder cannot be included")
+        raise RequestError(f"data file not found: `{request.data}`", hint=hint)
 
 
 def produce(request: ProduceRequest, on_event: OnEvent) -> ProduceResult:
@@ -199,8 +205,6 @@ class _Production:
         if given is None:
             return None
         source = Path(given)
-        if not source.is_file():
-            raise RequestError(f"data file not found: `{given}`", hint="name a file; a folder cannot be included")
         copy = self._folder / "data" / source.name
         copy.parent.mkdir()
         shutil.copyfile(source, copy)

@@ -63,7 +63,8 @@ class AnalyzeRequest:
     """Everything the user decided."""
 
     model: str
-    target: str | None = None
+    targets: tuple[str, ...] = ()
+    """Targets by name; none leaves the choice to `ep` and `device`."""
     ep: str | None = None
     device: str | None = None
     all_targets: bool = False
@@ -80,6 +81,10 @@ class AnalyzeRequest:
     @property
     def name(self) -> str:
         return self.shown_as or self.model
+
+    @property
+    def is_for_several(self) -> bool:
+        return self.all_targets or len(self.targets) > 1
 
 
 def analyze(request: AnalyzeRequest, on_event: OnEvent) -> AnalyzeResult:
@@ -164,13 +169,13 @@ def _short(answer: TargetAnswer) -> str:
 
 
 def _plan(request: AnalyzeRequest, built_for: str | None) -> list[Planned]:
-    if not request.all_targets:
-        named = request.target or (built_for if request.ep is None and request.device is None else None)
-        return [targets.plan(named, request.ep, request.device)]
-    if request.target or request.ep or request.device:
-        raise RequestError("`--all` cannot be combined with `--target`, `--ep` or `--device`")
-    if request.ep_options:
+    if request.ep_options and request.is_for_several:
         raise RequestError("`--ep-options` needs one target", hint="name it with `--target EP/DEVICE`")
+    if not request.all_targets:
+        named = request.targets or (built_for if request.ep is None and request.device is None else None,)
+        return [targets.plan(name, request.ep, request.device) for name in named]
+    if request.targets or request.ep or request.device:
+        raise RequestError("`--all` cannot be combined with `--target`, `--targets`, `--ep` or `--device`")
     every = [Target(info.name, device) for info in catalog.TABLE for device in info.devices]
     return [targets.plan(f"{target.ep}/{target.device}", None, None) for target in every]
 
@@ -208,9 +213,9 @@ class _Asker:
     def _section(self, target: Target) -> SessionSection:
         """How the session is opened: with the options of the build, then of the user, and no size left open for an NPU.
 
-        A build's EP options are for its own target, so `--all` ignores them.
+        A build's EP options are for its own target, so they are ignored where several are asked.
         """
-        built_for = {} if self.request.all_targets else self.section.ep_options
+        built_for = {} if self.request.is_for_several else self.section.ep_options
         given = options.check_options(target, {**built_for, **self.request.ep_options})
         fixed = {**self.section.fixed_dims, **self.prepared.axes}
         if target.device == "npu":

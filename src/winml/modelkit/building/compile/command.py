@@ -43,6 +43,7 @@ from winml.modelkit.core.errors import (
 from winml.modelkit.core.events import OnEvent, TargetChosen, ignore
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.location import expand
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.ep import catalog, options
@@ -110,7 +111,7 @@ def load_settings(path: str) -> StoredSettings:
     try:
         value = read_json(Path(path))
     except FileNotFoundError as error:
-        raise RequestError(f"config not found: `{path}`") from error
+        raise RequestError(f"config not found: `{path}`", hint=near_path(path)) from error
     except (OSError, ValueError) as error:
         raise RequestError(f"`{path}` is not a config: {error}") from error
     try:
@@ -180,7 +181,7 @@ def _place(request: CompileRequest) -> _Place:
         if file.suffix != ".onnx":
             raise RequestError(f"output `{file}` must end in .onnx", hint="`--output-dir` takes a folder")
         if not file.absolute().parent.is_dir():
-            raise RequestError(f"output folder not found: `{file.parent}`")
+            raise RequestError(f"output folder not found: `{file.parent}`", hint=near_path(file.parent))
         return _Place(file.absolute().parent, (file.name,))
     assert request.output_dir is not None
     folder = Path(request.output_dir)
@@ -246,6 +247,7 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
     if not request.models:
         raise RequestError("name a model", hint="`-m FILE`, once per model")
     place = _place(request)
+    check_free(place.folder, place.names, overwrite=request.overwrite)
     paths = [model_path(model, on_event) for model in request.models]
     section, asked, tools = _section(request), _request_target(request), sdk_tools(request.qnn_sdk_root)
     compiler = table.find(section.compiler)
@@ -257,7 +259,6 @@ def compile_models(request: CompileRequest, on_event: OnEvent = ignore) -> Compi
         compile_settings(section, target, installed, tools), reuse=request.reuse, timeout_s=request.timeout_s
     )
     settings = replace(settings, validate=request.validate and settings.validate)
-    check_free(place.folder, place.names, overwrite=request.overwrite)
     on_event(TargetChosen(target))
     models = [CompileInput(path, name) for path, name in zip(paths, place.names, strict=True)]
     cache = Cache()
@@ -305,7 +306,7 @@ def _row(
         )
     made = outcome.made[model]
     compiled = made.report.compiled
-    skipped = "`--no-validate`" if not request.validate else "the execution provider is not installed on this machine"
+    skipped = "`--no-verify`" if not request.validate else "the execution provider is not installed on this machine"
     validation = made.report.validation or Validation("not-validated", skipped)
     cpu_ops = dict(sorted(compiled.facts.cpu_ops.items(), key=lambda item: (-item[1], item[0])))
     return CompiledModel(

@@ -52,7 +52,7 @@ def _compare(run: ValidationRun) -> Comparison:
     )
 
 
-NO_VALIDATE = "`--no-validate` delivers it anyway"
+NO_VALIDATE = "`--no-verify` delivers it anyway"
 """The hint of `winml compile`."""
 
 STEPS = {

@@ -15,6 +15,7 @@ from winml.modelkit.building.result import FilesBy
 from winml.modelkit.core.build_folder import MANIFEST
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, RequestError, RunFailedError
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import to_json
 from winml.modelkit.store import atomic
 from winml.modelkit.store.objects import Objects
@@ -40,7 +41,7 @@ def look(folder: Path) -> Existing | None:
     """The build in a folder, None when the folder is free; raises when it holds anything else than a build."""
     if not folder.exists():
         if not folder.parent.is_dir():
-            raise RequestError(f"output folder's parent not found: `{folder.parent}`")
+            raise RequestError(f"output folder's parent not found: `{folder.parent}`", hint=near_path(folder.parent))
         return None
     if not folder.is_dir():
         raise RequestError(f"output `{folder}` is a file", hint="name a folder")

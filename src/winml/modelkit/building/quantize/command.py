@@ -124,12 +124,13 @@ def _section(request: QuantizeRequest, target: Target) -> tuple[str, QuantizeSec
         if name not in MEANINGFUL[section.mode]:
             raise RequestError(f"`{name}` does not apply to precision `{chosen}`", hint="drop the option")
     if section.mode != "static" and request.data is not None:
-        raise RequestError(f"precision `{chosen}` needs no calibration data", hint="drop `--data` or `--calibration`")
+        raise RequestError(f"precision `{chosen}` needs no calibration data", hint="drop `--calibration`")
     data = (request.data or request.sample_data) if section.mode == "static" else None
     if section.mode == "static" and data is None:
         raise RequestError(
             f"precision `{chosen}` needs calibration data",
-            hint="name real samples with `--data`; `--calibration random` uses random inputs, at the cost of accuracy",
+            hint="name real samples with `--calibration FILE`; `--calibration random` uses random inputs, at the cost "
+            "of accuracy",
         )
     changed = replace(section, **request.changes, calibration=data and data.absolute())
     # Read back, so that a value from the command line is checked like one from a config.

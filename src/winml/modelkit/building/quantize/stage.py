@@ -414,7 +414,8 @@ def _static(job: _Job) -> _QuantizePlan:
     if section.calibration is None:
         raise RequestError(
             "static quantization needs calibration data",
-            hint="name real samples with `--data`; `--calibration random` uses random inputs, at the cost of accuracy",
+            hint="name real samples with `--calibration FILE`; `--calibration random` uses random inputs, at the cost "
+            "of accuracy",
         )
     prepared = _prepare_static(job.path, section)
     runnable = Runnable(prepared.model, job.work)

@@ -10,13 +10,16 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
+    ep_options_option,
     examples,
     json_option,
     model_options,
     output_options,
     resolve_model,
     size_options,
-    target_options,
+    targets_of,
+    targets_options,
+    timeout_option,
     trust_of,
     trust_option,
 )
@@ -29,6 +32,7 @@ from winml.modelkit.core.errors import ModelkitError
     "Targets on this machine are queried; for others, the recorded tables are used.",
     epilog=examples(
         "winml analyze -m model.onnx --target qnn/npu",
+        "winml analyze -m model.onnx --target qnn/npu --target cpu",
         "winml analyze -m model.onnx --all --no-fusions",
         "winml analyze -m bert.onnx --target qnn/npu --dim batch=1 --dim sequence=128 --json -o analysis.json",
     ),
@@ -36,20 +40,13 @@ from winml.modelkit.core.errors import ModelkitError
     context_settings=HELP,
 )
 @model_options
-@target_options
+@targets_options("Target to analyze for; may be repeated.")
 @click.option("--all", "all_targets", is_flag=True, help="Analyze every execution provider on each of its devices.")
 @size_options
-@click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
-)
+@ep_options_option
 @trust_option
 @click.option("--no-fusions", is_flag=True, help="Do not try the optimizer's passes.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit per step in seconds (default: by model size).",
-)
+@timeout_option("Time limit per step in seconds (default: by model size).")
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
@@ -83,7 +80,7 @@ def _request(model: str, given: dict[str, Any]) -> Any:
 
     return AnalyzeRequest(
         model=model,
-        target=given["target"],
+        targets=targets_of(given),
         ep=given["ep"],
         device=given["device"],
         all_targets=given["all_targets"],

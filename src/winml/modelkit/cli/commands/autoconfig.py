@@ -11,12 +11,16 @@ from winml.modelkit.cli.cluster_options import cluster_options
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
+    ep_options_option,
     examples,
     input_options,
     json_option,
+    knowledge_option,
     model_options,
     output_option,
+    priority_option,
     stack,
+    targets_options,
     trust_option,
 )
 
@@ -42,7 +46,7 @@ data_options = stack(
         show_default=True,
         help="Compare the whole interval with the limit, or only the value.",
     ),
-    click.option("--calibration", metavar="DATA", help="Samples for static quantization, or `random`."),
+    click.option("--calibration", metavar="FILE|random", help="Samples for static quantization, or `random`."),
     click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use N samples of --data."),
     click.option(
         "--length", type=click.IntRange(min=1), metavar="N", help="Tokens per text, for a model with dynamic length."
@@ -69,9 +73,9 @@ search_options = stack(
     ),
     click.option("--space", metavar="FILE", help="Search only the knobs and levels in this file."),
     click.option("--preset", metavar="NAME", help="Try a fixed list of hypotheses: npu, gpu, cpu or dml."),
-    click.option("--only", metavar="H,H,...", help="Only these hypotheses of the preset."),
+    click.option("--only", metavar="ID,...", help="Only these hypotheses of the preset."),
     click.option("--reuse", metavar="DIR", help="Reuse the trials of an earlier search."),
-    click.option("--knowledge", metavar="DIR", help="Folder of findings in addition to the shipped ones."),
+    knowledge_option,
 )
 
 
@@ -94,27 +98,26 @@ search_options = stack(
     context_settings=HELP,
 )
 @model_options
-@click.option("--models", metavar="FILE", help="Search every model in a list, one path per line.")
-@click.option(
-    "--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Target; with several, the EP is searched too."
-)
-@click.option("--ep", metavar="EP", help="Execution provider; its best device on this machine is used.")
-@click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto.")
+@click.option("--models", "model_list", metavar="FILE", help="Search every model in a list, one path per line.")
+@targets_options("Target; may be repeated, and the EP is searched too.")
 @data_options
 @search_options
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of the baseline (default: the runtime's choice).")
 @click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads of the baseline (default: the runtime's choice).",
 )
+@ep_options_option
 @trust_option
 @input_options
-@click.option("--no-priority", is_flag=True, help="Do not raise the process priority while measuring.")
+@priority_option
 @output_option("DIR", "Folder of the search.", required=True)
 @click.option("--resume", is_flag=True, help="Continue the search in the folder.")
 @click.option("--overwrite", is_flag=True, help="Replace the search in the folder; its files are deleted.")
 @cluster_options
 @json_option
-def command(model: str | None, sample: bool, models: str | None, as_json: bool, **given: Any) -> None:
+def command(model: str | None, sample: bool, model_list: str | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.autoconfig_progress import SearchProgress
     from winml.modelkit.cli.autoconfig_request import autoconfig_request, sweep_request
     from winml.modelkit.render.autoconfig import autoconfig_text
@@ -125,14 +128,14 @@ def command(model: str | None, sample: bool, models: str | None, as_json: bool, 
 
     result: SearchResult | SweepResult
     with SearchProgress() as progress:
-        if models is not None:
-            result = sweep(sweep_request(models, model, sample, given), progress.on_event)
+        if model_list is not None:
+            result = sweep(sweep_request(model_list, model, sample, given), progress.on_event)
         else:
             result = autoconfig(autoconfig_request(model, sample, given), progress.on_event)
     if as_json:
         console.data_json(result)
         return
-    console.show(autoconfig_text if models is None else sweep_text, result)
+    console.show(autoconfig_text if model_list is None else sweep_text, result)
     for note in result.notes:
         console.say("note", note)
     console.say("next", result.next)

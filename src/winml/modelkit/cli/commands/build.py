@@ -16,7 +16,9 @@ from winml.modelkit.cli.options import (
     json_option,
     model_options,
     output_option,
+    rebuild_option,
     resolve_model,
+    timeout_option,
     trust_of,
 )
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     "linked. A composite Hugging Face model gives one build folder per part.",
     epilog=examples(
         "winml build --sample --target cpu -p int8 -o digits",
-        "winml build -m model.onnx --target qnn/npu --data samples.npz -o model_npu",
+        "winml build -m model.onnx --target qnn/npu --calibration samples.npz -o model_npu",
         "winml build -m ORG/NAME --target qnn/npu --no-quant -o model_npu",
         "winml build -c config.json --use-cache --json",
     ),
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 @output_option("DIR", "The build folder.")
 @click.option("--use-cache", is_flag=True, help="Keep the build folder in the cache, instead of -o.")
 @click.option("--overwrite", is_flag=True, help="Replace another build in the folder.")
-@click.option("--rebuild", is_flag=True, help="Run every stage again and ignore the cache.")
+@rebuild_option("Run every stage again and ignore the cache.")
 @click.option("--no-analyze", is_flag=True, help="Do not query the target for operator support.")
 @click.option("--no-prove", is_flag=True, help="Do not run the artifact on its target; it is then not proven.")
 @click.option(
@@ -63,9 +65,7 @@ if TYPE_CHECKING:
     help="Fall back to the next precision when the target refuses the artifact or its outputs differ.",
 )
 @click.option("--explain-cache", is_flag=True, help="Show for every stage why it ran or not.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per stage in seconds."
-)
+@timeout_option("Time limit per stage in seconds.")
 @json_option
 @click.pass_context
 def command(

@@ -11,14 +11,24 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
+    ep_options_option,
     examples,
     input_options,
     json_option,
     output_options,
-    target_options,
+    priority_option,
+    rebuild_option,
+    refuse_options,
+    resolve_model,
+    sample_option,
+    targets_of,
+    targets_options,
+    threads_option,
+    timeout_option,
     trust_of,
     trust_option,
 )
+from winml.modelkit.cli.spellings import earlier, take_one
 
 if TYPE_CHECKING:
     from winml.modelkit.measuring.compare_result import CompareResult, PartialCompare
@@ -32,50 +42,58 @@ if TYPE_CHECKING:
         "winml compare fp32.onnx int8.onnx",
         "winml compare old/ new/ --fail-if-slower 3",
         "winml compare fp32.json int8.json",
-        "winml compare model.onnx --targets cpu,openvino/cpu",
+        "winml compare model.onnx --target cpu --target openvino/cpu",
         "winml compare base.onnx a.onnx b.onnx c.onnx --json -o compare.json",
         "winml compare --from compare.json",
     ),
     cls=Command,
     context_settings=HELP,
 )
-@click.argument("base", required=False)
-@click.argument("candidates", nargs=-1)
-@click.option("--targets", metavar="T,T,...", help="Compare one model over several targets; the first is the base.")
-@target_options
+@click.argument("arms", nargs=-1, metavar="[BASE] [CANDIDATE]...")
+@click.option(
+    "-m", "--model", metavar="MODEL", multiple=True, callback=take_one, help="The base, as the first argument."
+)
+@sample_option
+@targets_options("Target; one model on several is compared with itself on the first.")
 @click.option(
     "--fail-if-slower", type=click.FloatRange(min=0), metavar="PCT", help="Exit 5 when slower by more than PCT percent."
 )
 @click.option("--allow-different", is_flag=True, help="Measure even if outputs differ from the base's.")
 @click.option(
-    "--min-cosine",
+    "--min-agreement",
     type=click.FloatRange(-1, 1),
     default=0.95,
     show_default=True,
+    metavar="X",
     help="Least cosine for equal outputs.",
 )
+@earlier("--min-cosine", type=click.FloatRange(-1, 1), to="min_agreement", now="--min-agreement")
 @click.option("--by-position", is_flag=True, help="Match inputs and outputs by position instead of by name.")
 @click.option("--force", is_flag=True, help="Also measure candidates that are identical (A/A self-test) or far slower.")
 @click.option(
-    "--max-seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds per candidate."
+    "--max-seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds per candidate.",
 )
-@click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds per round.")
-@click.option(
-    "--threads", type=click.IntRange(min=1), help="Threads inside an operator (default: the runtime's choice)."
-)
-@click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
-)
+@timeout_option("Time limit per round in seconds.", default=120.0)
+@threads_option
+@ep_options_option
 @trust_option
 @input_options
 @click.option("--no-calibration", is_flag=True, help="Do not use A/A rounds; needs more rounds per candidate.")
-@click.option("--recalibrate", is_flag=True, help="Measure the A/A rounds again.")
+@rebuild_option("Measure the A/A rounds again instead of using the stored ones.", "--recalibrate")
 @click.option("--no-confirm", is_flag=True, help="Do not measure the winner among several again on fresh rounds.")
-@click.option("--no-priority", is_flag=True, help="Do not raise the process priority while measuring.")
+@priority_option
 @click.option("--from", "from_file", metavar="FILE", help="Judge a stored comparison again, without measuring.")
 @output_options
 @json_option
-def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **given: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context, /, arms: tuple[str, ...], model: str | None, sample: bool, as_json: bool, **given: Any
+) -> None:
     from winml.modelkit.cli.compare_progress import CompareProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.measuring.compare import compare
@@ -83,15 +101,17 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
 
     result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
     if given["from_file"] is not None:
-        if base is not None:
-            raise click.UsageError("`--from` cannot be combined with models")
+        if arms:
+            raise click.UsageError("`--from` cannot be combined with models: it judges a stored comparison again")
+        refuse_options(context, "--from", besides=("from_file", "fail_if_slower", "output", "overwrite", "as_json"))
         with result_file.keeping("compare", _show):
             result = rejudge(Path(given["from_file"]), fail_if_slower_pct=given["fail_if_slower"])
     else:
-        if base is None:
-            raise click.UsageError("name a base and a candidate, or one model with `--targets`")
+        base = () if model is None and not sample else (resolve_model(model, sample),)
+        if not base and not arms:
+            raise click.UsageError("name a base and a candidate, or one model and several times `--target`")
         with result_file.keeping("compare", _show), CompareProgress() as progress:
-            result = compare(_request((base, *candidates), given), progress.on_event)
+            result = compare(_request((*base, *arms), given), progress.on_event)
     result_file.write(result)
     if as_json:
         console.data_json(result)
@@ -114,15 +134,9 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.measuring.compare_arms import CompareRequest
 
-    several = given["targets"]
-    if several is not None and given["target"] is not None:
-        raise click.UsageError("`--targets` cannot be combined with `--target`")
-    words = [t.strip() for t in several.split(",") if t.strip()] if several else [given["target"]]
-    if len(set(words)) != len(words):
-        raise click.UsageError("`--targets` has a target twice")
     return CompareRequest(
         models=models,
-        targets=tuple(words),
+        targets=targets_of(given) or (None,),
         ep=given["ep"],
         device=given["device"],
         threads=given["threads"],
@@ -131,11 +145,11 @@ def _request(models: tuple[str, ...], given: dict[str, Any]) -> Any:
         inputs=input_settings(given),
         force=given["force"],
         allow_different=given["allow_different"],
-        min_cosine=given["min_cosine"],
+        min_cosine=given["min_agreement"],
         by_position=given["by_position"],
         calibrate=not given["no_calibration"],
-        recalibrate=given["recalibrate"],
-        raise_priority=not given["no_priority"],
+        recalibrate=given["rebuild"],
+        raise_priority=not given["normal_priority"],
         confirm=not given["no_confirm"],
         max_seconds=given["max_seconds"],
         timeout_s=given["timeout"],

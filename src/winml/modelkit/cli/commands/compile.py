@@ -13,10 +13,15 @@ from winml.modelkit.cli.options import (
     HELP,
     examples,
     json_option,
+    models_options,
     output_option,
+    rebuild_option,
+    resolve_models,
     target_options,
+    timeout_option,
     trust_of,
     trust_option,
+    verify_option,
 )
 
 
@@ -33,11 +38,11 @@ from winml.modelkit.cli.options import (
     cls=Command,
     context_settings=HELP,
 )
-@click.option("-m", "--model", "models", multiple=True, metavar="FILE", help="An ONNX model; may be repeated.")
+@models_options("An ONNX file; may be repeated.")
 @output_option("FILE", "Output file for a single model.")
 @output_option("DIR", "Folder for NAME_ctx.onnx; required for several models.", "--output-dir")
 @target_options
-@click.option("--config", metavar="FILE", help="Build config whose compile section is used.")
+@click.option("-c", "--config", "config_file", metavar="FILE", help="Build config whose compile section is used.")
 @click.option("--compiler", metavar="NAME", help="ort (default), ort_jit or qairt; `--list` shows which are available.")
 @click.option("--embed", is_flag=True, help="Put the compiled data into the ONNX file (one model).")
 @click.option(
@@ -45,22 +50,20 @@ from winml.modelkit.cli.options import (
 )
 @trust_option
 @click.option("--qnn-sdk-root", metavar="DIR", help="Folder of the QAIRT SDK (default: $QNN_SDK_ROOT).")
-@click.option("--no-validate", is_flag=True, help="Do not compare the result with its source.")
-@click.option("--no-cache", is_flag=True, help="Compile again and ignore the cache.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds per model (default 1800)."
-)
+@verify_option("Do not compare the result with its source.", "--no-validate")
+@rebuild_option("Compile again and ignore the cache.", "--no-cache")
+@timeout_option("Time limit per model in seconds (default 1800).")
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 @click.option(
     "--list", "listing", is_flag=True, help="Show the compilers for the target, and why some are not available."
 )
 @json_option
-def command(listing: bool, as_json: bool, **given: Any) -> None:
+def command(listing: bool, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.compile.command import compile_models, list_compilers, raise_for
     from winml.modelkit.cli.stage_progress import CompileProgress
     from winml.modelkit.render.compile import compile_text, compilers_text
 
-    request = _request(given)
+    request = _request(sample, given)
     if listing:
         console.show_result(compilers_text, list_compilers(request), as_json=as_json)
         return
@@ -80,26 +83,26 @@ def command(listing: bool, as_json: bool, **given: Any) -> None:
         console.say("next", f"winml perf -m {path} --target {result.target}")
 
 
-def _request(given: dict[str, Any]) -> Any:
+def _request(sample: bool, given: dict[str, Any]) -> Any:
     from winml.modelkit.building.compile.command import DEFAULT_TIMEOUT_S, CompileRequest, StoredSettings, load_settings
     from winml.modelkit.ep.options import parse_pairs
 
     return CompileRequest(
-        models=given["models"],
+        models=resolve_models(given["models"], sample),
         output=given["output"],
         output_dir=given["output_dir"],
         target=given["target"],
         ep=given["ep"],
         device=given["device"],
-        stored=StoredSettings() if given["config"] is None else load_settings(given["config"]),
+        stored=StoredSettings() if given["config_file"] is None else load_settings(given["config_file"]),
         compiler=given["compiler"],
         embed=given["embed"] or None,
-        config_source=given["config"] or "",
+        config_source=given["config_file"] or "",
         ep_options=parse_pairs(given["ep_options"]),
         trust=trust_of(given),
         qnn_sdk_root=given["qnn_sdk_root"],
-        validate=not given["no_validate"],
-        reuse=not given["no_cache"],
+        validate=not given["no_verify"],
+        reuse=not given["rebuild"],
         overwrite=given["overwrite"],
         timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
     )

@@ -18,7 +18,7 @@ from winml.modelkit.core import plain_text
     help="Write a complete build config with `auto` resolved: the same file builds the same bytes.",
     epilog=examples(
         "winml config --sample -p int8 -o config.json",
-        "winml config -m model.onnx --target qnn/npu --data samples.npz -o config.json",
+        "winml config -m model.onnx --target qnn/npu --calibration samples.npz -o config.json",
         "winml config -m model.onnx --target cpu --no-quant > config.json",
         "winml config -m ORG/NAME --task text-classification --target qnn/npu --no-quant -o config.json",
     ),

@@ -6,7 +6,7 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Group
-from winml.modelkit.cli.options import HELP, examples, json_option
+from winml.modelkit.cli.options import HELP, examples, json_option, rebuild_option
 
 
 @click.group(
@@ -25,20 +25,18 @@ def command() -> None:
     "install",
     help="Install an execution provider: from Windows ML where the package `windowsml` is installed, otherwise in a "
     "private environment.",
-    epilog=examples("winml ep install openvino", "winml ep install openvino --reinstall"),
+    epilog=examples("winml ep install openvino", "winml ep install openvino --rebuild"),
     context_settings=HELP,
 )
 @click.argument("ep")
-@click.option("--version", help="Version of the package (default: the newest).")
-@click.option("--reinstall", is_flag=True, help="Replace an existing environment.")
+@click.option("--version", metavar="VERSION", help="Version of the package (default: the newest).")
+@rebuild_option("Install it again in place of the existing environment.", "--reinstall")
 @json_option
-def install(ep: str, version: str | None, reinstall: bool, as_json: bool) -> None:
+def install(ep: str, version: str | None, rebuild: bool, as_json: bool) -> None:
     from winml.modelkit.ep import ep_command
     from winml.modelkit.render.ep import environments_text
 
-    result = ep_command.install(
-        ep, version=version, reinstall=reinstall, on_step=lambda step: console.say("note", step)
-    )
+    result = ep_command.install(ep, version=version, reinstall=rebuild, on_step=lambda step: console.say("note", step))
     console.show_result(environments_text, result, as_json=as_json)
     if not as_json:
         console.say("next", f"winml perf --sample --ep {ep}")

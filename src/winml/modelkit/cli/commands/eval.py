@@ -10,6 +10,7 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
+    ep_options_option,
     examples,
     json_option,
     max_sample_option,
@@ -17,8 +18,11 @@ from winml.modelkit.cli.options import (
     output_option,
     output_options,
     resolve_model,
+    seed_option,
     size_options,
     target_options,
+    threads_option,
+    timeout_option,
     trust_of,
     trust_option,
 )
@@ -55,7 +59,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @target_options
 @click.option("--samples", type=_AT_LEAST_1, metavar="N", help="Use N samples of the data, chosen with the seed.")
 @max_sample_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the selection.")
+@seed_option("Seed of the selection.")
 @click.option(
     "--column",
     "columns",
@@ -88,10 +92,8 @@ _AT_LEAST_1 = click.IntRange(min=1)
     show_default=True,
     help="Compare the whole interval with the limit, or only the value.",
 )
-@click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
-@click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
-)
+@threads_option
+@ep_options_option
 @trust_option
 @output_option(
     "FILE.npz",
@@ -99,12 +101,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
     "--save-outputs",
 )
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit per model in seconds.",
-)
+@timeout_option("Time limit per model in seconds (default: none).")
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:

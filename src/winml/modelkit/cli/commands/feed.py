@@ -9,6 +9,7 @@ import click
 from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Group
 from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack
+from winml.modelkit.cli.spellings import FirstArgument, take_one
 
 
 @click.group(
@@ -31,7 +32,9 @@ feed_option = click.option(
     "--feed", "address", required=True, envvar="WINML_FEED", metavar="FEED", help="The feed; a plain path is a folder."
 )
 wanted_options = stack(
-    click.option("-m", "--model", metavar="ID", help="The model, as it was published."),
+    click.option(
+        "-m", "--model", metavar="MODEL", multiple=True, callback=take_one, help="The model, as it was published."
+    ),
     click.option("--task", metavar="TASK", help="Its task, when it was published with one."),
     click.option("--package-name", metavar="NAME", help="The package (default: one per model and task)."),
     click.option("--version", metavar="VERSION", help="One version, in full."),
@@ -40,6 +43,9 @@ wanted_options = stack(
     ),
     click.option("--target", metavar="EP[/DEVICE]", help="The target it was built for."),
 )
+
+
+model_argument = click.argument("first_argument", cls=FirstArgument, metavar="[MODEL]", option="-m", to="model")
 
 
 @command.command(
@@ -75,6 +81,7 @@ def push(folder: str, address: str, as_json: bool, **given: Any) -> None:
     epilog=examples("winml feed list --feed folder:artifacts", "winml feed list -m digits --feed folder:artifacts"),
     context_settings=HELP,
 )
+@model_argument
 @feed_option
 @wanted_options
 @json_option
@@ -100,6 +107,7 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
     ),
     context_settings=HELP,
 )
+@model_argument
 @feed_option
 @wanted_options
 @click.option("--file", "pattern", metavar="PATTERN", help="Only matching files; `*` stays in a folder, `**` does not.")
@@ -125,6 +133,7 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
     epilog=examples("winml feed verify -m digits --feed folder:artifacts"),
     context_settings=HELP,
 )
+@model_argument
 @feed_option
 @wanted_options
 @json_option

@@ -8,7 +8,15 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Command
-from winml.modelkit.cli.options import HELP, examples, json_option, model_options, resolve_model, size_options
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    json_option,
+    model_options,
+    resolve_model,
+    size_options,
+    timeout_option,
+)
 
 
 @click.command(
@@ -23,12 +31,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
 )
 @model_options
 @size_options
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Time limit for reading in seconds (default 20, plus 1 per 10 MB).",
-)
+@timeout_option("Time limit for reading in seconds (default 20, plus 1 per 10 MB).")
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.inspect import Inspection, inspect

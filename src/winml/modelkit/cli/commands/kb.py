@@ -8,13 +8,14 @@ import click
 
 from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Group
-from winml.modelkit.cli.options import HELP, examples, json_option, output_option, trust_of, trust_option
-
-knowledge_option = click.option(
-    "--knowledge",
-    metavar="DIR",
-    help="Your own findings and outcomes, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's "
-    "data folder).",
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    json_option,
+    knowledge_option,
+    output_option,
+    trust_of,
+    trust_option,
 )
 
 
@@ -90,8 +91,8 @@ def check(knowledge: str | None, as_json: bool) -> None:
     context_settings=HELP,
 )
 @click.argument("file")
-@click.option("--model", help="Only this model.")
-@click.option("--base", default="h0", show_default=True, help="The config others are judged against.")
+@click.option("-m", "--model", metavar="MODEL", help="Only this model of the file.")
+@click.option("--base", default="h0", show_default=True, metavar="ID", help="The config others are judged against.")
 @click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Only these configs.")
 @knowledge_option
 @json_option

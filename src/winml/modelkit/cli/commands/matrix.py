@@ -11,7 +11,18 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.build_options import calibration_options
 from winml.modelkit.cli.cluster_options import cluster_options
 from winml.modelkit.cli.help import Group
-from winml.modelkit.cli.options import HELP, examples, json_option, output_option, stack, trust_option
+from winml.modelkit.cli.options import (
+    HELP,
+    examples,
+    json_option,
+    models_options,
+    output_option,
+    stack,
+    targets_options,
+    timeout_option,
+    trust_option,
+)
+from winml.modelkit.cli.spellings import earlier
 
 
 @click.group(
@@ -22,8 +33,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option, output_optio
         "winml matrix plan --sample",
         "winml matrix run --sample -o out",
         "winml matrix run --models list.txt --priority P0 --feed folder:artifacts --run-stamp 20260609 -o out",
-        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o other",
-        "winml matrix status -o out",
+        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --resume -o other",
+        "winml matrix status out",
     ),
     cls=Group,
     context_settings=HELP,
@@ -34,32 +45,31 @@ def command() -> None:
 
 plan_options = stack(
     click.option(
-        "--models", "model_list", metavar="FILE", help="A list: MODEL [task=T] [priority=P0] [name=N] [data=FILE]."
+        "--models",
+        "model_list",
+        metavar="FILE",
+        help="A list: MODEL [task=T] [priority=P0] [name=N] [calibration=FILE].",
     ),
-    click.option("-m", "--model", "models", multiple=True, metavar="M", help="A model; may be repeated."),
+    models_options("A model; may be repeated."),
     click.option("--task", metavar="TASK", help="The task of the models given with -m."),
-    click.option("--sample", is_flag=True, help="Use the digits classifier that ships with winml."),
-    click.option("--priority", metavar="P", help="Only models of this priority."),
-    click.option("--targets", metavar="EP/DEVICE,...", help="Targets (default: the eight of the matrix)."),
-    click.option("--ep", metavar="EP", help="One execution provider; device and precision as `winml config` chooses."),
-    click.option("-d", "--device", metavar="DEVICE", help="npu, gpu, cpu or auto."),
+    click.option("--priority", metavar="PRIORITY", help="Only models of this priority."),
+    targets_options("Target; may be repeated (default: the eight of the matrix)."),
     click.option("--run-stamp", metavar="STAMP", help="Name of the run in versions (default: the date in UTC)."),
     click.option("--package-name", metavar="NAME", help="One package for all (default: one per model and task)."),
     click.option("--compile/--no-compile", "compiled", default=False, help="Compile where the provider can."),
     calibration_options,
     click.option("--no-analyze", is_flag=True, help="Do not query targets for operator support."),
     trust_option,
-    click.option(
-        "--timeout", type=click.FloatRange(min=0, min_open=True), default=3600.0, show_default=True, metavar="S",
-        help="Time limit per cell in seconds.",
-    ),
-)  # fmt: skip
+    timeout_option("Time limit per cell in seconds.", default=3600.0),
+)
 
 
 @command.command(
     "plan",
     help="Show the cells: targets, precisions, folders and versions. Nothing is read or built.",
-    epilog=examples("winml matrix plan --sample", "winml matrix plan --models list.txt --targets qnn/npu,cpu --json"),
+    epilog=examples(
+        "winml matrix plan --sample", "winml matrix plan --models list.txt --target qnn/npu --target cpu --json"
+    ),
     context_settings=HELP,
 )
 @plan_options
@@ -81,9 +91,9 @@ def plan(as_json: bool, **given: Any) -> None:
     "No provider needs to be installed. Local files are deleted once the feed is verified to have them.",
     epilog=examples(
         "winml matrix run --sample -o out",
-        "winml matrix run -m a.onnx -m b.onnx --targets cpu --jobs 2 -o out",
+        "winml matrix run -m a.onnx -m b.onnx --target cpu --jobs 2 -o out",
         "winml matrix run --models list.txt --feed oci://registry.example.com/models --max-disk 50G -o out",
-        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --continue -o out",
+        "winml matrix run --models list.txt --feed folder:artifacts --run-stamp 20260609 --resume -o out",
         "winml matrix run --models list.txt --cluster dask://10.0.0.5:8786 --tls-ca ca.pem --tls-cert me.pem "
         "--tls-key me.key --feed oci://10.0.0.5:5000/models -o out",
     ),
@@ -92,7 +102,8 @@ def plan(as_json: bool, **given: Any) -> None:
 @plan_options
 @output_option("DIR", "Folder of the run.", required=True)
 @click.option("--feed", metavar="FEED", envvar="WINML_FEED", help="Publish to this feed; a plain path is a folder.")
-@click.option("--continue", "resume", is_flag=True, help="Resume the run of this stamp, also in a new folder.")
+@click.option("--resume", is_flag=True, help="Continue the run of this stamp, also in a new folder.")
+@earlier("--continue", is_flag=True, to="resume", now="--resume")
 @click.option("--trust-journal", is_flag=True, help="Resume from the journal alone, without querying the feed.")
 @click.option("--keep-local", is_flag=True, help="Keep the files of cells that were published.")
 @click.option("--upload-skip-existing", is_flag=True, help="Do not fail when a version exists with different content.")
@@ -117,22 +128,23 @@ def run(as_json: bool, **given: Any) -> None:
     console.show_result(cells_text, result, as_json=as_json)
     _say_notes(result.notes)
     if not as_json:
-        console.say("next", f"winml matrix status -o {console.quote(given['output'])}")
+        console.say("next", f"winml matrix status {console.quote(given['output'])}")
 
 
 @command.command(
     "status",
     help="Show how far a run is: every cell, the time left, the disk in use.",
-    epilog=examples("winml matrix status -o out"),
+    epilog=examples("winml matrix status out"),
     context_settings=HELP,
 )
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder of the run.")
+@click.argument("folder", metavar="DIR")
+@earlier("-o", "--output", to="folder", now="winml matrix status DIR")
 @json_option
-def status(output: str, as_json: bool) -> None:
+def status(folder: str, as_json: bool) -> None:
     from winml.modelkit.build_matrix.command import read_status
     from winml.modelkit.render.matrix import cells_text
 
-    result = read_status(output)
+    result = read_status(folder)
     console.show_result(cells_text, result, as_json=as_json)
     _say_notes(result.notes)
 

@@ -15,8 +15,11 @@ from winml.modelkit.cli.options import (
     model_options,
     output_option,
     resolve_model,
+    seed_option,
     size_options,
     target_options,
+    timeout_option,
+    verify_option,
 )
 
 
@@ -44,11 +47,9 @@ from winml.modelkit.cli.options import (
 @click.option("--opset", type=int, metavar="N", help="Convert to this opset first.")
 @size_options
 @click.option("--allow-unsupported", is_flag=True, help="Allow operators that the target does not support.")
-@click.option("--no-verify", is_flag=True, help="Do not compare outputs.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the compared inputs.")
-@click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds (default 1800)."
-)
+@verify_option("Do not compare outputs.")
+@seed_option("Seed of the compared inputs.")
+@timeout_option("Time limit in seconds (default 1800).")
 @click.option("--list", "show_list", is_flag=True, help="Show every pass and what it does.")
 @json_option
 def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **given: Any) -> None:

@@ -11,6 +11,7 @@ from winml.modelkit.cli import console
 from winml.modelkit.cli.help import Command
 from winml.modelkit.cli.options import (
     HELP,
+    ep_options_option,
     examples,
     input_options,
     json_option,
@@ -18,6 +19,8 @@ from winml.modelkit.cli.options import (
     output_options,
     resolve_model,
     target_options,
+    threads_option,
+    timeout_option,
     trust_of,
     trust_option,
 )
@@ -46,27 +49,31 @@ _SECONDS = click.FloatRange(min=0, min_open=True)
 )
 @model_options
 @target_options
-@click.option("--iterations", type=_AT_LEAST_1, help="Timed runs per session (default 100; 3 on a simulator).")
+@click.option(
+    "--iterations", type=_AT_LEAST_1, metavar="N", help="Timed runs per session (default 100; 3 on a simulator)."
+)
 @click.option("--duration", type=_SECONDS, metavar="S", help="Timed seconds per session, instead of a count.")
-@click.option("--warmup", type=click.IntRange(min=0), help="Untimed runs first (default 10; 1 on a simulator).")
-@click.option("--sessions", type=_AT_LEAST_1, help="Fresh processes to measure in (default 3; 1 on a simulator).")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), metavar="N", help="Untimed runs first (default 10; 1 on a simulator)."
+)
+@click.option(
+    "--sessions", type=_AT_LEAST_1, metavar="N", help="Fresh processes to measure in (default 3; 1 on a simulator)."
+)
 @click.option("--cool-down", type=click.FloatRange(min=0), default=0.0, metavar="S", help="Seconds between sessions.")
 @input_options
-@click.option("--threads", type=_AT_LEAST_1, help="Threads inside an operator (default: the runtime's choice).")
-@click.option(
-    "--ep-options", multiple=True, metavar="K=V", help="Option of the execution provider; unknown ones are errors."
-)
+@threads_option
+@ep_options_option
 @trust_option
 @click.option("--strict-ep", is_flag=True, help="Fail (exit 5) when a node runs on the CPU instead of the target.")
 @click.option("--memory", is_flag=True, help="Report the memory of the measuring process.")
 @click.option("--monitor", is_flag=True, help="Sample CPU, memory, load, clock, GPU and NPU during the timed runs.")
-@click.option("--timeout", type=_SECONDS, metavar="S", help="Time limit per session in seconds (default 600).")
+@timeout_option("Time limit per session in seconds (default 600).")
 @click.option(
     "--op-tracing",
     type=click.Choice(["basic", "detail"], case_sensitive=False),
     help="Measure every operator, in one session; 1 timed run unless --iterations is given.",
 )
-@click.option("--top-k", type=_AT_LEAST_1, default=5, show_default=True, metavar="K", help="Operators to show.")
+@click.option("--top-k", type=_AT_LEAST_1, default=5, show_default=True, metavar="N", help="Operators to show.")
 @click.option(
     "--trace-format",
     type=click.Choice(["json", "perfetto"], case_sensitive=False),
@@ -111,6 +118,8 @@ def _perf(
     from winml.modelkit.measuring.perf_parts import PerfParts, perf_model
     from winml.modelkit.render.perf import parts_text, perf_text
 
+    if given["iterations"] is not None and given["duration"] is not None:
+        raise click.UsageError("`--iterations` cannot be combined with `--duration`")
     _trace_defaults(given)
     result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     trace_files = TraceFiles(

@@ -19,6 +19,8 @@ from winml.modelkit.cli.options import (
     resolve_model,
     size_options,
     target_options,
+    timeout_option,
+    verify_option,
 )
 from winml.modelkit.ep import precision
 
@@ -46,9 +48,9 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     f"{join_words(precision.precision_names(data=False, quantized=True), 'and')} do not.",
     epilog=examples(
         "winml quantize --sample -o int8.onnx",
-        "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --data images/ --samples 128",
+        "winml quantize -m model.onnx -o npu.onnx --target qnn/npu --calibration images/ --samples 128",
         "winml quantize -m bert.onnx -o dynamic.onnx -p dynamic",
-        "winml quantize -m bert.onnx -o int8.onnx --data texts.csv --column text=sentence --op-types MatMul",
+        "winml quantize -m bert.onnx -o int8.onnx --calibration texts.csv --column text=sentence --op-types MatMul",
         "winml quantize -m llm.onnx -o int4.onnx -p int4 --block-size 64",
     ),
     cls=Command,
@@ -61,7 +63,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option(
     "-p",
     "--precision",
-    metavar="P",
+    metavar="PRECISION",
     help=f"{join_words(precision.precision_names(quantized=True), 'or')} (default: what the target prefers, or int8).",
 )
 @calibration_options
@@ -74,8 +76,14 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
     default=None,
     help="Scales of the weights (default: the more accurate).",
 )
-@click.option("--symmetric-activations/--asymmetric-activations", default=None, help="Symmetric or asymmetric ranges.")
-@click.option("--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges.")
+@click.option(
+    "--symmetric-activations/--asymmetric-activations",
+    default=None,
+    help="Symmetric or asymmetric ranges of activations.",
+)
+@click.option(
+    "--symmetric-weights/--asymmetric-weights", default=None, help="Symmetric or asymmetric ranges of weights."
+)
 @click.option(
     "--reduce-range/--full-range",
     default=None,
@@ -84,7 +92,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--rules", type=click.Choice(["ort", "qnn"]), help="Whose conventions the QDQ pairs follow.")
 @click.option("--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How ranges are computed.")
 @click.option(
-    "--percentile", type=click.FloatRange(50, 100), metavar="P", help="Percentage of values kept (default 99.99)."
+    "--percentile", type=click.FloatRange(50, 100), metavar="PCT", help="Percentage of values kept (default 99.99)."
 )
 @click.option("--op-types", multiple=True, metavar="OP", help="Only this operator; may be repeated.")
 @click.option("--exclude-op-types", multiple=True, metavar="OP", help="Exclude this operator; may be repeated.")
@@ -92,8 +100,8 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @click.option("--exclude-nodes", multiple=True, metavar="NODE", help="Exclude this node; may be repeated.")
 @click.option("--block-size", type=click.IntRange(16, 1024), metavar="N", help="Weights that share a scale (int4).")
 @click.option("--keep-io/--float16-io", "keep_io", default=None, help="With fp16: types of inputs and outputs.")
-@click.option("--no-compare", is_flag=True, help="Do not compare outputs.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit in seconds.")
+@verify_option("Do not compare outputs.", "--no-compare")
+@timeout_option("Time limit in seconds.")
 @json_option
 def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.quantize.command import quantize
@@ -131,7 +139,7 @@ def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
         dims=sizes(given),
         data=calibration_data(False, given),
         sample_data=calibration_data(sample, given),
-        compare=not given["no_compare"],
+        compare=not given["no_verify"],
         overwrite=given["overwrite"],
         timeout_s=given["timeout"],
     )

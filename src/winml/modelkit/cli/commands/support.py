@@ -12,20 +12,22 @@ from winml.modelkit.cli.options import (
     HELP,
     examples,
     json_option,
+    knowledge_option,
     model_options,
+    models_options,
     output_option,
     resolve_model,
+    resolve_models,
+    sample_option,
+    seed_option,
     size_options,
+    target_list_options,
+    targets_of,
+    timeout_option,
 )
 
 if TYPE_CHECKING:
     from winml.modelkit.core.events import Event
-
-knowledge_option = click.option(
-    "--knowledge",
-    metavar="DIR",
-    help="Your own findings, read after the shipped ones (default: `$WINML_KNOWLEDGE` or the platform's data folder).",
-)
 
 
 @click.group(
@@ -52,18 +54,7 @@ def _show_progress(event: Event) -> None:
         console.say("note", f"{event.what} ...")
 
 
-_targets_option = click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="EP[/DEVICE]",
-    default=("cpu",),
-    show_default=True,
-    help="Target to build for and run on; the first decides, the others are tried too.",
-)
-_timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Time limit per command in seconds."
-)
+_timeout_option = timeout_option("Time limit per command in seconds.")
 
 
 @command.command(
@@ -74,21 +65,15 @@ _timeout_option = click.option(
     context_settings=HELP,
 )
 @model_options
-@click.option(
-    "--target",
-    "targets",
-    multiple=True,
-    metavar="EP[/DEVICE]",
-    help="Target to build for and run on (default: every device ready on this machine, the CPU first).",
-)
+@target_list_options("Target to build for and run on (default: every device ready on this machine, the CPU first).")
 @_timeout_option
 @json_option
-def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+def probe(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.render.support import probe_text
     from winml.modelkit.support.probe import ProbeRequest
     from winml.modelkit.support.probe import probe as run_probe
 
-    result = run_probe(ProbeRequest(resolve_model(model, sample), targets, timeout), _show_progress)
+    result = run_probe(ProbeRequest(resolve_model(model, sample), targets_of(given), timeout), _show_progress)
     console.show_result(probe_text, result, as_json=as_json)
     if not as_json and result.answer == "recipe":
         console.say("next", f"winml support produce -m {console.quote(result.model.reference)} -o DIR")
@@ -105,8 +90,8 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     ),
     context_settings=HELP,
 )
-@click.option("-m", "--model", "models", multiple=True, required=True, metavar="MODEL", help="The model, or several.")
-@_targets_option
+@models_options("The model; may be repeated.")
+@target_list_options("Target to build for and run on (default cpu); the first decides, the others are tried too.")
 @click.option(
     "--goal",
     type=click.Choice(["L0", "L1", "L2", "L3"]),
@@ -119,21 +104,30 @@ def probe(model: str | None, sample: bool, targets: tuple[str, ...], timeout: fl
     metavar="FILE|NAME",
     help="Recipe file, or name of a shipped recipe (default: what the probe finds).",
 )
-@click.option("-p", "--precision", metavar="P", help="Make a recipe with this precision, such as fp16 or dynamic.")
-@click.option("--level", metavar="L", help="Make a recipe with this optimization level.")
-@click.option("--data", metavar="FILE", help="Labelled data for L3.")
+@click.option(
+    "-p", "--precision", metavar="PRECISION", help="Make a recipe with this precision, such as fp16 or dynamic."
+)
+@click.option("--level", metavar="LEVEL", help="Make a recipe with this optimization level.")
+@click.option("--data", metavar="DATA", help="Labelled data for L3: a file.")
 @click.option("--task", metavar="TASK", help="Task of the data.")
 @click.option("--min-metric", type=click.FloatRange(-1, 1), metavar="X", help="Lowest metric for a PASS of L3.")
 @output_option("DIR", "A new folder.", required=True)
 @knowledge_option
 @_timeout_option
 @json_option
-def produce(models: tuple[str, ...], precision: str | None, level: str | None, as_json: bool, **given: Any) -> None:
+def produce(
+    models: tuple[str, ...], sample: bool, precision: str | None, level: str | None, as_json: bool, **given: Any
+) -> None:
     from winml.modelkit.core.recipe import BuildPart
     from winml.modelkit.render.support import batch_text, produce_text
     from winml.modelkit.support.batch import BatchResult, produce_all
     from winml.modelkit.support.produce import ProduceRequest
 
+    models = resolve_models(models, sample)
+    if not models:
+        raise click.UsageError("name a model with `-m MODEL`, or use `--sample`")
+    given["targets"] = targets_of(given) or ("cpu",)
+    del given["target_list"]
     given["timeout_s"] = given.pop("timeout")
     request = ProduceRequest(model=models[0], build=BuildPart(precision=precision, level=level), **given)
     result = produce_all(request, models, _show_progress)
@@ -155,6 +149,7 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 )
 @click.argument("folder")
 @click.option("-m", "--model", metavar="MODEL", help="Where the model is (default: from the contribution).")
+@sample_option
 @click.option("--repo", metavar="DIR", help="The repository that it changes (default: the one that contains it).")
 @click.option("--base", metavar="REF", help="Base of the change (default: `origin/main`, or `main`).")
 @click.option(
@@ -165,7 +160,7 @@ def produce(models: tuple[str, ...], precision: str | None, level: str | None, a
 @knowledge_option
 @_timeout_option
 @json_option
-def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> None:
+def review(folder: str, model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.core.errors import ModelkitError
     from winml.modelkit.render.support import rejection_text, review_text
     from winml.modelkit.support.review.command import NoContribution, ReviewRequest, ReviewResult
@@ -174,7 +169,8 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     if given["unsandboxed"]:
         console.say("warning", "commands are run again without a sandbox, with your permissions (`--unsandboxed`)")
     try:
-        result = run_review(ReviewRequest(folder, timeout_s=timeout, **given), _show_progress)
+        model = None if model is None and not sample else resolve_model(model, sample)
+        result = run_review(ReviewRequest(folder, model=model, timeout_s=timeout, **given), _show_progress)
     except ModelkitError as error:
         if not as_json and isinstance(error.result, ReviewResult):
             console.show(review_text, error.result)
@@ -200,7 +196,7 @@ def review(folder: str, timeout: float | None, as_json: bool, **given: Any) -> N
     metavar="[INPUT=]LOW:HIGH",
     help="Values of integer inputs, both ends included (default 0:1).",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the values.")
+@seed_option("Seed of the values.")
 @output_option("FILE.npz", "The file.", required=True)
 @json_option
 def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:

@@ -31,7 +31,7 @@ def command() -> None:
 )
 @click.argument("before")
 @click.argument("after")
-@click.option("--top-k", type=click.IntRange(min=1), default=10, show_default=True, metavar="K", help="Lines to show.")
+@click.option("--top-k", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Lines to show.")
 @output_options
 @json_option
 def diff(before: str, after: str, top_k: int, output: str | None, overwrite: bool, as_json: bool) -> None:

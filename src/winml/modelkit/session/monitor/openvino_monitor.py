@@ -29,7 +29,7 @@ from winml.modelkit.worker.command import run_command
 EP = "OpenVINOExecutionProvider"
 PROGRAM = Path(__file__).parent / "openvino" / "traced_pass.py"
 TIMEOUT_S = 600.0
-INSTALL = "`winml ep install openvino --reinstall` installs the matching one beside the EP"
+INSTALL = "`winml ep install openvino --rebuild` installs the matching one beside the EP"
 _PRECISIONS = {"FP32": "f32", "FP16": "f16"}
 _DEFAULTS = {"cpu": "FP32", "gpu": "FP16", "npu": "FP16"}
 """The precision the EP computes floats in when its `precision` option is not set."""

@@ -15,6 +15,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import CheckFailed, ModelkitError, RequestError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import read_object
+from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.support import Goal, SupportResult, Verdict
 from winml.modelkit.core.values import Names
 from winml.modelkit.knowledge.files import knowledge_folder
@@ -142,7 +143,7 @@ def review(request: ReviewRequest, on_event: OnEvent) -> ReviewResult:
         dossier = Dossier(Path(request.folder))
     except NotAContribution as error:
         nothing = NoContribution(folder=request.folder, items=(reject("contribution", str(error)),), rerun=())
-        raise RequestError(f"not a contribution: {error}", result=nothing) from error
+        raise RequestError(f"not a contribution: {error}", hint=near_path(request.folder), result=nothing) from error
     items = read_against_itself(dossier, request)
     changed, outside = _scope(dossier, request, items)
     items += outside
