@@ -7,8 +7,9 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO, TypeVar
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TextIO, TypeVar
 
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
@@ -24,6 +25,49 @@ _COLOURS = {
 }
 _RESET = "\x1b[0m"
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
+LOCK = threading.RLock()
+"""Held by whoever writes, so that lines of a result, messages and progress never mix."""
+
+
+class Line(Protocol):
+    """A line of progress at the bottom of the terminal."""
+
+    def erase(self) -> None: ...
+    def draw(self) -> None: ...
+
+
+_line: Line | None = None
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Switch progress and notes off, or on again; warnings, errors and their hints stay."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    return _quiet
+
+
+def set_line(line: Line | None) -> None:
+    """The line of progress that other output goes above."""
+    global _line
+    _line = line
+
+
+@contextlib.contextmanager
+def above_progress() -> Iterator[None]:
+    """Write in here without a line of progress in the way; it is drawn again afterwards."""
+    with LOCK:
+        line = _line
+        if line is not None:
+            line.erase()
+        try:
+            yield
+        finally:
+            if line is not None:
+                line.draw()
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -32,11 +76,16 @@ def is_terminal(stream: TextIO) -> bool:
 
 def use_colour(stream: TextIO) -> bool:
     """Colour only on a terminal that supports it, unless `NO_COLOR` is set."""
-    wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and _reads_escapes(stream)
+    wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
+    return wanted and reads_escapes(stream)
 
 
-def _reads_escapes(stream: TextIO) -> bool:
+def is_dumb() -> bool:
+    """Whether the terminal says that it can only append."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def reads_escapes(stream: TextIO) -> bool:
     """Whether a terminal reads escape sequences; the classic Windows console prints them until this is enabled."""
     if sys.platform != "win32":
         return True
@@ -60,21 +109,41 @@ def _reads_escapes(stream: TextIO) -> bool:
 def _write(stream: TextIO, text: str) -> None:
     """Write a line; when the reader is gone the command continues silently, so that its files are still written."""
     try:
-        _encode(stream, text)
-        stream.flush()
+        with above_progress():
+            _encode(stream, text + "\n")
+            stream.flush()
     except OSError as error:
         _give_up(stream)
         if not has_no_reader(error):
             raise
 
 
+def write_raw(stream: TextIO, text: str) -> bool:
+    """Write text as it is to a terminal, which may be gone; whether it was written."""
+    try:
+        _encode(stream, text)
+        stream.flush()
+    except OSError:
+        return False
+    return True
+
+
+def can_show(stream: TextIO, text: str) -> bool:
+    """Whether the character set of a stream has all of a text."""
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def _encode(stream: TextIO, text: str) -> None:
     try:
-        stream.write(text + "\n")
+        stream.write(text)
     except UnicodeEncodeError:
         # A console with a small character set gets the text with replacements.
         encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        stream.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def has_no_reader(error: OSError) -> bool:
@@ -121,7 +190,9 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 
 def say(kind: str, text: str) -> None:
-    """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
+    """A line for people: `warning: ...`, `hint: ...`, `next: ...`; quiet commands have no notes and no `next`."""
+    if _quiet and kind in ("note", "next"):
+        return
     label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.
     _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")
