@@ -7,6 +7,7 @@ from typing import Any
 
 from winml.modelkit.building.events import StageStarted
 from winml.modelkit.cli.console import say
+from winml.modelkit.cli.live_line import OF_BUDGET
 from winml.modelkit.cli.progress import LineProgress
 from winml.modelkit.core.verdict import gain_pct
 from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted, RoundDone, RoundsStarted
@@ -82,7 +83,7 @@ class SearchProgress(LineProgress):
         ranked = rank_runners(state.trials)
         leads = ranked and ranked[0].score > 0
         left = self._budget_s - state.seconds
-        self.expect(None if math.isinf(left) else max(0.0, left), at_most=True)
+        self.expect(None if math.isinf(left) else max(0.0, left), OF_BUDGET)
         return f" · {ranked[0].trial.id} leads, {gain_pct(ranked[0].score):.1f} % saved" if leads else ""
 
     def _say(self, event: ModelStarted | SearchPlanned | TrialEnded | ConfirmationEnded) -> None:

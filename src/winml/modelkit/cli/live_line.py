@@ -11,6 +11,10 @@ from winml.modelkit.core import plain_text
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.render.times import clock, duration
 
+ABOUT = "about {} left"
+AT_MOST = "at most {} left"
+OF_BUDGET = "{} of the budget left"
+
 _BAR = "█░"
 _ASCII_BAR = "#-"
 _SHORTEST_BAR, _LONGEST_BAR = 10, 24
@@ -28,8 +32,7 @@ class Frame:
     share: float | None = None
     """How much is done, from 0 to 1; None where that is unknown."""
     left_s: float | None = None
-    at_most: bool = False
-    """Whether work may end earlier than by `left_s`."""
+    left_form: str = ABOUT
 
 
 def layout(frame: Frame, columns: int, bar: str = _BAR) -> str:
@@ -45,8 +48,9 @@ def layout(frame: Frame, columns: int, bar: str = _BAR) -> str:
         full = int(size * min(1.0, max(0.0, frame.share)))
         drawn = f"  {bar[0] * full}{bar[1] * (size - full)}"
         room -= len(drawn)
-    if frame.detail and room >= _SHORTEST_DETAIL + 3:
-        doing = f"{doing} · {_cut(plain_text.one_line(frame.detail), room - 3)}"
+    detail = plain_text.one_line(frame.detail)
+    if detail and room >= 3 + min(_cells(detail), _SHORTEST_DETAIL):
+        doing = f"{doing} · {_cut(detail, room - 3)}"
     return _cut(f"{doing}{drawn}  {times}", width)
 
 
@@ -55,8 +59,8 @@ def _times(frame: Frame) -> tuple[str, ...]:
     elapsed = clock(frame.elapsed_s)
     if frame.left_s is None:
         return (elapsed,)
-    left = f"{duration(max(1.0, frame.left_s))} left"
-    return f"{elapsed}, {'at most' if frame.at_most else 'about'} {left}", f"{elapsed}, {left}", elapsed
+    left = duration(max(1.0, frame.left_s))
+    return f"{elapsed}, {frame.left_form.format(left)}", f"{elapsed}, {left} left", elapsed
 
 
 def _cells(text: str) -> int:

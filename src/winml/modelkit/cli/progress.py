@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from winml.modelkit.cli import console
 from winml.modelkit.cli.announcements import announce, announce_export
 from winml.modelkit.cli.console import say
-from winml.modelkit.cli.live_line import Frame, LiveLine
+from winml.modelkit.cli.live_line import ABOUT, AT_MOST, Frame, LiveLine
 from winml.modelkit.cli.time_left import Count, TimeLeft
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
@@ -49,7 +49,7 @@ class LineProgress(ABC):
         self._since, self._drawn_at = 0.0, -math.inf
         self._count: Count | None = None
         self._at_most = False
-        self._whole, self._whole_at_most = TimeLeft(), False
+        self._whole, self._whole_form = TimeLeft(), ABOUT
 
     def __enter__(self) -> Self:
         self._is_terminal = console.is_terminal(sys.stderr) and not console.is_quiet()
@@ -131,11 +131,11 @@ class LineProgress(ABC):
             else:
                 self._has_news.set()
 
-    def expect(self, seconds: float | None, *, at_most: bool = False) -> None:
+    def expect(self, seconds: float | None, form: str = ABOUT) -> None:
         """Take the time left of the whole command from the command itself; None where it does not know."""
         with console.LOCK:
             self._whole.correct(seconds, self._clock())
-            self._whole_at_most = at_most
+            self._whole_form = form
 
     @property
     def elapsed_s(self) -> float:
@@ -162,13 +162,13 @@ class LineProgress(ABC):
             if not self._doing and elapsed_s < _SILENT_S:
                 self._line.show(None)
                 return
-            count, left_s, at_most = self._count, self._whole.left_s(now), self._whole_at_most
+            count, left_s, form = self._count, self._whole.left_s(now), self._whole_form
             share = None if left_s is None else elapsed_s / (elapsed_s + left_s)
             if count is not None:
                 share = count.done / count.total if count.total else None
                 if not self.times_whole:
-                    left_s, at_most = count.left_s(now), self._at_most
-            self._line.show(Frame(self._doing or "working", elapsed_s, self._detail, share, left_s, at_most))
+                    left_s, form = count.left_s(now), AT_MOST if self._at_most else ABOUT
+            self._line.show(Frame(self._doing or "working", elapsed_s, self._detail, share, left_s, form))
 
 
 class EvalProgress(LineProgress):

@@ -22,7 +22,7 @@ from winml.modelkit.core.events import Event
 class CompileProgress(LineProgress):
     """Which model is being compiled or run."""
 
-    _last: CompileStep | None = None
+    _has_begun = False
 
     def show(self, event: Event) -> None:
         if not isinstance(event, CompileStep):
@@ -31,10 +31,10 @@ class CompileProgress(LineProgress):
         if event.total == 1:
             self.begin(f"{event.action} {event.model}")
             return
-        if self._last is None:
-            self.begin(event.action, event.model)
-        self._last = event
         doing = f"{event.action}{together} · {event.done} of {event.total} done"
+        if not self._has_begun:
+            self._has_begun = True
+            self.begin(doing, event.model, total=event.total)
         self.step(doing, event.model, done=event.done, total=event.total)
 
 
