@@ -32,7 +32,7 @@ def told(monkeypatch: pytest.MonkeyPatch, clock: Clock, *events: Any, columns: i
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(console, "reads_escapes", lambda stream: True)
-    monkeypatch.setattr(live_line, "columns_of", lambda stream: columns)
+    monkeypatch.setattr(live_line, "terminal_columns", lambda stream: columns)
     monkeypatch.setattr(SearchProgress, "next_tick_s", lambda self: 1e6)
     with SearchProgress(clock) as shown:
         for event in events:

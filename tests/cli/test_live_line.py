@@ -4,7 +4,7 @@ import pytest
 
 from screen import Terminal
 from winml.modelkit.cli import console
-from winml.modelkit.cli.live_line import AT_MOST, OF_BUDGET, Frame, LiveLine, columns_of, layout
+from winml.modelkit.cli.live_line import AT_MOST, OF_BUDGET, Frame, LiveLine, terminal_columns, layout
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_wide_characters_take_two_columns() -> None:
 
 
 def test_a_terminal_without_a_size_has_eighty_columns() -> None:
-    assert columns_of(Terminal()) == 80
+    assert terminal_columns(Terminal()) == 80
 
 
 def test_a_small_character_set_gets_a_bar_of_its_own() -> None:

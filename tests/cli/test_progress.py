@@ -232,27 +232,19 @@ def test_a_terminal_that_can_only_append_gets_the_lines_that_stay(
     assert terminal.getvalue() == "quantize: 1.0 s\n"
 
 
-def test_a_quiet_command_has_warnings_and_errors_alone(terminal: Terminal) -> None:
-    @click.command()
-    def quiet() -> None:
-        console.set_quiet(True)
-        with StageProgress() as shown:
-            shown.on_event(ExportNeeded("./bert"))
-            shown.on_event(StageStarted("quantize"))
-            shown.on_event(StageDone("quantize", False, 1.0))
-            console.say("note", "something")
-            console.say("next", "winml perf")
-            console.say("warning", "careful")
-
-    assert invoke(quiet, "winml quiet", "quiet", []) == 0
-    assert terminal.getvalue() == "warning: careful\n"
-
-    @click.command()
-    def loud() -> None:
-        console.say("note", "something")
-
-    assert invoke(loud, "winml loud", "loud", []) == 0
-    assert terminal.getvalue() == "warning: careful\nnote: something\n"
+def test_a_quiet_command_has_warnings_and_errors_alone(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_quiet", False)  # which also puts it back
+    console.set_quiet(True)
+    with StageProgress() as shown:
+        shown.on_event(ExportNeeded("./bert"))
+        shown.on_event(StageStarted("quantize"))
+        shown.on_event(StageDone("quantize", False, 1.0))
+        for kind in ("note", "next", "warning", "hint", "error"):
+            console.say(kind, "text")
+    assert terminal.getvalue() == "warning: text\nhint: text\nerror: text\n"
+    console.set_quiet(False)
+    console.say("note", "text")
+    assert terminal.getvalue().endswith("note: text\n")
 
 
 # What the commands say
@@ -404,7 +396,7 @@ def test_a_matrix_shows_cells_and_the_time_left_of_the_run(
 ) -> None:
     cell: Any = SimpleNamespace(model=SimpleNamespace(name="bert"), label="cpu fp32")
     row: Any = SimpleNamespace(hf_id="bert", combo="cpu", build_status="ok", upload_status="n/a", error=None)
-    monkeypatch.setattr(live_line, "columns_of", lambda stream: 100)
+    monkeypatch.setattr(live_line, "terminal_columns", lambda stream: 100)
     frames = shown_by(
         terminal,
         clock,

@@ -25,49 +25,20 @@ _COLOURS = {
 }
 _RESET = "\x1b[0m"
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
-LOCK = threading.RLock()
-"""Held by whoever writes, so that lines of a result, messages and progress never mix."""
-
-
-class Line(Protocol):
-    """A line of progress at the bottom of the terminal."""
-
-    def erase(self) -> None: ...
-    def draw(self) -> None: ...
-
-
-_line: Line | None = None
+_UNASKED = ("note", "next")
+"""What `--quiet` hides."""
 _quiet = False
 
 
-def set_quiet(quiet: bool) -> None:
-    """Switch progress and notes off, or on again; warnings, errors and their hints stay."""
+def set_quiet(value: bool) -> None:
+    """Hide progress, notes and next commands (`--quiet`), or show them again."""
     global _quiet
-    _quiet = quiet
+    _quiet = value
 
 
-def is_quiet() -> bool:
-    return _quiet
-
-
-def set_line(line: Line | None) -> None:
-    """The line of progress that other output goes above."""
-    global _line
-    _line = line
-
-
-@contextlib.contextmanager
-def above_progress() -> Iterator[None]:
-    """Write in here without a line of progress in the way; it is drawn again afterwards."""
-    with LOCK:
-        line = _line
-        if line is not None:
-            line.erase()
-        try:
-            yield
-        finally:
-            if line is not None:
-                line.draw()
+def shows_progress(stream: TextIO) -> bool:
+    """Whether progress is shown: on a terminal, unless `--quiet`."""
+    return is_terminal(stream) and not _quiet
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -104,6 +75,40 @@ def reads_escapes(stream: TextIO) -> bool:
     if mode.value & _VIRTUAL_TERMINAL:
         return True
     return bool(kernel.SetConsoleMode(handle, wintypes.DWORD(mode.value | _VIRTUAL_TERMINAL)))
+
+
+LOCK = threading.RLock()
+"""Held by whoever writes, so that lines of a result, messages and progress never mix."""
+
+
+class Line(Protocol):
+    """A line of progress at the bottom of the terminal."""
+
+    def erase(self) -> None: ...
+    def draw(self) -> None: ...
+
+
+_line: Line | None = None
+
+
+def set_line(line: Line | None) -> None:
+    """Set the line of progress that other output goes above; None where there is none."""
+    global _line
+    _line = line
+
+
+@contextlib.contextmanager
+def above_progress() -> Iterator[None]:
+    """Write in here without a line of progress in the way; it is drawn again afterwards."""
+    with LOCK:
+        line = _line
+        if line is not None:
+            line.erase()
+        try:
+            yield
+        finally:
+            if line is not None:
+                line.draw()
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -190,8 +195,8 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 
 def say(kind: str, text: str) -> None:
-    """A line for people: `warning: ...`, `hint: ...`, `next: ...`; quiet commands have no notes and no `next`."""
-    if _quiet and kind in ("note", "next"):
+    """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
+    if _quiet and kind in _UNASKED:
         return
     label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.

@@ -95,7 +95,7 @@ class LiveLine:
     def show(self, frame: Frame | None) -> None:
         """Write a frame over the last one; None leaves the line empty."""
         with console.LOCK:
-            self._text = "" if frame is None else layout(frame, columns_of(self._stream), self._bar)
+            self._text = "" if frame is None else layout(frame, terminal_columns(self._stream), self._bar)
             self.draw()
 
     def draw(self) -> None:
@@ -128,7 +128,7 @@ class LiveLine:
             self._is_open = False  # the terminal is gone, which is no reason to end the command
 
 
-def columns_of(stream: TextIO) -> int:
+def terminal_columns(stream: TextIO) -> int:
     """The width of a terminal."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80

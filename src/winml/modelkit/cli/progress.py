@@ -52,7 +52,7 @@ class LineProgress(ABC):
         self._whole, self._whole_form = TimeLeft(), ABOUT
 
     def __enter__(self) -> Self:
-        self._is_terminal = console.is_terminal(sys.stderr) and not console.is_quiet()
+        self._is_terminal = console.shows_progress(sys.stderr)
         self._since = self._clock()
         if self._is_terminal and not console.is_dumb():
             self._line = LiveLine(sys.stderr)

@@ -61,7 +61,6 @@ class _LogHandler(logging.StreamHandler[TextIO]):
 
 def invoke(command: click.Command, prog: str, name: str, args: list[str], given: object = None) -> int:
     """Run `command` with `args` and return the exit code; `given` is the object of its context."""
-    console.set_quiet(False)
     handler = _LogHandler()
     handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
