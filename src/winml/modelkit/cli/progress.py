@@ -18,7 +18,6 @@ from winml.modelkit.cli.live_line import ABOUT, AT_MOST, Frame, LiveLine
 from winml.modelkit.cli.time_left import Count, TimeLeft
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
-from winml.modelkit.feed.base import FileMoved, NamingVersion, VersionNamed
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
@@ -198,6 +197,8 @@ class FeedProgress(LineProgress):
     _name: str | None = None
 
     def show(self, event: Any) -> None:
+        from winml.modelkit.feed.base import FileMoved, NamingVersion, VersionNamed
+
         match event:
             case FileMoved():
                 moved = f"{size(event.done)} of {size(event.total)}"
