@@ -4,7 +4,7 @@ import pytest
 
 from screen import Terminal
 from winml.modelkit.cli import console
-from winml.modelkit.cli.live_line import AT_MOST, OF_BUDGET, Frame, LiveLine, terminal_columns, layout
+from winml.modelkit.cli.live_line import AT_MOST, OF_BUDGET, Frame, LiveLine, layout, terminal_columns
 
 
 @pytest.fixture(autouse=True)
