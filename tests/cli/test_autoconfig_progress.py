@@ -1,43 +1,98 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
+from screen import Clock, Terminal
 from search_world import make_trial
-from winml.modelkit.cli import progress
+from winml.modelkit.cli import console, live_line
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
 from winml.modelkit.core.verdict import Verdict
-from winml.modelkit.measuring.events import RoundDone
-from winml.modelkit.search.events import TrialEnded, TrialStarted
-from winml.modelkit.search.strategy import State
+from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted, RoundDone, RoundsStarted
+from winml.modelkit.search.events import ConfirmationStarted, SearchPlanned, TrialEnded, TrialStarted
+from winml.modelkit.search.insight import Insight
+from winml.modelkit.search.space import Space
+from winml.modelkit.search.strategy import SearchLimits, State
 from winml.modelkit.search.trial import exact_series
 
 CHOICE = (("quantize.scheme", "int8"), ("optimize.conv_activation_fusion", "on"))
 LEADER = make_trial("h1", CHOICE[:1], "measured", series=exact_series(0.7), seconds=2.0)
+INSIGHT = Insight((), (), Space((), {}), lambda advice, config: False)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *events: Any, columns: int = 200) -> list[str]:
-    monkeypatch.setattr(progress, "_columns", lambda: columns)
-    with SearchProgress() as shown:
-        written: list[str] = []
-        monkeypatch.setattr(shown, "_live", True)
-        monkeypatch.setattr("sys.stderr.write", written.append)
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def told(monkeypatch: pytest.MonkeyPatch, clock: Clock, *events: Any, columns: int = 200) -> list[str]:
+    """What the line says after each event, a second apart."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(console, "reads_escapes", lambda stream: True)
+    monkeypatch.setattr(live_line, "terminal_columns", lambda stream: columns)
+    monkeypatch.setattr(SearchProgress, "next_tick_s", lambda self: 1e6)
+    with SearchProgress(clock) as shown:
         for event in events:
+            clock.advance(1.0)
             shown.on_event(event)
-    return [text.removeprefix("\r\x1b[K") for text in written]
+    return [frame for frame in terminal.frames if frame]
 
 
-def test_the_running_trial_is_shown_with_the_leader_and_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = told(monkeypatch, TrialStarted("h2", CHOICE, State((LEADER,))), RoundDone(3))
+def test_the_running_trial_is_shown_with_the_leader_and_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    lines = told(monkeypatch, clock, TrialStarted("h2", CHOICE, State((LEADER,))), RoundDone(3))
     changes = "quantize.scheme=int8, optimize.conv_activation_fusion=on"
-    assert lines[0] == f"h2 · h1 leads, 50.3 % saved · {changes}"
-    assert lines[1] == f"h2 · h1 leads, 50.3 % saved · round 3 · {changes}"
+    assert lines == [
+        f"h2 · h1 leads, 50.3 % saved · {changes}  0:01",
+        f"h2 · h1 leads, 50.3 % saved · round 3 · {changes}  0:02",
+    ]
 
 
-def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
-    (line, _) = told(monkeypatch, TrialStarted("h2", CHOICE, State()), columns=20)
-    assert line == "h2 · quantize.sche…"
+def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    assert told(monkeypatch, clock, TrialStarted("h2", CHOICE, State()), columns=20) == ["h2 · quantiz…  0:01"]
+
+
+def test_the_time_left_is_that_of_the_budget_and_runs_down_by_itself(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    planned = SearchPlanned(INSIGHT, SearchLimits(budget_s=60.0), trials=4)
+    lines = told(
+        monkeypatch,
+        clock,
+        planned,
+        TrialStarted("h2", (), State((LEADER,), seconds=20.0)),
+        RoundDone(1),
+        RoundDone(2),
+        columns=120,
+    )
+    assert [line.split("  ")[0] for line in lines[-3:]] == [
+        "h2 (2 of at most 4) · h1 leads, 50.3 % saved · baseline",
+        "h2 (2 of at most 4) · h1 leads, 50.3 % saved · round 1 · baseline",
+        "h2 (2 of at most 4) · h1 leads, 50.3 % saved · round 2 · baseline",
+    ]
+    assert [line.rpartition("  ")[2] for line in lines[-3:]] == [
+        "0:02, 40 s of the budget left",
+        "0:03, 39 s of the budget left",
+        "0:04, 38 s of the budget left",
+    ]
+
+
+def test_a_confirmation_and_the_noise_are_counted(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    lines = told(
+        monkeypatch,
+        clock,
+        CalibrationStarted(16),
+        CalibrationRoundDone(3),
+        ConfirmationStarted("h1", State((LEADER,))),
+        RoundsStarted(3, 16, 60.0),
+        RoundDone(2),
+    )
+    assert lines[0] == "measuring noise of the baseline: A/A round 3 of 16  0:02"
+    assert lines[-1] == "h1 confirming on fresh rounds · h1 leads, 50.3 % saved · round 2 of at most 16  0:05"
 
 
 def test_a_trial_ends_with_its_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,6 +122,22 @@ def test_a_stored_result_is_validated_when_that_is_asked_for_first_later(
     assert _run(cache, models[2:]).made[models[2]].report == made.report
 
 
+def test_events_count_models_alone_and_then_together(tmp_path: Path, models: list[CompileInput]) -> None:
+    told: list[tuple[str, str, int, int]] = []
+
+    def listen(event: CompileStep) -> None:
+        told.append((event.action, event.model, event.done, event.total))
+
+    settings = Settings(NPU, CompileSection(), {"onnxruntime": "1", "qnn": "1"}, validate=False)
+    CompileStage(settings, cache=Cache(tmp_path / "cache"), on_event=listen).run(models[:2])
+    assert told == [
+        ("compiling", "a.onnx", 0, 4),
+        ("compiling", "b.onnx", 1, 4),
+        ("compiling", "a.onnx", 2, 4),
+        ("compiling", "b.onnx", 3, 4),
+    ]
+
+
 def test_a_shared_binary_that_the_simulator_cannot_load_is_not_a_pass(cache: Cache, models: list[CompileInput]) -> None:
     outcome = _run(cache, models[:2])
     for model in models[:2]:

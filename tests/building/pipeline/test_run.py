@@ -165,6 +165,16 @@ def test_events_say_which_stage_runs_and_which_came_from_the_cache(builds: Build
     ]  # fmt: skip
 
 
+def test_a_stage_whose_end_was_reported_is_adopted_without_another_report(builds: Builds) -> None:
+    done = builds.pipeline().run(step(FIRST, "a"))
+    told = len(builds.events)
+    after = builds.pipeline()
+    after.adopt(done)
+    assert after.runs == [done]
+    assert after.artifact == done.artifact
+    assert len(builds.events) == told
+
+
 def test_a_stage_run_is_json(builds: Builds) -> None:
     run = builds.pipeline().run(step(FIRST, "a"))
     value = to_json(run.record())

@@ -23,6 +23,7 @@ from winml.modelkit.building.events import Calibrating
 from winml.modelkit.building.optimize.apply import Runner
 from winml.modelkit.building.optimize.table import find
 from winml.modelkit.building.optimize.workspace import Workspace
+from winml.modelkit.building.quantize import stage
 from winml.modelkit.building.quantize.result import LeftNodes, OutputFidelity, QuantizeReport
 from winml.modelkit.building.quantize.stage import run, saturates
 from winml.modelkit.core import values
@@ -207,10 +208,18 @@ def test_float16_keeps_the_types_of_inputs_and_outputs_unless_told(quantize: Qua
     assert report.outcome.fidelity.outputs[0].sqnr_db > 40
 
 
-def test_progress_is_told_for_every_sample(quantize: Quantize, listener: Any) -> None:
+@pytest.mark.parametrize(
+    ("every_s", "told"),
+    [(0.0, [1, 2, 3, 4]), (3600.0, [1, 4])],
+    ids=["slow samples", "quick samples"],
+)
+def test_progress_is_told_for_the_first_the_last_and_some_samples_between(
+    quantize: Quantize, listener: Any, monkeypatch: pytest.MonkeyPatch, every_s: float, told: list[int]
+) -> None:
+    monkeypatch.setattr(stage, "_EVENT_EVERY_S", every_s)
     quantize(quantize_zoo.shared_bias(), SECTIONS["u8s8"])
     calibrating = [event for event in listener.events if isinstance(event, Calibrating)]
-    assert [event.done for event in calibrating] == [1, 2, 3, 4]
+    assert [event.done for event in calibrating] == told
 
 
 def test_the_report_says_where_ranges_come_from(quantize: Quantize) -> None:

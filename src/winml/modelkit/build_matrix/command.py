@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from winml.modelkit.build_matrix import plan as plans
 from winml.modelkit.build_matrix.cells import Builder, BuildOptions
 from winml.modelkit.build_matrix.disk import Disk, DiskUse, Pins, bytes_in
-from winml.modelkit.build_matrix.events import CellRecorded
+from winml.modelkit.build_matrix.events import CellRecorded, CellsPlanned
 from winml.modelkit.build_matrix.loop import Loop, MatrixTools, Waiting
 from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.build_matrix.place import BuildPlace, ClusterPlace, Remote, local_place, open_cluster
@@ -343,6 +343,7 @@ class Run:
                 if cell.target in missing:
                     self._record(cell, Build("failed", COMPILE.name, 0.0, now(), error=missing[cell.target]))
             publish = [cell for cell in self._cells if decisions[cell.version].step == "publish"]
+            self._tell(CellsPlanned(self._tally.progress(self._slots)))
             self._loop(place, [cell for cell in pending if cell.target not in missing], publish)
             place.finish()
         return self._finish()

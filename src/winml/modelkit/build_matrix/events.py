@@ -11,6 +11,13 @@ from winml.modelkit.core.events import Event
 
 
 @dataclass(frozen=True)
+class CellsPlanned(Event):
+    """What is known of all cells before the first of them is built."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
 class CellRecorded(Event):
     """A build or an upload of a cell was recorded in the journal."""
 

@@ -16,7 +16,7 @@ from winml.modelkit.building import config as configs
 from winml.modelkit.building.analysis.result import AnalyzeResult
 from winml.modelkit.building.compile.stage import Settings
 from winml.modelkit.building.config import ConfigRequest, MadeConfig
-from winml.modelkit.building.events import PrecisionGivenUp
+from winml.modelkit.building.events import PrecisionGivenUp, StagesPlanned
 from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
@@ -24,7 +24,8 @@ from winml.modelkit.building.pipeline import folder as folders
 from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
 from winml.modelkit.building.pipeline.identity import identity_of
 from winml.modelkit.building.pipeline.run import Pipeline, Step
-from winml.modelkit.building.pipeline.table import OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
+from winml.modelkit.building.pipeline.table import COMPILE, OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
+from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.building.quantize import advice
@@ -231,6 +232,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     cache = Cache()
     made = _make_config(request, worker)
     exported: Exported | None = None
+    on_event(StagesPlanned(_stage_names(request, made)))
     if made.export is not None:
         exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
         made = configs.fit_export(made, exported.path)
@@ -258,6 +260,20 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
         if settings is not None:
             build_compile.compile_artifact(pipeline, settings, cache)
     return Ready(request, plan, pipeline, cache, uncompiled, analysis, started)
+
+
+def _stage_names(request: BuildRequest, made: MadeConfig) -> tuple[str, ...]:
+    """The stages that a build reports, in their order."""
+    config = made.config
+    wanted = {
+        EXPORT_STAGE.name: made.export is not None,
+        OPTIMIZE.name: config.optimize is not None,
+        build_analysis.STAGE: request.analyze,
+        QUANTIZE.name: config.quantize is not None,
+        COMPILE.name: config.compile is not None,
+        build_proof.STAGE: request.prove and request.proof is None,
+    }
+    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
 
 def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:

@@ -20,6 +20,8 @@ from winml.modelkit.ep.probing import Planned
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.stage_cache import StageEntry, StageKey
 
+STAGE = "analyze"
+
 
 def target_libraries(planned: Planned) -> dict[str, str]:
     """What the answer depends on: our tables, the runtime, and the EP where it is installed."""
@@ -39,7 +41,7 @@ def target_libraries(planned: Planned) -> dict[str, str]:
 def analyze_artifact(pipeline: Pipeline, planned: Planned, session: SessionSection, cache: Cache) -> AnalyzeResult:
     """The analysis of the current model on the target."""
     key = StageKey(
-        stage="analyze",
+        stage=STAGE,
         stage_version=2,
         section={**planned.target.to_json(), "ep_options": dict(session.ep_options)},
         parent=pipeline.artifact.digest,

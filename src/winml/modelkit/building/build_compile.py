@@ -47,7 +47,7 @@ def compile_artifact(pipeline: Pipeline, settings: Settings, cache: Cache) -> St
             hint = UNCOMPILED if error.hint == NO_VALIDATE else error.hint
             raise error.with_message(error.message, hint=hint)
     run = _stage_run(pipeline, settings, outcome, model, time.monotonic() - started)
-    pipeline.adopt(run)
+    pipeline.finish(run)
     return run
 
 

@@ -11,6 +11,7 @@ from winml.modelkit.building import config as configs
 from winml.modelkit.building import exported
 from winml.modelkit.building.build import Attempt, BuildRequest, Ready, build, deliver, make_ready, with_fallbacks
 from winml.modelkit.building.config import PRELOAD, ConfigRequest
+from winml.modelkit.building.events import PartStarted
 from winml.modelkit.building.export import resolve
 from winml.modelkit.building.export.families import WHOLE
 from winml.modelkit.building.pipeline import folder as folders
@@ -60,7 +61,8 @@ def _build_parts(request: BuildRequest, parts: tuple[str, ...], on_event: OnEven
         with Worker(preload=PRELOAD) as worker:
             ready: dict[str, Ready] = {}
             ranges: dict[str, tuple[float, float]] = {}
-            for part in parts:
+            for number, part in enumerate(parts, 1):
+                on_event(PartStarted(part, number, len(parts)))
                 ready[part] = _make_ready(_in_ranges(attempt.request, ranges), part, folder, on_event, worker)
                 ranges |= _measure_ranges(part, ready[part], worker)
             attempt.plan = ready[parts[0]].plan

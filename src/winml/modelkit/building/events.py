@@ -10,6 +10,22 @@ from winml.modelkit.core.values import key
 
 
 @dataclass(frozen=True)
+class PartStarted(Event):
+    """The build of one part of a composite model begins."""
+
+    part: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class StagesPlanned(Event):
+    """The stages that a build goes through, in their order."""
+
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     """A stage begins, or is looked up."""
 
@@ -63,10 +79,13 @@ class ExportStep(WorkerEvent):
     event: Literal["export"] = "export"
     name: str = key("step")
     part: str
+    done: int
+    total: int
 
     @property
     def step(self) -> StageStep:
-        return StageStep(self.name)
+        # Not as a count: its steps differ far too much in length for an estimate.
+        return StageStep(f"{self.name} ({self.done + 1} of {self.total})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,12 +153,18 @@ class ValidationStep(WorkerEvent):
     at: Literal["source", "compiled", "running", "reference"] = key("step")
 
 
+CompileAction = Literal["compiling", "validating", "proving"]
+
+
 @dataclass(frozen=True)
 class CompileStep(Event):
     """What the compile stage does with a model."""
 
-    action: Literal["compiling", "validating", "proving"]
+    action: CompileAction
     model: str
+    done: int = 0
+    total: int = 1
+    """Models that are compiled; several are compiled alone and then together."""
     together: bool = False
     """Whether it shares a context with others."""
 
@@ -169,7 +194,7 @@ class AskingTarget(Event):
 
     @property
     def step(self) -> StageStep:
-        return StageStep(self.target, self.done, self.total)
+        return StageStep(self.target) if self.total == 1 else StageStep(self.target, self.done, self.total)
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The terminal: arguments in, text and exit codes out. The only package that knows click and rich."""
+"""The terminal: arguments in, text and exit codes out. The only package that knows click."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from winml.modelkit.building.events import StageStarted
 from winml.modelkit.cli.console import say
+from winml.modelkit.cli.live_line import OF_BUDGET
 from winml.modelkit.cli.progress import LineProgress
 from winml.modelkit.core.verdict import gain_pct
-from winml.modelkit.measuring.events import CalibrationRoundDone, RoundDone
+from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted, RoundDone, RoundsStarted
 from winml.modelkit.search.events import (
     ConfirmationEnded,
     ConfirmationStarted,
@@ -29,13 +30,19 @@ from winml.modelkit.search.strategy import State
 class SearchProgress(LineProgress):
     """The running trial, the leader, the time left; verdicts as they come."""
 
+    times_whole = True
     _now, _label = "", ""
     _budget_s = math.inf
+    _trials: int | None = None
+    _most_rounds: int | None = None
+    _calibration_rounds = 0
 
     def show(self, event: Any) -> None:
         match event:
             case TrialStarted():
-                self._begin(f"{event.id}{self._status(event.state)}", label(event.choice))
+                number = len(event.state.trials) + 1
+                of = "" if self._trials is None else f" ({number} of at most {self._trials})"
+                self._begin(f"{event.id}{of}{self._status(event.state)}", label(event.choice))
             case RoundStarted():
                 self._begin(f"{event.id} another round{self._status(event.state)}")
             case ConfirmationStarted():
@@ -45,37 +52,48 @@ class SearchProgress(LineProgress):
             case StageStarted():
                 self._step(event.stage)
             case PassesProbed():
-                self.write("testing which passes change the model")
-            case RoundDone():
-                self._step(f"round {event.number}")
-            case CalibrationRoundDone():
-                self.write(f"measuring noise of the baseline: A/A round {event.number}")
+                self.begin("testing which passes change the model")
+            case RoundsStarted() | RoundDone() | CalibrationStarted() | CalibrationRoundDone():
+                self._show_round(event)
             case ModelStarted() | SearchPlanned() | TrialEnded() | ConfirmationEnded():
                 self._say(event)
 
     def _begin(self, now: str, label: str = "") -> None:
-        self._now, self._label = now, label
+        self._now, self._label, self._most_rounds = now, label, None
         self._step()
 
     def _step(self, step: str = "") -> None:
         """The running trial; what it changes comes last, because that is what a narrow terminal may cut off."""
-        self.write(" · ".join(part for part in (self._now, step, self._label) if part))
+        self.step(f"{self._now} · {step}" if step else self._now, self._label)
+
+    def _show_round(self, event: RoundsStarted | RoundDone | CalibrationStarted | CalibrationRoundDone) -> None:
+        match event:
+            case RoundsStarted():
+                self._most_rounds = event.most
+            case RoundDone():
+                of = "" if self._most_rounds is None else f" of at most {self._most_rounds}"
+                self._step(f"round {event.number}{of}")
+            case CalibrationStarted():
+                self._calibration_rounds = event.rounds
+            case CalibrationRoundDone():
+                rounds = f"{event.number} of {self._calibration_rounds}"
+                self.step(f"measuring noise of the baseline: A/A round {rounds}")
 
     def _status(self, state: State) -> str:
         ranked = rank_runners(state.trials)
         leads = ranked and ranked[0].score > 0
-        best = f" · {ranked[0].trial.id} leads, {gain_pct(ranked[0].score):.1f} % saved" if leads else ""
         left = self._budget_s - state.seconds
-        return f"{best}{'' if math.isinf(left) else f' · {max(0.0, left):.0f} s left'}"
+        self.expect(None if math.isinf(left) else max(0.0, left), OF_BUDGET)
+        return f" · {ranked[0].trial.id} leads, {gain_pct(ranked[0].score):.1f} % saved" if leads else ""
 
     def _say(self, event: ModelStarted | SearchPlanned | TrialEnded | ConfirmationEnded) -> None:
         """A line that stays."""
-        self.write("")
         match event:
             case ModelStarted():
+                self.expect(None)
                 say("note", f"model {event.number} of {event.total}: {event.model}")
             case SearchPlanned():
-                self._budget_s = event.limits.budget_s
+                self._budget_s, self._trials = event.limits.budget_s, event.trials
                 skipped = sum(note.excludes for note in event.insight.notes)
                 count = event.insight.space.size
                 say("note", f"{'thousands of' if count is None else count} choices; {skipped} levels skipped")

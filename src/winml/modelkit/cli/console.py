@@ -7,8 +7,9 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO, TypeVar
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TextIO, TypeVar
 
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
@@ -46,11 +47,16 @@ def is_terminal(stream: TextIO) -> bool:
 
 def use_colour(stream: TextIO) -> bool:
     """Colour only on a terminal that supports it, unless `NO_COLOR` is set."""
-    wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return wanted and _reads_escapes(stream)
+    wanted = is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
+    return wanted and reads_escapes(stream)
 
 
-def _reads_escapes(stream: TextIO) -> bool:
+def is_dumb() -> bool:
+    """Whether the terminal says that it can only append."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def reads_escapes(stream: TextIO) -> bool:
     """Whether a terminal reads escape sequences; the classic Windows console prints them until this is enabled."""
     if sys.platform != "win32":
         return True
@@ -71,24 +77,78 @@ def _reads_escapes(stream: TextIO) -> bool:
     return bool(kernel.SetConsoleMode(handle, wintypes.DWORD(mode.value | _VIRTUAL_TERMINAL)))
 
 
+LOCK = threading.RLock()
+"""Held by whoever writes, so that lines of a result, messages and progress never mix."""
+
+
+class Line(Protocol):
+    """A line of progress at the bottom of the terminal."""
+
+    def erase(self) -> None: ...
+    def draw(self) -> None: ...
+
+
+_line: Line | None = None
+
+
+def set_line(line: Line | None) -> None:
+    """Set the line of progress that other output goes above; None where there is none."""
+    global _line
+    _line = line
+
+
+@contextlib.contextmanager
+def above_progress() -> Iterator[None]:
+    """Write in here without a line of progress in the way; it is drawn again afterwards."""
+    with LOCK:
+        line = _line
+        if line is not None:
+            line.erase()
+        try:
+            yield
+        finally:
+            if line is not None:
+                line.draw()
+
+
 def _write(stream: TextIO, text: str) -> None:
     """Write a line; when the reader is gone the command continues silently, so that its files are still written."""
     try:
-        _encode(stream, text)
-        stream.flush()
+        with above_progress():
+            _encode(stream, text + "\n")
+            stream.flush()
     except OSError as error:
         _give_up(stream)
         if not has_no_reader(error):
             raise
 
 
+def write_raw(stream: TextIO, text: str) -> bool:
+    """Write text as it is to a terminal, which may be gone; whether it was written."""
+    try:
+        _encode(stream, text)
+        stream.flush()
+    except OSError:
+        return False
+    return True
+
+
+def can_show(stream: TextIO, text: str) -> bool:
+    """Whether the character set of a stream has all of a text."""
+    try:
+        text.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def _encode(stream: TextIO, text: str) -> None:
     try:
-        stream.write(text + "\n")
+        stream.write(text)
     except UnicodeEncodeError:
         # A console with a small character set gets the text with replacements.
         encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        stream.write(text.encode(encoding, "replace").decode(encoding))
 
 
 def has_no_reader(error: OSError) -> bool:

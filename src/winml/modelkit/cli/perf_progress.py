@@ -2,83 +2,53 @@
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
-from typing import TYPE_CHECKING
-
-from winml.modelkit.cli.announcements import announce, announce_export
-from winml.modelkit.cli.console import shows_progress
-from winml.modelkit.core import plain_text
-from winml.modelkit.core.events import Event, ExportNeeded
+from winml.modelkit.cli.progress import LineProgress
+from winml.modelkit.core.events import Event
 from winml.modelkit.measuring.perf import PerfStarted
 from winml.modelkit.measuring.sessions import CoolingDown, MachineSampled, PerfProtocol, SessionStarted
 from winml.modelkit.render.perf import utilization_words
-from winml.modelkit.session.report import Opened, ReadingTrace, RunsDone
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+from winml.modelkit.session.report import Opened, ReadingTrace, RunsDone, Warm
 
 
-class PerfProgress:
-    """A bar over all runs of all sessions; silent where stderr is not a terminal."""
+class PerfProgress(LineProgress):
+    """The runs of all sessions together, or their seconds where a duration was requested."""
 
-    def __init__(self) -> None:
-        self._protocol = PerfProtocol()
-        self._done = 0
-        self._machine = ""
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
+    _protocol = PerfProtocol()
+    _session = 0
+    _now = "opening"
+    _done: float | None = None
+    """None until the first session is warm: opening says nothing about the time of runs."""
+    _warm_at_s = 0.0
+    _machine = ""
 
-    def __enter__(self) -> PerfProgress:
-        return self
-
-    def _start(self) -> None:
-        if not shows_progress(sys.stderr):
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        total = None if self._protocol.duration_s else self._protocol.sessions * self._protocol.iterations
-        self._task = self._progress.add_task("opening", total=total)
-        self._progress.start()
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, PerfStarted):
-            announce(event.target)
-            self._protocol = event.protocol
-            self._start()
-        elif isinstance(event, ExportNeeded):
-            announce_export(event.model)
-        elif self._progress is not None and self._task is not None:
-            self._show(event, self._progress, self._task)
-
-    def _show(self, event: Event, bar: Progress, task: TaskID) -> None:
+    def show(self, event: Event) -> None:
         match event:
+            case PerfStarted():
+                self._protocol, self._session, self._done = event.protocol, 0, None
+                self.begin("opening")
+                return
             case SessionStarted() | CoolingDown():
-                self._done = event.session * self._protocol.iterations
-                doing = "cooling down" if isinstance(event, CoolingDown) else "opening"
-                text = f"session {event.session + 1} of {self._protocol.sessions}: {doing}"
-                bar.update(task, description=text, completed=self._done)
+                self._session = event.session
+                self._now = "cooling down" if isinstance(event, CoolingDown) else "opening"
             case Opened():
-                bar.update(task, description="warming up")
+                self._now = "warming up"
+            case Warm():
+                self._now, self._warm_at_s = "running", self.elapsed_s
+                self._done = self._session * self._per_session
             case RunsDone():
-                bar.update(task, description=f"running{self._machine}", completed=self._done + event.done)
+                seconds = min(self._per_session, self.elapsed_s - self._warm_at_s)
+                within = event.done if self._protocol.duration_s is None else seconds
+                self._done = self._session * self._per_session + within
             case MachineSampled():
-                self._machine = f" · {plain_text.one_line(utilization_words(event.latest))}"
-                bar.update(task, description=f"running{self._machine}")
+                self._machine = utilization_words(event.latest)
             case ReadingTrace():
-                bar.update(task, description="reading the trace")
+                self._now = "reading the trace"
+            case _:
+                return
+        doing = f"session {self._session + 1} of {self._protocol.sessions}: {self._now}"
+        self.step(doing, self._machine, done=self._done, total=self._protocol.sessions * self._per_session)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+    @property
+    def _per_session(self) -> float:
+        """The runs of a session, or its seconds."""
+        return self._protocol.duration_s or self._protocol.iterations

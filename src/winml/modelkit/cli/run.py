@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from typing import TextIO
 
 import click
 
@@ -87,9 +88,17 @@ class _SafeFormatter(logging.Formatter):
         return plain_text.lines(super().format(record))
 
 
+class _LogHandler(logging.StreamHandler[TextIO]):
+    """Writes the log lines of libraries above a line of progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with console.above_progress():
+            super().emit(record)
+
+
 def invoke(command: click.Command, prog: str, name: str, args: list[str], given: object = None) -> int:
     """Run `command` with `args` and return the exit code; `given` is the object of its context."""
-    handler = logging.StreamHandler()
+    handler = _LogHandler()
     handler.setFormatter(_SafeFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     as_json = "--json" in args

@@ -5,10 +5,12 @@ from __future__ import annotations
 from winml.modelkit.building.events import (
     AskingTarget,
     CompileStep,
+    PartStarted,
     PassStarted,
     PrecisionGivenUp,
     ReadingModel,
     StageDone,
+    StagesPlanned,
     StageStarted,
     StageStep,
     TargetAnswered,
@@ -20,29 +22,46 @@ from winml.modelkit.core.events import Event
 class CompileProgress(LineProgress):
     """Which model is being compiled or run."""
 
+    _has_begun = False
+
     def show(self, event: Event) -> None:
-        if isinstance(event, CompileStep):
-            together = " together with the others" if event.together else ""
-            self.write(f"{event.action} {event.model}{together}")
+        if not isinstance(event, CompileStep):
+            return
+        together = " together with the others" if event.together else ""
+        if event.total == 1:
+            self.begin(f"{event.action} {event.model}")
+            return
+        doing = f"{event.action}{together} · {event.done} of {event.total} done"
+        if not self._has_begun:
+            self._has_begun = True
+            self.begin(doing, event.model, total=event.total)
+        self.step(doing, event.model, done=event.done, total=event.total)
 
 
 class StageProgress(LineProgress):
     """The stage that runs and how far it is; finished stages stay as lines."""
 
-    _stage = ""
+    _part = _stage = ""
+    _stages: tuple[str, ...] = ()
 
     def show(self, event: Event) -> None:
         match event:
+            case PartStarted():
+                self._part = f"{event.part} ({event.number} of {event.total}) · "
+            case StagesPlanned():
+                self._stages = event.stages
             case StageStarted():
-                self._stage = event.stage
-                self.write(f"{self._stage} …")
+                number = self._stages.index(event.stage) + 1 if event.stage in self._stages else None
+                of = "" if number is None else f" ({number} of {len(self._stages)})"
+                self._stage = f"{self._part}{event.stage}{of}"
+                self.begin(self._stage)
             case StageDone():
                 how = "from the cache" if event.hit else f"{event.seconds:.1f} s"
-                self.write(f"{event.stage}: {how}\n")
+                self.keep(f"{event.stage}: {how}")
             case PrecisionGivenUp():
-                self.write(f"{self._stage}: fallback")
+                self.begin(f"{self._stage}: fallback")
             case StageStep():
-                self.write(f"{self._stage}: {_how_far(event)}")
+                self.step(f"{self._stage}: {_how_far(event)}", done=event.done, total=event.total)
 
 
 def _how_far(step: StageStep) -> str:
@@ -56,10 +75,10 @@ class AnalyzeProgress(LineProgress):
     def show(self, event: Event) -> None:
         match event:
             case ReadingModel():
-                self.write(f"reading {event.name}")
+                self.begin(f"reading {event.name}")
             case AskingTarget():
-                self.write(f"querying {event.target} ({event.done + 1} of {event.total})")
+                self.begin(f"querying {event.target} ({event.done + 1} of {event.total})")
             case TargetAnswered():
-                self.write(f"{event.target}: {event.status}\n")
+                self.keep(f"{event.target}: {event.status}")
             case PassStarted():
-                self.write(f"trying pass {_how_far(event.step)}")
+                self.step(f"trying pass {_how_far(event.step)}", done=event.done, total=event.total)

@@ -27,7 +27,7 @@ from winml.modelkit.ep import probing as targets
 from winml.modelkit.ep.targets import Resolved
 from winml.modelkit.ep.trust import NOTHING, Trust
 from winml.modelkit.evaluation.distance_report import DistanceReport, DistanceRequest, SavedOutputs
-from winml.modelkit.evaluation.report import Role, RunArguments, RunReport, RunStarted, WorkerEvent
+from winml.modelkit.evaluation.report import OutputsComparing, Role, RunArguments, RunReport, RunStarted, WorkerEvent
 from winml.modelkit.evaluation.result import EvalResult, Judging, Side, make_result, raise_for_checks
 from winml.modelkit.session.arm import arm_arguments
 from winml.modelkit.worker.client import Worker
@@ -79,6 +79,7 @@ def evaluate(request: EvalRequest, on_event: OnEvent) -> EvalResult:
         if runs.compares and not candidate.report.stopped:
             with _keeping(request.judging, candidate, runs):
                 reference = runs.reference(resolved, candidate.report.task)
+                on_event(OutputsComparing())
                 distance = measure_distance(candidate, reference, keep=request.save_outputs)
     return _answer(request, candidate, reference, distance, runs.warnings)
 
@@ -201,7 +202,8 @@ class _Runs:
 
     def _run(self, role: Role, name: str, args: RunArguments, resolved: Resolved) -> Side:
         saved = self._folder / role if self.compares else None
-        self._on_event(RunStarted(role=role))
+        number, runs = (2 if role == "reference" else 1), (2 if self.compares else 1)
+        self._on_event(RunStarted(role=role, number=number, runs=runs))
         with Worker(preload=PRELOAD, python=resolved.installed.python) as worker:
             what = f"running `{Path(args.arm.model).name}` on {resolved.target}"
             report = self._report(worker, replace(args, save=None if saved is None else str(saved)), what)

@@ -80,6 +80,9 @@ class RunStarted(Event):
     """A model is being opened."""
 
     role: Role
+    number: int = 1
+    runs: int = 1
+    """How many models are run over the data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +96,11 @@ class SamplesDone(Event):
     event: Literal["progress"] = "progress"
     done: int
     total: int
+
+
+@dataclass(frozen=True)
+class OutputsComparing(Event):
+    """The outputs of a model are compared with those of its reference."""
 
 
 WorkerEvent = ModelOpened | SamplesDone

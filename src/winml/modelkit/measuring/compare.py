@@ -137,7 +137,7 @@ class Comparison:
 
     def _candidate(self, known: ArmFacts, number: int) -> Candidate:
         spec, limit = known.spec, self._request.fail_if_slower_pct
-        self._on_event(CandidateTrying(spec.label, number))
+        self._on_event(CandidateTrying(spec.label, number, len(self._candidates)))
         make = partial(
             Candidate, label=spec.label, arm=spec.arm, fingerprint=known.fingerprint, tests=len(self._candidates)
         )
@@ -238,6 +238,7 @@ class Comparison:
         base, spec = measuring.alive_together(self._base.spec, spec, plan)
         name, calibration = self._calibration(base, plan) if self._request.calibrate else (None, calibrations.NONE)
         self._progress = RoundProgress()
+        self._on_event(bench.expect_rounds(plan, calibration.values))
         with measuring.watching(plan.raise_priority) as raised:
             compared = bench.compare_arms(
                 (base, spec),

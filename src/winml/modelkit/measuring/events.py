@@ -22,6 +22,7 @@ class BaseProbing(Event):
 class CandidateTrying(Event):
     label: str
     number: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,25 @@ class CandidateConfirming(Event):
 
 
 @dataclass(frozen=True)
+class RoundsStarted(Event):
+    """Two arms are measured until there is a verdict, which needs `least` rounds and takes no more than `most`."""
+
+    least: int
+    most: int
+    seconds: float
+    """No round begins after this time."""
+
+
+@dataclass(frozen=True)
 class RoundDone(Event):
     number: int
+
+
+@dataclass(frozen=True)
+class CalibrationStarted(Event):
+    """A/A rounds of the base are not in the cache and are measured."""
+
+    rounds: int
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from winml.modelkit.core.verdict import Clock, Verdict
 from winml.modelkit.ep import catalog
 from winml.modelkit.graph.input_settings import InputSettings
 from winml.modelkit.measuring.calibration import ClockValues
+from winml.modelkit.measuring.events import RoundsStarted
 from winml.modelkit.measuring.judge import Gate, gate, judge, round_values
 from winml.modelkit.measuring.reports import BlockReport, Conditions, Probe, RoundReport, Samples
 from winml.modelkit.session.arm import ArmArguments, arm_arguments
@@ -306,6 +307,13 @@ def _judge_disturbance(plan: ComparePlan, progress: RoundProgress) -> Verdict | 
     if reason is None:
         return None
     return Verdict("INCONCLUSIVE", reason, rounds=progress.count, metric=plan.metric)
+
+
+def expect_rounds(plan: ComparePlan, calibration: ClockValues) -> RoundsStarted:
+    """What is known of a comparison's rounds before the first."""
+    protocol = plan.protocol
+    least = protocol.first_look if calibration.on(plan.metric) else protocol.first_look_alone
+    return RoundsStarted(least, protocol.max_rounds, plan.max_seconds)
 
 
 def compare_arms(

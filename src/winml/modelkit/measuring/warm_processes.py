@@ -18,7 +18,7 @@ from winml.modelkit.core.values import to_json
 from winml.modelkit.measuring import calibration as calibrations
 from winml.modelkit.measuring import rounds as bench
 from winml.modelkit.measuring.calibration import Calibration
-from winml.modelkit.measuring.events import CalibrationRoundDone
+from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted
 from winml.modelkit.measuring.protocols import PROTOCOLS
 from winml.modelkit.measuring.reports import Probe
 from winml.modelkit.measuring.rounds import PRELOAD, ArmSpec, ComparePlan
@@ -153,6 +153,7 @@ def find_calibration(
 
     def make() -> Calibration:
         started = time.monotonic()
+        on_event(CalibrationStarted(plan.protocol.calibration_rounds))
         with watching(plan.raise_priority) as raised:
             taken = bench.measure(
                 (base, base),

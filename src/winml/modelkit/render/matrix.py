@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.table import table
+from winml.modelkit.render.times import duration
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
@@ -14,13 +15,6 @@ if TYPE_CHECKING:
     from winml.modelkit.build_matrix.state import CellRow
 
 _ERROR_WIDTH = 100
-
-
-def duration(seconds: float) -> str:
-    """`42 s`, `3 min`, `2.5 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def summary(progress: Progress, disk: DiskUse) -> str:

@@ -30,3 +30,17 @@ def speedup_text(speedup: float | None) -> str:
     if f"{factor:.2f}" == "1.00":
         return "same speed"
     return f"{factor:.2f}x {'faster' if speedup > 1 else 'slower'}"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min`, `2.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def clock(seconds: float) -> str:
+    """A time that is still running: `0:07`, `12:40`, `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

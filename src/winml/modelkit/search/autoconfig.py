@@ -67,9 +67,10 @@ def autoconfig(request: AutoconfigRequest, on_event: OnEvent) -> SearchResult:
             for one in evidence:
                 journal.append(one)
             start = replace(start, insight=apply_evidence(start.whole, start.insight, [*known, *evidence]))
-            on_event(SearchPlanned(start.insight, request.limits))
+            plan = _make_plan(start)
+            on_event(SearchPlanned(start.insight, request.limits, plan.space.size if plan.all_raced else None))
             study = Study(
-                _make_plan(start),
+                plan,
                 bench,
                 append=journal.append,
                 records=records,

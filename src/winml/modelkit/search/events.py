@@ -31,6 +31,8 @@ class SearchPlanned(Event):
 
     insight: Insight
     limits: SearchLimits
+    trials: int | None = None
+    """How many choices there are where all are tried; None where a search chooses among many."""
 
 
 @dataclass(frozen=True)

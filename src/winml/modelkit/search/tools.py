@@ -346,13 +346,15 @@ class Workbench:
             return Yardstick(self._subject.protocol).verdict(exact_series(self._count(built))), FreshRounds()
         specs, plan = self._pair(built, CONFIRM_SEED)
         plan = replace(plan, max_seconds=min(CONFIRM_S, within_s))
-        calibration = self.calibrate(self._baseline().built) or {}
+        known = self.calibrate(self._baseline().built) or {}
+        calibration = ClockValues(cpu=known.get("cpu", ()), wall=known.get("wall", ()))
         self._probers.close()
+        self._on_event(bench.expect_rounds(plan, calibration))
         with measuring.watching(plan.raise_priority) as raised:
             compared = bench.compare_arms(
                 specs,
                 replace(plan, raise_priority=raised),
-                calibration=ClockValues(cpu=calibration.get("cpu", ()), wall=calibration.get("wall", ())),
+                calibration=calibration,
                 environment=self._baseline().probe.environment,
                 start=measuring.start,
                 progress=RoundProgress(),

@@ -276,7 +276,7 @@ def _run(
         return CompileStage(settings, cache=cache, on_event=on_event).run(models)
     seconds = min(build_proof.SECONDS, settings.timeout_s or build_proof.SECONDS)
     with Worker() as worker:
-        prover = compile_proof.Prover(planned, settings, cache, worker, on_event, seconds)
+        prover = compile_proof.Prover(planned, settings, cache, worker, seconds)
         return CompileStage(settings, cache=cache, on_event=on_event, prove=prover).run(models)
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from winml.modelkit.building.compile.parity import NO_VALIDATE
 from winml.modelkit.building.compile.result import SourceFacts, Validation
 from winml.modelkit.building.compile.stage import CompileInput, Settings, read_reports
-from winml.modelkit.building.events import CompileStep
 from winml.modelkit.building.pipeline.artifact import Artifact, read_source
 from winml.modelkit.building.pipeline.run import Pipeline
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import SCHEMA, BuildConfig
 from winml.modelkit.core.dataclass import dataclass
-from winml.modelkit.core.events import OnEvent, ignore
+from winml.modelkit.core.events import ignore
 from winml.modelkit.core.measurement import SessionSection
 from winml.modelkit.ep import options, precision
 from winml.modelkit.ep.probing import Planned
@@ -32,12 +31,10 @@ class Prover:
     settings: Settings
     cache: Cache
     worker: Worker
-    on_event: OnEvent
     seconds: float = build_proof.SECONDS
 
     def __call__(self, model: CompileInput, facts: SourceFacts, entry: StageEntry) -> Proof:
         """The proof of one model; raises when its target refuses it or computes something else."""
-        self.on_event(CompileStep("proving", model.path.name))
         external = tuple(Path(file) for file in facts.states if Path(file) != model.path)
         source = read_source(model.path, external)
         pipeline = Pipeline(source, cache=self.cache, start=Worker, on_event=ignore, rebuild=not self.settings.reuse)

@@ -26,7 +26,7 @@ from winml.modelkit.building.compile.result import (
     ValidationRun,
 )
 from winml.modelkit.building.compile.shared_context import SharedContext
-from winml.modelkit.building.events import CompileStep, ValidationStep
+from winml.modelkit.building.events import CompileAction, CompileStep, ValidationStep
 from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import CompileSection
 from winml.modelkit.core.dataclass import dataclass
@@ -166,18 +166,25 @@ class CompileStage:
         self._cache = cache
         self._on_event = on_event
         self._info = catalog.BY_NAME[settings.target.ep]
+        self._done, self._total = 0, 1
+
+    def _tell(self, action: CompileAction, source: _Source, *, together: bool = False) -> None:
+        self._on_event(CompileStep(action, source.model.path.name, self._done, self._total, together))
 
     def run(self, models: Sequence[CompileInput]) -> CompileOutcome:
         """Compile every model; several of them into one context."""
         errors: dict[CompileInput, ModelkitError] = {}
         proofs: dict[CompileInput, Proof] = {}
+        self._total = len(models) if len(models) == 1 else 2 * len(models)
         with _Reader(self._settings.timeout_s) as reader:
             sources = [s for model in models if (s := self._source(model, reader, errors)) is not None]
             alone: dict[CompileInput, tuple[StageEntry, bool]] = {}
-            for source in sources:
+            for number, source in enumerate(sources):
+                self._done = number
                 try:
                     alone[source.model] = self._group([source], reader)
                     if self._prove is not None:
+                        self._tell("proving", source)
                         proofs[source.model] = self._prove(source.model, source.facts, alone[source.model][0])
                 except _ModelFailed as failed:
                     errors[source.model] = failed.error
@@ -306,8 +313,10 @@ class CompileStage:
         """Compile models into `folder` in one process; what is known of each, read from the files."""
         costs = []
         with SharedContext(self._start, models=len(group), timeout_s=self._settings.timeout_s) as context:
-            for source in group:
-                self._on_event(CompileStep("compiling", source.model.path.name, together=len(group) > 1))
+            for number, source in enumerate(group):
+                if len(group) > 1:
+                    self._done = self._total // 2 + number
+                self._tell("compiling", source, together=len(group) > 1)
                 try:
                     costs.append(context.compile(self._job(source, folder, alone=len(group) == 1)))
                 except ModelkitError as error:
@@ -332,7 +341,7 @@ class CompileStage:
     def _validate(self, source: _Source, folder: Path, *, shared: bool) -> Validation:
         """Whether it computes the same; a model that does not has failed."""
         name = source.model.path.name
-        self._on_event(CompileStep("validating", name))
+        self._tell("validating", source)
         used = self._settings
         elsewhere = parity.elsewhere(used.target, used.section, shared=shared)
         run = self._run_both(source, folder, elsewhere=elsewhere is not None)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.building.events import ExportStep
 from winml.modelkit.building.export import resolve, samples
@@ -95,8 +95,9 @@ class _Export:
             return []
         return [f"config.json names the attention `{named:.80}`, which is not part of transformers; it was not loaded"]
 
-    def _tell(self, step: str) -> None:
-        self.context.tell(ExportStep(name=step, part=self.section.part))
+    def _tell(self, step: Literal["load", "trace", "compare"]) -> None:
+        steps = ("load", "trace", "compare") if self.section.verify else ("load", "trace")
+        self.context.tell(ExportStep(name=step, part=self.section.part, done=steps.index(step), total=len(steps)))
 
     def _part(self, attention: str | None) -> Any:
         from winml.modelkit.building.export.parts import part_of

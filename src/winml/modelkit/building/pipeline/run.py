@@ -146,14 +146,18 @@ class Pipeline:
             explanation=explanation,
             seconds=entry.info["seconds"],
         )
-        self.adopt(done)
+        self.finish(done)
         return done
 
+    def finish(self, done: StageRun) -> None:
+        """Report the end of a stage and continue from it."""
+        self.adopt(done)
+        self.tell(StageDone(done.step.stage.name, done.hit, done.seconds))
+
     def adopt(self, done: StageRun) -> None:
-        """Continue from a stage that has run."""
+        """Continue from a stage whose end was reported already."""
         self.artifact = done.artifact
         self.runs.append(done)
-        self.tell(StageDone(done.step.stage.name, done.hit, done.seconds))
 
     def remember(
         self, key: StageKey, load: Callable[[StageEntry], R], make: Callable[[Path], tuple[R, Mapping[str, Path]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from winml.modelkit.building.quantize.result import CalibrationMethod, Mode
     from winml.modelkit.worker.program import Context
 
+_EVENT_EVERY_S = 0.25
 SATURATED_DB = 6.0
 """Rounding in fused kernels costs some 2 dB; saturation of a few sums costs tens."""
 
@@ -202,12 +204,16 @@ def _size(paths: Iterable[Path]) -> int:
 
 
 def _progress(context: Context) -> Progress:
-    """Reports every sample to the caller, and stops between two of them when the caller requests it."""
+    """Reports samples to the caller now and then, and stops between two of them when the caller requests it."""
+    next_event = 0.0
 
     def tell(done: int, total: int) -> None:
+        nonlocal next_event
         if context.stop.is_set():
             raise Interrupted("calibration was interrupted")
-        context.tell(Calibrating(done=done, total=total))
+        if done == total or time.monotonic() >= next_event:
+            context.tell(Calibrating(done=done, total=total))
+            next_event = time.monotonic() + _EVENT_EVERY_S
 
     return tell
 
