@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO, TypeVar
@@ -13,6 +14,8 @@ from typing import Any, TextIO, TypeVar
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.values import to_json
+from winml.modelkit.render.screen import END, STYLES, Screen, made_for
+from winml.modelkit.render.wrap import fit, wrap_line
 
 T = TypeVar("T")
 _COLOURS = {
@@ -23,6 +26,16 @@ _COLOURS = {
     "note": "\x1b[2m",
 }
 _RESET = "\x1b[0m"
+_ESCAPES = {
+    STYLES["good"]: "\x1b[32m",
+    STYLES["bad"]: "\x1b[31m",
+    STYLES["unsure"]: "\x1b[33m",
+    STYLES["quiet"]: "\x1b[2m",
+    STYLES["head"]: "\x1b[1m",
+    STYLES["bar"]: "\x1b[36m",
+    END: _RESET,
+}
+_STYLE = re.compile(f"([{''.join(_ESCAPES)}])")
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
 
 
@@ -55,6 +68,27 @@ def _reads_escapes(stream: TextIO) -> bool:
     if mode.value & _VIRTUAL_TERMINAL:
         return True
     return bool(kernel.SetConsoleMode(handle, wintypes.DWORD(mode.value | _VIRTUAL_TERMINAL)))
+
+
+def columns(stream: TextIO) -> int | None:
+    """The width of a terminal; None for a file, a pipe, and a terminal that does not know it."""
+    if not is_terminal(stream):
+        return None
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return None
+    # The classic Windows console starts a line by itself after its last column.
+    return (width - 1 if sys.platform == "win32" else width) or None
+
+
+def screen_of(stream: TextIO) -> Screen:
+    """What a stream can show."""
+    try:
+        "✓▏█▁…".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return Screen(columns(stream), use_colour(stream), unicode=False)
+    return Screen(columns(stream), use_colour(stream))
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -102,8 +136,12 @@ def data(text: str) -> None:
 
 
 def show(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
-    """A result as text, to stdout; control characters in its names are escaped."""
-    data(render(plain_text.values(result), *how, **options) + end)
+    """A result as text, to stdout, that fits the terminal; control characters in its names are escaped."""
+    with made_for(screen_of(sys.stdout)):
+        text = fit(render(plain_text.values(result), *how, **options) + end)
+    # Names hold no style, and what lies between styles is made safe: no other escape sequence than ours is written.
+    parts = _STYLE.split(text)
+    _write(sys.stdout, "".join(_ESCAPES.get(part) or plain_text.lines(part) for part in parts))
 
 
 def data_json(value: object) -> None:
@@ -122,9 +160,24 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 def say(kind: str, text: str) -> None:
     """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
-    label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.
-    _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")
+    message = f"{kind}: " + plain_text.lines(text).replace("\n", "\n  ")
+    width = columns(sys.stderr)
+    if width is not None:
+        message = "\n".join(part for line in message.split("\n") for part in _wrap_message(kind, line, width))
+    if use_colour(sys.stderr):
+        message = f"{_COLOURS[kind]}{kind}:{_RESET}{message.removeprefix(f'{kind}:')}"
+    _write(sys.stderr, message)
+
+
+def _wrap_message(kind: str, line: str, width: int) -> list[str]:
+    """The lines of a message; a command that is too long for one can still be pasted."""
+    if kind != "next" or len(line) <= width:
+        return wrap_line(line, width)
+    if sys.platform == "win32":
+        return [line]  # its two shells continue a line in different ways
+    first, *others = wrap_line(line, width - 2)
+    return [f"{part} \\" for part in (first, *others[:-1])] + others[-1:]
 
 
 def write_lines(text: str) -> None:
