@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.render.marks import mark, with_bar
 from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
@@ -71,12 +72,12 @@ def _ops(answer: TargetAnswer) -> list[str]:
     if answer.status == "unknown" and answer.source.kind == "none":
         return []
     rows = [
-        (op.op, op.status, f"{op.taken} of {op.nodes}" if op.taken is not None else str(op.nodes),
+        (op.op, mark(op.status), f"{op.taken} of {op.nodes}" if op.taken is not None else str(op.nodes),
          op.reason or ("" if op.status == "unknown" else "no reason given"))
         for op in answer.ops
         if op.status != "supported"
     ]  # fmt: skip
-    return [table(rows, indent="    ", right=frozenset({2}))] if rows else []
+    return [table(rows, indent="    ", right=frozenset({2}), below=3)] if rows else []
 
 
 def _hazards(answer: TargetAnswer) -> list[str]:
@@ -91,7 +92,7 @@ def _hazards(answer: TargetAnswer) -> list[str]:
 
 def _target(answer: TargetAnswer) -> str:
     simulated = " (simulated)" if answer.target.simulated else ""
-    lines = [f"{answer.target}{simulated} · {_WORDS[answer.status]} · {_source(answer)}"]
+    lines = [f"{answer.target}{simulated} · {mark(answer.status, _WORDS[answer.status])} · {_source(answer)}"]
     if answer.error:
         lines.append(f"  {answer.error.message}")
     if answer.absent:
@@ -104,7 +105,8 @@ def _target(answer: TargetAnswer) -> str:
         (found.unknown, "unknown"),
     )
     counts = ", ".join(f"{count} {status}" for count, status in numbers if count)
-    lines.append(f"  operators  {counts or 'none'}")
+    total = sum(count for count, _ in numbers)
+    lines.append("  operators  " + (with_bar(counts, found.supported / total) if total else "none"))
     lines += _placement(answer)
     if answer.source.kind == "asked" and answer.source.fixed_dims:
         fixed = ", ".join(f"{name}={size}" for name, size in answer.source.fixed_dims.items())

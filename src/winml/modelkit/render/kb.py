@@ -86,14 +86,17 @@ def judgement_text(result: KbJudgement) -> str:
         effect = "" if shown.effect == "unknown" else shown.effect
         rows.append((where, pair.model, shown.candidate, _pct(shown.gain_pct), shown.answer, effect, shown.reason))
     counts = ", ".join(f"{n} {answer}" for answer, n in result.counts.items())
-    lines = [f"{result.file} · every config against {result.base}, {result.order}", table(rows, indent="  ")]
+    lines = [
+        f"{result.file} · every config against {result.base}, {result.order}",
+        table(rows, indent="  ", head=True, below=6),
+    ]
     for finding in result.findings:
         lines += ["", f"{finding.id} ({finding.status})  {finding.title}: {finding.answer}"]
         claims = [
             (p.model, f"{p.shown.base} -> {p.shown.candidate}", f"claimed {p.claim}", p.claim_answer, p.shown.reason)
             for p in finding.pairs
         ]
-        lines.append(table(claims, indent="  "))
+        lines.append(table(claims, indent="  ", below=4))
     return "\n".join([*lines, "", counts])
 
 

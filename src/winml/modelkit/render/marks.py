@@ -74,3 +74,17 @@ def sparkline(values: Sequence[float], *, limit: int = 24) -> str:
     step = (high - low) / (len(_HEIGHTS) - 1)
     heights = (_HEIGHTS[round((value - low) / step)] if step else _HEIGHTS[3] for value in shown)
     return paint("bar", "".join(heights))
+
+
+def histogram(values: Sequence[float], *, bins: int = 16) -> str:
+    """How often values between the least and the largest are, as heights in one line; empty for few values."""
+    screen = current_screen()
+    if not screen.decorated or not screen.unicode or len(values) < 2 * bins:
+        return ""
+    low, high = min(values), max(values)
+    if high <= low:
+        return ""
+    counts = [0] * bins
+    for value in values:
+        counts[min(int((value - low) / (high - low) * bins), bins - 1)] += 1
+    return paint("bar", "".join(_HEIGHTS[round(count / max(counts) * (len(_HEIGHTS) - 1))] for count in counts))

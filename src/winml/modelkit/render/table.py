@@ -27,6 +27,7 @@ def table(
     indent: str = "",
     right: frozenset[int] = frozenset(),
     head: bool = False,
+    names: Row | None = None,
     drop: Sequence[int] = (),
     below: int | None = None,
 ) -> str:
@@ -34,7 +35,8 @@ def table(
 
     On a terminal that is too narrow, the text of the column `below` (a reason) goes under its row, then the columns in
     `drop` are not shown, the first one first, and a line says so; then cells are broken between words, and a row whose
-    words are too wide even so gets a line per cell. `head` says that the first row is a heading, which `drop` needs.
+    words are too wide even so gets a line per cell. `head` says that the first row is a heading; `names` are those of
+    columns where it does not say enough.
     """
     if not rows:
         return ""
@@ -48,10 +50,13 @@ def table(
     room = limit - len(indent)
     if below is not None and not _fits(rows, shown, room):
         shown.remove(below)
-    names = _drop(rows, shown, drop, room)
-    lines = _fit(rows, shown, right, indent, limit, head=head, below=None if below in shown else below)
-    if names:
-        note = f"not shown: {', '.join(names)} (a wider terminal or --json shows {'it' if len(names) == 1 else 'them'})"
+    names = names or (rows[0] if head else [""] * len(shown))
+    cells = rows[1:] if head else rows
+    dropped = [names[column] for column in _drop(rows, shown, drop, room) if any(row[column] for row in cells)]
+    lines = _fit(rows, shown, names, right, indent, limit, head=head, below=None if below in shown else below)
+    if dropped:
+        them = "it" if len(dropped) == 1 else "them"
+        note = f"not shown: {', '.join(dropped)} (a wider terminal or --json shows {them})"
         lines += _indent(paint("quiet", note), indent, limit)
     return "\n".join(lines)
 
@@ -74,22 +79,21 @@ def _fits(rows: Sequence[Row], shown: Sequence[int], room: int) -> bool:
     return sum(needed) + len(_GAP) * (len(shown) - 1) <= room
 
 
-def _drop(rows: Sequence[Row], shown: list[int], drop: Sequence[int], room: int) -> list[str]:
-    """Take columns out of `shown` until the rest fits, empty ones first; gives the headings of those with content."""
-    empty = {column for column in drop if not any(row[column] for row in rows[1:])}
-    names = []
-    for column in sorted(drop, key=lambda column: column not in empty):
+def _drop(rows: Sequence[Row], shown: list[int], drop: Sequence[int], room: int) -> list[int]:
+    """Take columns out of `shown` until the rest fits, those without content first."""
+    dropped = []
+    for column in sorted(drop, key=lambda column: any(row[column] for row in rows[1:])):
         if _fits(rows, shown, room):
             break
         shown.remove(column)
-        if column not in empty:
-            names.append(rows[0][column])
-    return names
+        dropped.append(column)
+    return dropped
 
 
 def _fit(
     rows: Sequence[Row],
     shown: Sequence[int],
+    names: Row,
     right: frozenset[int],
     indent: str,
     limit: int,
@@ -107,7 +111,7 @@ def _fit(
             painted = [paint("head", cell) for cell in row] if is_head else row
             lines += _align(painted, shown, widths, right, indent)
         elif not is_head:
-            lines += _stack(row, shown, rows[0] if head else None, indent, limit)
+            lines += _stack(row, shown, names, indent, limit)
         if below is not None and not is_head:
             lines += _indent(row[below], f"{indent}  ", limit)
     return lines
@@ -150,12 +154,12 @@ def _align(row: Row, shown: Sequence[int], widths: Sequence[int], right: frozens
     return lines
 
 
-def _stack(row: Row, shown: Sequence[int], names: Row | None, indent: str, limit: int) -> list[str]:
+def _stack(row: Row, shown: Sequence[int], names: Row, indent: str, limit: int) -> list[str]:
     """A row as a line per cell: the first, then the others under it with their names."""
     first, *others = shown
     lines = _indent(row[first], indent, limit)
     for i in others:
-        name = "" if names is None or not names[i] or not row[i] else f"{names[i]}: "
+        name = f"{names[i]}: " if names[i] and row[i] else ""
         lines += _indent(f"{name}{row[i]}", f"{indent}  ", limit)
     return lines
 
