@@ -12,7 +12,7 @@ from winml.modelkit.building.proof.proof import Status as ProofStatus
 from winml.modelkit.core import finding, support, verdict
 from winml.modelkit.ep.sys_command import TargetStatus
 from winml.modelkit.render.marks import STATES, mark, sparkline, with_bar
-from winml.modelkit.render.screen import END, STYLES, Screen, made_for
+from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, made_for
 from winml.modelkit.search.trial import TrialOutcome
 
 SETS = {
@@ -45,8 +45,13 @@ def test_a_terminal_shows_a_glyph_in_colour() -> None:
 def test_a_terminal_without_these_characters_shows_ascii() -> None:
     with made_for(Screen(80, decorated=True, unicode=False)):
         assert mark("KEEP") == f"{STYLES['good']}+ KEEP{END}"
-        assert with_bar("50 %", 0.5) == f"50 % {STYLES['bar']}#####     {END}"
+        assert with_bar("50 %", 0.5) == f"50 %{JOINT}{STYLES['bar']}#####{END}     "
         assert sparkline([1.0, 2.0]) == ""
+
+
+def test_a_narrow_terminal_has_no_room_for_bars() -> None:
+    with made_for(Screen(60, decorated=True)):
+        assert with_bar("50 %", 0.5) == "50 %"
 
 
 def test_elsewhere_only_the_words_are_shown() -> None:
@@ -57,7 +62,7 @@ def test_elsewhere_only_the_words_are_shown() -> None:
 
 def test_a_bar_has_the_length_of_its_share() -> None:
     with made_for(Screen(80, decorated=True)):
-        bars = [with_bar("", share).strip(f" {STYLES['bar']}{END}") for share in (0.0, 0.5, 0.55, 1.0, 1.3)]
+        bars = [with_bar("", share).strip(f" {JOINT}{STYLES['bar']}{END}") for share in (0.0, 0.5, 0.55, 1.0, 1.3)]
     assert bars == ["", "█████", "█████▌", "██████████", "██████████"]
 
 

@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeVar
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.values import to_json
-from winml.modelkit.render.screen import END, STYLES, Screen, made_for
+from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, made_for
 from winml.modelkit.render.wrap import fit, wrap_line
 
 T = TypeVar("T")
@@ -23,6 +23,7 @@ _COLOURS = {
     "warning": "\x1b[33m",
     "hint": "\x1b[36m",
     "next": "\x1b[36m",
+    "wrote": "\x1b[32m",
     "note": "\x1b[2m",
 }
 _RESET = "\x1b[0m"
@@ -34,6 +35,7 @@ _ESCAPES = {
     STYLES["head"]: "\x1b[1m",
     STYLES["bar"]: "\x1b[36m",
     END: _RESET,
+    JOINT: " ",
 }
 _STYLE = re.compile(f"([{''.join(_ESCAPES)}])")
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
@@ -159,14 +161,15 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 
 def say(kind: str, text: str) -> None:
-    """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
+    """A line for people: `warning: ...`, `hint: ...`, `next: ...`, `wrote FILE`."""
+    label = kind if kind == "wrote" else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.
-    message = f"{kind}: " + plain_text.lines(text).replace("\n", "\n  ")
+    message = f"{label} " + plain_text.lines(text).replace("\n", "\n  ")
     width = columns(sys.stderr)
     if width is not None:
         message = "\n".join(part for line in message.split("\n") for part in _wrap_message(kind, line, width))
     if use_colour(sys.stderr):
-        message = f"{_COLOURS[kind]}{kind}:{_RESET}{message.removeprefix(f'{kind}:')}"
+        message = f"{_COLOURS[kind]}{label}{_RESET}{message.removeprefix(label)}"
     _write(sys.stderr, message)
 
 

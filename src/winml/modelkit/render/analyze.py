@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.render.marks import mark, with_bar
 from winml.modelkit.render.table import table
 
@@ -106,7 +105,9 @@ def _target(answer: TargetAnswer) -> str:
     )
     counts = ", ".join(f"{count} {status}" for count, status in numbers if count)
     total = sum(count for count, _ in numbers)
-    lines.append("  operators  " + (with_bar(counts, found.supported / total) if total else "none"))
+    if found.supported:
+        counts = with_bar(counts, found.supported / total).rstrip()
+    lines.append(f"  operators  {counts or 'none'}")
     lines += _placement(answer)
     if answer.source.kind == "asked" and answer.source.fixed_dims:
         fixed = ", ".join(f"{name}={size}" for name, size in answer.source.fixed_dims.items())
@@ -128,24 +129,10 @@ def _fusions(fusions: Fusions | None) -> list[str]:
     if not rows:
         return [f"fusion candidates  none among {fusions.tried} passes"]
     more = [f"  {len(rows) - MAX_FUSIONS} more; --json has them all"] if len(rows) > MAX_FUSIONS else []
-    listed = table(rows[:MAX_FUSIONS], indent="  ", right=frozenset({1}))
+    listed = table(rows[:MAX_FUSIONS], indent="  ", right=frozenset({1}), below=2)
     return ["\n".join(["fusion candidates (each pass run alone)", listed, *more])]
 
 
 def analyze_text(result: AnalyzeResult) -> str:
     """One block per target, then the fusion candidates."""
     return "\n\n".join([_headline(result), *map(_target, result.targets), *_fusions(result.fusions)])
-
-
-def next_command(result: AnalyzeResult) -> str:
-    """The first fix, or a look at what failed, or a measurement."""
-    fixes = [hazard.fix for answer in result.targets for hazard in answer.hazards if hazard.fix]
-    if fixes:
-        return fixes[0]
-    quoted = shell_word(result.model)
-    if all(answer.status == "unknown" for answer in result.targets):
-        return "winml sys"
-    if any(answer.error for answer in result.targets):
-        return f"winml inspect -m {quoted}"
-    here = [answer.target for answer in result.targets if answer.source.kind == "asked"]
-    return f"winml perf -m {quoted}" + (f" --target {here[0]}" if len(result.targets) == 1 and here else "")

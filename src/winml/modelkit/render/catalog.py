@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.screen import current_screen
 from winml.modelkit.render.table import markdown_table, table
 
@@ -51,7 +52,7 @@ def _target(proof: Proof | FamilyProof | CatalogLevel) -> str:
 
 def _proofs(families: Iterable[CatalogFamily]) -> list[tuple[str, ...]]:
     return [
-        (p.family, p.model, p.weights, p.task, _target(p), p.precision, p.step, p.outcome, p.says)
+        (p.family, p.model, p.weights, p.task, _target(p), p.precision, p.step, mark(p.outcome), p.says)
         for family in families
         for p in family.proofs
     ]

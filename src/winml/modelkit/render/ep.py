@@ -27,7 +27,7 @@ def options_text(result: EPOptionsResult) -> str:
     for entry in result.eps:
         rows = [(entry.ep, "set by", "values")]
         rows += [(o.name, _SET_BY[o.set_by], o.reason or _values(o)) for o in entry.options]
-        blocks.append(table(rows, head=True) if entry.options else f"{entry.ep} takes no options")
+        blocks.append(table(rows, head=True, below=2) if entry.options else f"{entry.ep} takes no options")
     return "\n\n".join(blocks)
 
 

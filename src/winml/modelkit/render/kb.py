@@ -88,7 +88,7 @@ def judgement_text(result: KbJudgement) -> str:
     counts = ", ".join(f"{n} {answer}" for answer, n in result.counts.items())
     lines = [
         f"{result.file} · every config against {result.base}, {result.order}",
-        table(rows, indent="  ", head=True, below=6),
+        table(rows, indent="  ", head=True, drop=(5, 0), below=6),
     ]
     for finding in result.findings:
         lines += ["", f"{finding.id} ({finding.status})  {finding.title}: {finding.answer}"]
@@ -108,22 +108,22 @@ def replay_text(result: KbReplay) -> str:
         [
             f"{outcome.finding}  {result.title}",
             f"{outcome.answer} here: {outcome.reason}",
-            f"{versions}{simulated} · written to {result.file}",
+            f"{versions}{simulated}",
         ]
     )
 
 
 def promotion_text(result: KbPromotion) -> str:
     runs = ", ".join(result.runs) or "its observations"
-    return f"{result.finding} is {result.rung} by {runs}; written to {result.file}"
+    return f"{result.finding} is {result.rung} by {runs}"
 
 
 def drafts_text(result: KbDrafts) -> str:
     lines = [f"{d.id}  {d.title}" for d in result.drafts] or ["no new draft"]
     lines += [f"{name}  already drafted" for name in result.known]
     lines += [f"skipped {p.hypothesis}: {p.reason}" for p in result.passed_over]
-    return "\n".join([*lines, f"in {result.folder}"])
+    return "\n".join(lines)
 
 
 def report_text(result: KbReport) -> str:
-    return f"{len(result.entries)} findings and {len(result.gaps)} gaps in {result.file}"
+    return f"{len(result.entries)} findings and {len(result.gaps)} gaps"

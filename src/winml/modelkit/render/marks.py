@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from winml.modelkit.render.screen import current_screen, paint
+from winml.modelkit.render.screen import JOINT, current_screen, paint
 
 _GLYPHS = {"good": ("✓", "+"), "bad": ("✗", "x"), "unsure": ("~", "~"), "quiet": ("·", "-")}
 """Style -> its glyph, and the one where only ASCII is shown."""
@@ -40,6 +40,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
 BAR = 10
 """Columns of a bar."""
+WIDE = 80
+"""Columns of a terminal that has room for bars."""
 
 
 def mark(state: str, text: str | None = None) -> str:
@@ -52,16 +54,17 @@ def mark(state: str, text: str | None = None) -> str:
 
 
 def with_bar(text: str, share: float) -> str:
-    """A share between 0 and 1, and a bar of its length after it."""
+    """A share between 0 and 1, and a bar of its length after it where a line has room for it."""
     screen = current_screen()
-    if not screen.decorated:
+    if not screen.decorated or (screen.width or WIDE) < WIDE:
         return text
     share = min(max(share, 0.0), 1.0)
     if not screen.unicode:
-        return f"{text} {paint('bar', ('#' * round(share * BAR)).ljust(BAR))}"
+        bar = "#" * round(share * BAR)
+        return f"{text}{JOINT}{paint('bar', bar)}{' ' * (BAR - len(bar))}"
     whole, rest = divmod(round(share * BAR * 8), 8)
     bar = "█" * whole + (_EIGHTHS[rest] if rest else "")
-    return f"{text} {paint('bar', bar.ljust(BAR))}"
+    return f"{text}{JOINT}{paint('bar', bar)}{' ' * (BAR - len(bar))}"
 
 
 def sparkline(values: Sequence[float], *, limit: int = 24) -> str:

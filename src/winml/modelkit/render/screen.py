@@ -21,6 +21,8 @@ STYLES = {
 }
 """Style -> the character that starts it."""
 END = "\ufdd0"
+JOINT = "\ufdd7"
+"""A space at which no line is broken."""
 _STARTS = frozenset(STYLES.values())
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def knowledge_list_text(result: KnowledgeList) -> str:
     rows = [("id", "status", "effort", "title")]
     rows += [(f.id, mark(f.status), f.effort or "", f.title) for f in result.findings]
-    return table(rows, head=True, drop=(2,)) if result.findings else "no findings match"
+    return table(rows, head=True, drop=(2,), below=3) if result.findings else "no findings match"
 
 
 def finding_text(result: KnowledgeEntry) -> str:
@@ -51,7 +51,7 @@ def finding_text(result: KnowledgeEntry) -> str:
 
 
 def addition_text(result: KnowledgeAddition) -> str:
-    return f"{result.finding} added to {result.file}"
+    return f"{result.finding} added"
 
 
 def knowledge_check_text(result: KnowledgeCheck) -> str:
@@ -99,7 +99,7 @@ def _skeleton_lines(found: InputSkeleton | None, model: str) -> list[str]:
 
 def inputs_text(result: InputsResult) -> str:
     rows = [(name, spec.dtype, str(list(spec.shape))) for name, spec in result.made.inputs.items()]
-    return f"{result.file}\n{table(rows, indent='  ')}"
+    return table(rows)
 
 
 def produce_text(result: ProduceResult) -> str:

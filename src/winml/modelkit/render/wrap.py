@@ -6,7 +6,7 @@ import re
 
 from winml.modelkit.render.screen import carry_styles, columns_of, current_screen
 
-_UNITS = "%|ms|µs|s|min|h|B|KiB|MiB|GiB|TiB|dB|MHz|points|cycles"
+_UNITS = "%|ms|µs|s|min|h|B|KiB|MiB|GiB|TiB|dB|MHz|points|cycles|nodes?"
 # A number stays with its unit, an interval is whole, and a dot that divides a line ends one rather than starting it.
 _WORD = re.compile(rf"(\s*)((?:\([^\s()]+ … [^()]{{1,24}}\)\S*|\S*\d (?:{_UNITS})(?!\w)\S*|\S+)(?: ·(?=\s|$))?)")
 _AFTER_SEPARATOR = re.compile(r"(?<=[/\\])(?=[^/\\])")

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
 @json_option
 def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli.compare_progress import CompareProgress
+    from winml.modelkit.cli.next_command import after_compare
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.measuring.compare import compare
     from winml.modelkit.measuring.rejudge import rejudge
@@ -95,6 +96,13 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
         console.data_json(result)
     else:
         _show(result)
+        result_file.say_wrote()
+        models = () if base is None else (base, *candidates)
+        hint, following = after_compare(result, models, given["max_seconds"])
+        if hint is not None:
+            console.say("hint", hint)
+        if following is not None:
+            console.say("next", following)
 
 
 def _show(result: CompareResult | PartialCompare) -> None:
