@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 
 import pytest
 
@@ -97,6 +98,21 @@ def test_a_long_message_is_broken_between_words(monkeypatch: pytest.MonkeyPatch)
         "  cores; compare configs with `winml",
         "  compare`",
     ]
+
+
+NAMES = ["plain.onnx", "two words.onnx", "it's; rm -rf x", "a" * 70, "tab\there", "/very/" + "long/" * 12, "$(ls) b"]
+
+
+@pytest.mark.posix("the shells of Windows continue a line in different ways, so a command is not broken there")
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_broken_command_means_the_same_to_a_shell(monkeypatch: pytest.MonkeyPatch, name: str, width: int) -> None:
+    command = f"printf '%s\\0' perf -m {console.quote(name)} --target cpu --op-tracing basic -o DIR"
+    lines = _said(monkeypatch, "next", command, width=width)
+    pasted = "\n".join(lines).removeprefix("next: ")
+    ran = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True)
+    words = ["perf", "-m", name, "--target", "cpu", "--op-tracing", "basic", "-o", "DIR"]
+    assert ran.stdout.decode().split("\0") == [*words, ""]
 
 
 @pytest.mark.posix("the shells of Windows continue a line in different ways, so a command is not broken there")

@@ -47,7 +47,7 @@ class Transcript:
         return _draw(self.written, self.columns)[1]
 
 
-_MOVES = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[\?\d+[hl]")
+_MOVES = re.compile(r"\x1b\[([\d;]*)([A-Za-z])|\x1b\[\?\d+[hl]")
 
 
 def _draw(written: str, columns: int) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ from typing import Any, TextIO, TypeVar
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.values import to_json
-from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, made_for
+from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, columns_of, made_for
 from winml.modelkit.render.wrap import fit, wrap_line
 
 T = TypeVar("T")
@@ -173,14 +173,22 @@ def say(kind: str, text: str) -> None:
     _write(sys.stderr, message)
 
 
+_SHELL_WORD = re.compile(r"""(?:\$?'[^']*'|"[^"]*"|[^\s'"])+""")
+
+
 def _wrap_message(kind: str, line: str, width: int) -> list[str]:
     """The lines of a message; a command that is too long for one can still be pasted."""
-    if kind != "next" or len(line) <= width:
+    if kind != "next" or columns_of(line) <= width:
         return wrap_line(line, width)
     if sys.platform == "win32":
         return [line]  # its two shells continue a line in different ways
-    first, *others = wrap_line(line, width - 2)
-    return [f"{part} \\" for part in (first, *others[:-1])] + others[-1:]
+    lines: list[str] = []
+    for word in _SHELL_WORD.findall(line):  # a word of the shell is never broken: it would be two
+        if lines and columns_of(f"{lines[-1]} {word} \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"  {word}" if lines else word)
+    return [f"{part} \\" for part in lines[:-1]] + lines[-1:]
 
 
 def write_lines(text: str) -> None:

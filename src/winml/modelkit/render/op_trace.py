@@ -62,7 +62,8 @@ def _rows(operators: Sequence[OperatorEntry], unit: Unit, *, detail: bool) -> li
     word = _UNITS[unit]
     timed = unit == "cycles" and any(o.avg_us is not None for o in operators)
     extra = (*(("avg µs",) if timed else ()), *(("DRAM read", "VTCM hit") if detail else ()))
-    rows: list[tuple[str, ...]] = [("node", "type", f"avg {word}", f"p90 {word}", "share", "sum", *extra)]
+    head = ("node", "type", f"avg {word}", f"p90 {word}", with_bar("share", 0.0), "sum", *extra)
+    rows: list[tuple[str, ...]] = [head]
     added = 0.0
     for o in operators:
         share = o.percent_of_total or 0.0
