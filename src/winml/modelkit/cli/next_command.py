@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.plain_text import shell_word
 
@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     from winml.modelkit.feed.feed_command import PullResult
     from winml.modelkit.measuring.compare_result import Candidate, CompareResult
     from winml.modelkit.measuring.perf import PerfResult
+
+
+SIZES = {"dims": "--dim", "shapes": "--shape"}
+"""Parameters that every command with sizes has -> their options."""
+INPUTS = {"batch_size": "--batch-size", **SIZES, "int_ranges": "--int-range", "input_data": "--input-data"}
+"""Parameters that every command with inputs has -> their options."""
+
+
+def repeat_options(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
+    """The options as they were given, for a command that takes them too."""
+    words = []
+    for name, option in options.items():
+        values = given.get(name)
+        for value in values if isinstance(values, tuple) else [values]:
+            words += [] if value is None else [f" {option} {shell_word(str(value))}"]
+    return "".join(words)
 
 
 def model_option(model: str, *, sample: bool) -> str:
@@ -40,16 +56,17 @@ def after_analyze(result: AnalyzeResult, named: str) -> str:
     return f"winml perf {named}" + (f" --target {here[0]}" if len(result.targets) == 1 and here else "")
 
 
-def after_perf(result: PerfResult, named: str, trace_path: str | None) -> str:
+def after_perf(result: PerfResult, named: str, trace_path: str | None, given: Mapping[str, Any]) -> str:
     """Where the time goes, then a search for something faster."""
     if trace_path is not None:
         return f"winml trace diff {shell_word(trace_path)} OTHER_op_trace.json"
+    where = f"{named} --target {result.target}"
     if result.op_trace is None:
-        return f"winml perf {named} --target {result.target} --op-tracing basic"
+        return f"winml perf {where}{repeat_options(given, INPUTS)} --op-tracing basic"
     # Times of a simulator decide nothing, and a search starts from a model, not from its build.
     if result.target.simulated or result.built_for is not None:
-        return f"winml analyze {named} --target {result.target}"
-    return f"winml autoconfig {named} --target {result.target} -o DIR"
+        return f"winml analyze {where}{repeat_options(given, SIZES)}"
+    return f"winml autoconfig {where}{repeat_options(given, INPUTS)} -o DIR"
 
 
 def after_build(result: BuildResult, trust: str) -> str:
@@ -62,7 +79,9 @@ def after_build(result: BuildResult, trust: str) -> str:
     return f"winml perf -m {folder} --target {result.target}{trust}"
 
 
-def after_compare(result: CompareResult, models: Sequence[str], max_seconds: float) -> tuple[str | None, str | None]:
+def after_compare(
+    result: CompareResult, models: Sequence[str], given: Mapping[str, Any]
+) -> tuple[str | None, str | None]:
     """What to try, as a hint and as a command; None where a stored comparison names no models."""
     best = _best(result)
     target = best.arm.target
@@ -72,20 +91,22 @@ def after_compare(result: CompareResult, models: Sequence[str], max_seconds: flo
     if len(models) == 1:
         return None, f"winml build -m {base} --target {target if best.verdict.kept else result.base.arm.target} -o DIR"
     candidate = shell_word(models[1 + result.candidates.index(best)])
+    sizes, inputs = repeat_options(given, SIZES), repeat_options(given, INPUTS)
+    search = f"winml autoconfig -m {base} --target {target}{inputs} -o DIR"
     match best.verdict.verdict:
         case "KEEP" | "MARGINAL_KEEP":
-            return None, f"winml eval -m {candidate} --reference {base} --data DATA --task TASK --max-drop 0.01"
+            return None, f"winml eval -m {candidate} --reference {base} --data DATA --task TASK --max-drop 0.01{sizes}"
         case "INCONCLUSIVE":
-            pair = f"{base} {candidate} --target {target}"
-            return None, f"winml compare {pair} --max-seconds {3 * max_seconds:g}"
+            more = f"--max-seconds {3 * given['max_seconds']:g}"
+            return None, f"winml compare {base} {candidate} --target {target}{inputs} {more}"
         case "DISCARD":
-            trace = f"winml perf -m {candidate} --target {target} --op-tracing basic"
+            trace = f"winml perf -m {candidate} --target {target}{inputs} --op-tracing basic"
             hint = f"`{trace}` shows where its time goes; `winml autoconfig` searches for what is faster on this target"
-            return hint, f"winml autoconfig -m {base} --target {target} -o DIR"
+            return hint, search
         case "FAILED":
-            return None, f"winml analyze -m {candidate} --target {target}"
+            return None, f"winml analyze -m {candidate} --target {target}{sizes}"
         case _:  # the same graph
-            return None, f"winml autoconfig -m {base} --target {target} -o DIR"
+            return None, search
 
 
 def _best(result: CompareResult) -> Candidate:

@@ -52,7 +52,7 @@ from winml.modelkit.core.errors import ModelkitError
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.analysis.command import analyze, check
-    from winml.modelkit.cli.next_command import after_analyze, model_option
+    from winml.modelkit.cli.next_command import SIZES, after_analyze, model_option, repeat_options
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.stage_progress import AnalyzeProgress
     from winml.modelkit.render.analyze import analyze_text
@@ -70,7 +70,8 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
         console.show(analyze_text, result)
     result_file.say_wrote()
     if not as_json:
-        console.say("next", after_analyze(result, model_option(result.model, sample=sample)))
+        named = model_option(result.model, sample=sample) + repeat_options(given, SIZES)
+        console.say("next", after_analyze(result, named))
     if failure is not None:
         raise failure
     if as_json:

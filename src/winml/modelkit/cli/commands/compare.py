@@ -98,7 +98,7 @@ def command(base: str | None, candidates: tuple[str, ...], as_json: bool, **give
         _show(result)
         result_file.say_wrote()
         models = () if base is None else (base, *candidates)
-        hint, following = after_compare(result, models, given["max_seconds"])
+        hint, following = after_compare(result, models, given)
         if hint is not None:
             console.say("hint", hint)
         if following is not None:

@@ -51,5 +51,5 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
-        console.say("wrote", result.folder)
+        console.say("wrote", given["output"])
         console.say("next", f"winml build -m {console.quote(request.model)} --target cpu -o DIR")

@@ -30,7 +30,7 @@ from winml.modelkit.cli.options import HELP, examples, json_option, model_option
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.inspect import Inspection, inspect
-    from winml.modelkit.cli.next_command import after_inspect, model_option
+    from winml.modelkit.cli.next_command import SIZES, after_inspect, model_option, repeat_options
     from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
@@ -40,7 +40,8 @@ def command(model: str | None, sample: bool, timeout: float | None, as_json: boo
         console.data_json(result)
     elif isinstance(result, Inspection):
         console.show(inspect_text, result)
-        console.say("next", after_inspect(result, model_option(path, sample=sample)))
+        named = model_option(path, sample=sample) + repeat_options(given, SIZES)
+        console.say("next", after_inspect(result, named))
     else:
         console.show(folder_text, result)
         console.say("next", f"winml export -m {console.quote(path)} -o DIR")

@@ -142,9 +142,9 @@ def _perf(
     trace_files.say_wrote()
     if isinstance(result, PerfParts):
         part = str(Path(request.model) / result.parts[-1].part)
-        console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path))
+        console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path, given))
     else:
-        console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path))
+        console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path, given))
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:
