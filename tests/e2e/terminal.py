@@ -18,7 +18,7 @@ import pytest
 from e2e.program import _as_started, _environment, _inside, _stream
 from winml.modelkit.cli import announcements, console, main, progress, results
 from winml.modelkit.core import plain_text
-from winml.modelkit.render.screen import columns_of
+from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, columns_of, made_for
 
 
 @dataclass
@@ -47,6 +47,7 @@ class Transcript:
         return _draw(self.written, self.columns)[1]
 
 
+_STYLE = re.compile(f"[{END}{''.join(STYLES.values())}]")
 _MOVES = re.compile(r"\x1b\[([\d;]*)([A-Za-z])|\x1b\[\?\d+[hl]")
 
 
@@ -138,7 +139,9 @@ def _keep(patch: pytest.MonkeyPatch, transcript: Transcript) -> None:
     show, say = console.show, console.say
 
     def keep_text(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
-        transcript.plain.append(render(plain_text.values(result), *how, **options))
+        with made_for(Screen(decorated=True)):
+            text = render(plain_text.values(result), *how, **options)
+        transcript.plain.append(_STYLE.sub("", text).replace(JOINT, " "))
         transcript.calls.append(partial(show, render, result, *how, end=end, **options))
         transcript.calls[-1]()
 

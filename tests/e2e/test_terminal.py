@@ -73,6 +73,9 @@ COMMANDS = (
 )
 """The real short work of the others, in the order in which they need what was written."""
 
+COLUMN_NAMES = "took file digest reason smallest largest median cosine difference SQNR"
+"""Words that name a column only where it has no room."""
+
 
 def _words(text: str) -> set[str]:
     """The words of a text without what only a terminal shows."""
@@ -95,7 +98,7 @@ def _problems(command: str, folder: Path, number: int) -> list[str]:
 
 
 def _broken_words(shown: Transcript, columns: int) -> list[str]:
-    whole = _words("\n".join(shown.plain))
+    whole = _words("\n".join([*shown.plain, COLUMN_NAMES]))
     known = whole | _words("~ · - \\ not shown: (a wider terminal or --json shows it) them)")
     known |= {f"{word}{end}" for word in whole for end in ",:"}  # columns that are named in a line
     # A word wider than a line of its own, also an indented one, has to be broken; a node's name keeps its end.
