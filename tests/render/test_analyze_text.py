@@ -15,12 +15,13 @@ from winml.modelkit.building.analysis.result import (
     StatusCounts,
     TargetAnswer,
 )
+from winml.modelkit.cli.next_command import after_analyze
 from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.graph.description import Quantization
-from winml.modelkit.render.analyze import analyze_text, next_command
+from winml.modelkit.render.analyze import analyze_text
 
 COUNTS = StatusCounts(supported=1, partial=0, unsupported=1, unknown=0)
 ASKED = Asked(
@@ -118,10 +119,8 @@ def test_candidates_say_for_whom_they_are_not() -> None:
 
 
 def test_next_is_the_first_fix_then_a_look_then_measuring() -> None:
-    assert next_command(_result(ANSWER)) == "winml optimize -m m.onnx"
+    named = f"-m {shell_word('a b/m.onnx')}"
+    assert after_analyze(_result(ANSWER), named) == "winml optimize -m m.onnx"
     failed = replace(ANSWER, hazards=(), error=ErrorObject(code="worker-crashed", message="crashed", hint=None, exit=1))
-    assert next_command(_result(failed)) == f"winml inspect -m {shell_word('a b/m.onnx')}"
-    assert (
-        next_command(_result(replace(ANSWER, hazards=())))
-        == f"winml perf -m {shell_word('a b/m.onnx')} --target qnn/npu"
-    )
+    assert after_analyze(_result(failed), named) == f"winml inspect {named}"
+    assert after_analyze(_result(replace(ANSWER, hazards=())), named) == f"winml perf {named} --target qnn/npu"

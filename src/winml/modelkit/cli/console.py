@@ -6,6 +6,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from typing import Any, Protocol, TextIO, TypeVar
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.values import to_json
+from winml.modelkit.render.screen import END, JOINT, STYLES, Screen, columns_of, made_for
+from winml.modelkit.render.wrap import fit, wrap_line
 
 T = TypeVar("T")
 _COLOURS = {
@@ -21,11 +24,23 @@ _COLOURS = {
     "warning": "\x1b[33m",
     "hint": "\x1b[36m",
     "next": "\x1b[36m",
+    "wrote": "\x1b[32m",
     "note": "\x1b[2m",
 }
 _RESET = "\x1b[0m"
+_ESCAPES = {
+    STYLES["good"]: "\x1b[32m",
+    STYLES["bad"]: "\x1b[31m",
+    STYLES["unsure"]: "\x1b[33m",
+    STYLES["quiet"]: "\x1b[2m",
+    STYLES["head"]: "\x1b[1m",
+    STYLES["bar"]: "\x1b[36m",
+    END: _RESET,
+    JOINT: " ",
+}
+_STYLE = re.compile(f"([{''.join(_ESCAPES)}])")
 _VIRTUAL_TERMINAL = 0x4  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
-_UNASKED = ("note", "next")
+_UNASKED = ("note", "next", "wrote")
 """What `--quiet` hides."""
 _quiet = False
 
@@ -111,6 +126,27 @@ def above_progress() -> Iterator[None]:
                 line.draw()
 
 
+def columns(stream: TextIO) -> int | None:
+    """The width of a terminal; None for a file, a pipe, and a terminal that does not know it."""
+    if not is_terminal(stream):
+        return None
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return None
+    # The classic Windows console starts a line by itself after its last column.
+    return (width - 1 if sys.platform == "win32" else width) or None
+
+
+def screen_of(stream: TextIO) -> Screen:
+    """What a stream can show."""
+    try:
+        "✓▏█▁…".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return Screen(columns(stream), use_colour(stream), unicode=False)
+    return Screen(columns(stream), use_colour(stream))
+
+
 def _write(stream: TextIO, text: str) -> None:
     """Write a line; when the reader is gone the command continues silently, so that its files are still written."""
     try:
@@ -176,8 +212,12 @@ def data(text: str) -> None:
 
 
 def show(render: Callable[..., str], result: object, *how: Any, end: str = "", **options: Any) -> None:
-    """A result as text, to stdout; control characters in its names are escaped."""
-    data(render(plain_text.values(result), *how, **options) + end)
+    """A result as text, to stdout, that fits the terminal; control characters in its names are escaped."""
+    with made_for(screen_of(sys.stdout)):
+        text = fit(render(plain_text.values(result), *how, **options) + end)
+    # Names hold no style, and what lies between styles is made safe: no other escape sequence than ours is written.
+    parts = _STYLE.split(text)
+    _write(sys.stdout, "".join(_ESCAPES.get(part) or plain_text.lines(part) for part in parts))
 
 
 def data_json(value: object) -> None:
@@ -195,12 +235,36 @@ def show_result(render: Callable[[T], str], result: T, *, as_json: bool) -> None
 
 
 def say(kind: str, text: str) -> None:
-    """A line for people: `warning: ...`, `hint: ...`, `next: ...`."""
+    """A line for people: `warning: ...`, `hint: ...`, `next: ...`, `wrote FILE`."""
     if _quiet and kind in _UNASKED:
         return
-    label = f"{_COLOURS[kind]}{kind}:{_RESET}" if use_colour(sys.stderr) else f"{kind}:"
+    label = kind if kind == "wrote" else f"{kind}:"
     # A line break in a name must not start a line that looks like one of winml's.
-    _write(sys.stderr, f"{label} {plain_text.lines(text).replace(chr(10), chr(10) + '  ')}")
+    message = f"{label} " + plain_text.lines(text).replace("\n", "\n  ")
+    width = columns(sys.stderr)
+    if width is not None:
+        message = "\n".join(part for line in message.split("\n") for part in _wrap_message(kind, line, width))
+    if use_colour(sys.stderr):
+        message = f"{_COLOURS[kind]}{label}{_RESET}{message.removeprefix(label)}"
+    _write(sys.stderr, message)
+
+
+_SHELL_WORD = re.compile(r"""(?:\$?'[^']*'|"[^"]*"|[^\s'"])+""")
+
+
+def _wrap_message(kind: str, line: str, width: int) -> list[str]:
+    """The lines of a message; a command that is too long for one can still be pasted."""
+    if kind != "next" or columns_of(line) <= width:
+        return wrap_line(line, width)
+    if sys.platform == "win32":
+        return [line]  # its two shells continue a line in different ways
+    lines: list[str] = []
+    for word in _SHELL_WORD.findall(line):  # a word of the shell is never broken: it would be two
+        if lines and columns_of(f"{lines[-1]} {word} \\") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"  {word}" if lines else word)
+    return [f"{part} \\" for part in lines[:-1]] + lines[-1:]
 
 
 def write_lines(text: str) -> None:

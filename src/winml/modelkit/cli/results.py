@@ -48,6 +48,11 @@ class ResultFile:
         if self._path is not None:
             atomic.write_bytes(self._path.absolute(), text.encode())
 
+    def say_wrote(self) -> None:
+        """Name the file for people."""
+        if self._path is not None and not self._as_json:
+            say("wrote", str(self._path))
+
     @contextlib.contextmanager
     def keeping(self, command: str, show: Callable[[Any], None] | None = None) -> Iterator[None]:
         """Write what a failing command measured so far before its error is raised again; `show` prints it."""

@@ -19,6 +19,7 @@ class TraceFiles:
 
     def __init__(self, output: str | None, *, wanted: bool, perfetto: bool, overwrite: bool) -> None:
         self._trace = self._perfetto = None
+        self._written = False
         self.folder: Path | None = None
         if perfetto and (not wanted or output is None):
             raise RequestError("`--trace-format perfetto` writes a file", hint="add `--op-tracing basic` and `-o FILE`")
@@ -37,9 +38,16 @@ class TraceFiles:
         """Write the trace; its path, or None where there is nothing to write."""
         if trace is None or self._trace is None:
             return None
+        self._written = True
         self._trace.write(trace)
         if self._perfetto is not None:
             from winml.modelkit.render.perfetto import perfetto
 
             self._perfetto.write(perfetto(trace))
         return str(self.path)
+
+    def say_wrote(self) -> None:
+        """Name the files for people."""
+        for file in (self._trace, self._perfetto):
+            if file is not None and self._written:
+                file.say_wrote()

@@ -19,6 +19,7 @@ _INVISIBLE = (
     "\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # directions, joiners, separators
     "\ud800-\udfff"  # halves of characters: names of files that are not UTF-8
     "\U000e0000-\U000e007f"  # tags, which are invisible
+    "\ufdd0-\ufdef"  # noncharacters: starts and ends of colours in texts of `render`
 )
 _CONTROL = "\x00-\x1f\x7f-\x9f"
 _UNSAFE = re.compile(f"[{_CONTROL}{_INVISIBLE}]")

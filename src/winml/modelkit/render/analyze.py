@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.render.marks import mark, with_bar
 from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def _ops(answer: TargetAnswer) -> list[str]:
     if answer.status == "unknown" and answer.source.kind == "none":
         return []
     rows = [
-        (op.op, op.status, f"{op.taken} of {op.nodes}" if op.taken is not None else str(op.nodes),
+        (op.op, mark(op.status), f"{op.taken} of {op.nodes}" if op.taken is not None else str(op.nodes),
          op.reason or ("" if op.status == "unknown" else "no reason given"))
         for op in answer.ops
         if op.status != "supported"
     ]  # fmt: skip
-    return [table(rows, indent="    ", right=frozenset({2}))] if rows else []
+    return [table(rows, indent="    ", right=frozenset({2}), below=3)] if rows else []
 
 
 def _hazards(answer: TargetAnswer) -> list[str]:
@@ -91,7 +91,7 @@ def _hazards(answer: TargetAnswer) -> list[str]:
 
 def _target(answer: TargetAnswer) -> str:
     simulated = " (simulated)" if answer.target.simulated else ""
-    lines = [f"{answer.target}{simulated} · {_WORDS[answer.status]} · {_source(answer)}"]
+    lines = [f"{answer.target}{simulated} · {mark(answer.status, _WORDS[answer.status])} · {_source(answer)}"]
     if answer.error:
         lines.append(f"  {answer.error.message}")
     if answer.absent:
@@ -104,6 +104,9 @@ def _target(answer: TargetAnswer) -> str:
         (found.unknown, "unknown"),
     )
     counts = ", ".join(f"{count} {status}" for count, status in numbers if count)
+    total = sum(count for count, _ in numbers)
+    if found.supported:
+        counts = with_bar(counts, found.supported / total).rstrip()
     lines.append(f"  operators  {counts or 'none'}")
     lines += _placement(answer)
     if answer.source.kind == "asked" and answer.source.fixed_dims:
@@ -126,24 +129,10 @@ def _fusions(fusions: Fusions | None) -> list[str]:
     if not rows:
         return [f"fusion candidates  none among {fusions.tried} passes"]
     more = [f"  {len(rows) - MAX_FUSIONS} more; --json has them all"] if len(rows) > MAX_FUSIONS else []
-    listed = table(rows[:MAX_FUSIONS], indent="  ", right=frozenset({1}))
+    listed = table(rows[:MAX_FUSIONS], indent="  ", right=frozenset({1}), below=2)
     return ["\n".join(["fusion candidates (each pass run alone)", listed, *more])]
 
 
 def analyze_text(result: AnalyzeResult) -> str:
     """One block per target, then the fusion candidates."""
     return "\n\n".join([_headline(result), *map(_target, result.targets), *_fusions(result.fusions)])
-
-
-def next_command(result: AnalyzeResult) -> str:
-    """The first fix, or a look at what failed, or a measurement."""
-    fixes = [hazard.fix for answer in result.targets for hazard in answer.hazards if hazard.fix]
-    if fixes:
-        return fixes[0]
-    quoted = shell_word(result.model)
-    if all(answer.status == "unknown" for answer in result.targets):
-        return "winml sys"
-    if any(answer.error for answer in result.targets):
-        return f"winml inspect -m {quoted}"
-    here = [answer.target for answer in result.targets if answer.source.kind == "asked"]
-    return f"winml perf -m {quoted}" + (f" --target {here[0]}" if len(result.targets) == 1 and here else "")

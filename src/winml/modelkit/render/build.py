@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
@@ -41,7 +42,9 @@ def build_text(result: BuildResult, *, explain: bool = False) -> str:
     lines = [f"{Path(result.model).name} for {result.target}{simulated}, precision {result.precision}"]
     if result.stages:
         rows = [_stage(run, explain=explain) for run in result.stages]
-        lines.append(table(rows, indent="  ", right=frozenset({1})))
+        names = ("stage", "took", "file", "digest", "reason")[: len(rows[0])]
+        below = 4 if explain else None
+        lines.append(table(rows, indent="  ", right=frozenset({1}), names=names, drop=(3,), below=below))
     else:
         lines.append("  no stage ran: the artifact is the model itself")
     if explain:
@@ -63,8 +66,8 @@ def build_text(result: BuildResult, *, explain: bool = False) -> str:
 def proof_text(proof: Proof) -> str:
     """Whether the artifact was proven on its target, and how."""
     if proof.status == "not proven":
-        return f"{proof.status}: {proof.reason}"
-    text: str = proof.status
+        return f"{mark(proof.status)}: {proof.reason}"
+    text = mark(proof.status)
     if proof.agreement is not None and proof.agreement.cosine is not None:
         found = proof.agreement
         text += f": `{found.output}` has a cosine of {found.cosine:.4f} with the source's (at least {proof.limit:g})"

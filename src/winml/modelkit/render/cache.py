@@ -16,7 +16,7 @@ def list_text(result: CacheList) -> str:
         return f"{result.folder} has no stage results"
     rows = [("stage", "artifact", "size", "files")]
     rows += [(e.stage, e.artifact[:19], size(e.bytes), ", ".join(sorted(e.files))) for e in result.entries]
-    return table(rows, right=frozenset({2}))
+    return table(rows, right=frozenset({2}), head=True, drop=(1,))
 
 
 def size_text(result: CacheSize) -> str:

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
+from winml.modelkit.render.screen import current_screen
 from winml.modelkit.render.table import markdown_table, table
 
 if TYPE_CHECKING:
@@ -15,16 +17,21 @@ if TYPE_CHECKING:
 
 HEAD = ("family", "model", "weights", "task", "target", "precision", "step", "outcome", "result")
 WIDTH = 120
-"""Width in characters that lists are wrapped to."""
+"""Width in characters that lists are wrapped to in a file; a table on a terminal fits its width itself."""
 
 
 def catalog_text(result: CatalogResult) -> str:
     """Families with the rungs that recipes reached on each target, their tasks, the recipes, then every proof."""
     families = result.families
     targets = sorted({_target(level) for family in families for level in family.levels})
-    listed = [[*_families(families, targets)], [*_tasks(families)], [*_recipes(families, targets)]]
-    listed.append([HEAD, *_proofs(families)])
-    return "\n\n".join(table(rows) for rows in listed if len(rows) > 1)
+    others = tuple(range(3 + len(targets), 5 + len(targets)))
+    listed = [
+        ([*_families(families, targets)], (1, *others, 2), None),
+        ([*_tasks(families)], (), None),
+        ([*_recipes(families, targets)], (1,), None),
+        ([HEAD, *_proofs(families)], (2, 6, 3, 5), 8),
+    ]
+    return "\n\n".join(table(rows, head=True, drop=drop, below=below) for rows, drop, below in listed if len(rows) > 1)
 
 
 def catalog_markdown(families: Sequence[CatalogFamily]) -> str:
@@ -45,7 +52,7 @@ def _target(proof: Proof | FamilyProof | CatalogLevel) -> str:
 
 def _proofs(families: Iterable[CatalogFamily]) -> list[tuple[str, ...]]:
     return [
-        (p.family, p.model, p.weights, p.task, _target(p), p.precision, p.step, p.outcome, p.says)
+        (p.family, p.model, p.weights, p.task, _target(p), p.precision, p.step, mark(p.outcome), p.says)
         for family in families
         for p in family.proofs
     ]
@@ -76,6 +83,9 @@ def _tasks(families: Iterable[CatalogFamily]) -> Iterator[tuple[str, ...]]:
     yield ("modality", "parts", "tasks")
     room = WIDTH - sum(max(map(len, column)) + 2 for column in zip(*kinds, strict=True))
     for kind, tasks in kinds.items():
+        if current_screen().width is not None:
+            yield (*kind, tasks)
+            continue
         first, *others = textwrap.wrap(tasks, room, break_on_hyphens=False)
         yield (*kind, first)
         yield from (("", "", line) for line in others)

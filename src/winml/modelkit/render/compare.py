@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from winml.modelkit.core.statistics import std
+from winml.modelkit.core.statistics import median, std
+from winml.modelkit.render.marks import mark, sparkline
 from winml.modelkit.render.table import table
 from winml.modelkit.render.times import milliseconds, speedup_text
 
@@ -28,11 +29,24 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         speedup_text(candidate.speedup),
         "" if gain is None else f"{gain:+.1f} %",
         "" if interval is None else f"({interval[0]:+.1f} … {interval[1]:+.1f})",
-        verdict.verdict + (" confirmed" if confirmed else ""),
-        str(verdict.rounds) if verdict.rounds else "",
+        mark(verdict.verdict, verdict.verdict + (" confirmed" if confirmed else "")),
+        f"{verdict.rounds} {sparkline(_speedups(candidate))}".rstrip() if verdict.rounds else "",
         f"{verdict.seconds:.1f} s",
         verdict.reason,
     )
+
+
+def _speedups(candidate: Candidate) -> list[float]:
+    """How many times as fast as the base it was in each round, on the clock that decided."""
+    taken = (candidate.confirmation or candidate).measurement
+    if taken is None:
+        return []
+    times: dict[int, dict[int, float]] = {}
+    for one in taken.rounds:
+        samples = one.cpu_ns if candidate.verdict.metric == "cpu" else one.wall_ns
+        if samples:
+            times.setdefault(one.round, {})[one.arm] = median(samples)
+    return [of[0] / of[1] for _, of in sorted(times.items()) if of.keys() >= {0, 1} and of[1] > 0]
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -57,4 +71,10 @@ def compare_text(result: CompareResult) -> str:
     metrics = sorted({c.verdict.metric for c in candidates if c.verdict.metric})
     how = " and ".join(_CLOCKS[m] for m in metrics)
     head = f"base  {result.base.label} on {result.base.arm.target}" + (f" · judged by {how}" if how else "")
-    return "\n".join([head, table(rows, indent="  "), *map(_calibration, result.calibrations.values())])
+    return "\n".join(
+        [
+            head,
+            table(rows, indent="  ", head=True, drop=(8, 7, 4, 5, 2), below=9),
+            *map(_calibration, result.calibrations.values()),
+        ]
+    )

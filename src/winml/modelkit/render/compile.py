@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from winml.modelkit.render.build import proof_text
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
@@ -72,7 +73,7 @@ def _model_rows(row: CompiledModel) -> list[tuple[str, str]]:
 
 def _model(row: CompiledModel | FailedModel) -> str:
     if row.status == "failed":
-        return f"{row.model} · failed\n{table([('why', row.error.message)], indent='  ')}"
+        return f"{row.model} · {mark('failed')}\n{table([('why', row.error.message)], indent='  ')}"
     return f"{row.model} -> {row.output}\n{table(_model_rows(row), indent='  ')}"
 
 
@@ -94,7 +95,8 @@ def compilers_text(result: CompilerList) -> str:
     """One line per compiler: whether it is available, and why not."""
     rows = [("compiler", "status", "uses", "")]
     for row in result.compilers:
-        status = ("ready, default" if row.default else "ready") if row.available else "not available"
+        ready = mark("ready", "ready, default" if row.default else "ready")
+        status = ready if row.available else mark("not available")
         why = "; ".join(w for w in (row.reason, row.hint) if w)
         rows.append((row.compiler, status, row.summary, why))
-    return table(rows)
+    return table(rows, head=True, below=3)

@@ -27,7 +27,7 @@ def options_text(result: EPOptionsResult) -> str:
     for entry in result.eps:
         rows = [(entry.ep, "set by", "values")]
         rows += [(o.name, _SET_BY[o.set_by], o.reason or _values(o)) for o in entry.options]
-        blocks.append(table(rows) if entry.options else f"{entry.ep} takes no options")
+        blocks.append(table(rows, head=True, below=2) if entry.options else f"{entry.ep} takes no options")
     return "\n\n".join(blocks)
 
 
@@ -40,4 +40,4 @@ def environments_text(result: EnvironmentsResult) -> str:
         return "no execution provider has a private environment"
     rows = [("ep", "package", "version", "size", "folder")]
     rows += [(e.ep, e.distribution, e.version, size(e.bytes), e.folder) for e in result.environments]
-    return table(rows, right=frozenset({3}))
+    return table(rows, right=frozenset({3}), head=True, below=4)

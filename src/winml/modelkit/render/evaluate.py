@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from winml.modelkit.evaluation.result import EvalResult, EvaluatedModel
 
 _CORRELATIONS = ("pearson", "spearman")
+_DISTANCE_HEAD = ("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")
+_DISTANCE_NAMES = (
+    "output", "smallest cosine", "median cosine", "largest difference", "median difference", "smallest SQNR",
+    "median SQNR", "equal",
+)  # fmt: skip
 
 
 def _where(side: EvaluatedModel) -> str:
@@ -61,7 +67,7 @@ def _metrics(result: EvalResult) -> list[str]:
             other = _cell(reference.metrics.get(name), found.kind)
             row = (*row, other, _cell(drops.get(name), found.kind, signed=True))
         rows.append(row)
-    return [table(rows, indent="  ")] if len(rows) > 1 else []
+    return [table(rows, indent="  ", head=True)] if len(rows) > 1 else []
 
 
 def _least(found: LeastSpread | None, form: str) -> tuple[str, str]:
@@ -75,7 +81,7 @@ def _most(found: MostSpread | None, form: str) -> tuple[str, str]:
 def _distance(result: EvalResult) -> list[str]:
     if result.distance is None or result.reference is None:
         return []
-    rows = [("output", "cosine: min", "median", "max abs: max", "median", "SQNR dB: min", "median", "equal")]
+    rows: list[tuple[str, ...]] = [_DISTANCE_HEAD]
     for found in result.distance:
         unknown = f", {found.incomparable} not comparable" if found.incomparable else ""
         rows.append(
@@ -87,7 +93,8 @@ def _distance(result: EvalResult) -> list[str]:
                 f"{found.equal} of {found.runs}{unknown}",
             )
         )
-    return [f"compared with {_where(result.reference)}", table(rows, indent="  ")]
+    listed = table(rows, indent="  ", head=True, names=_DISTANCE_NAMES, drop=(4, 6, 2, 5, 3))
+    return [f"compared with {_where(result.reference)}", listed]
 
 
 def _agreement(result: EvalResult) -> list[str]:
@@ -111,7 +118,9 @@ def _checks(result: EvalResult) -> list[str]:
     lines = []
     for c in result.checks:
         needed = "" if c.needed is None else f"; about {c.needed} samples would decide"
-        lines.append(f"  {c.metric} {questions[c.check]} {c.limit:g}: {words[c.answer]} (by its {c.by}{needed})")
+        lines.append(
+            f"  {c.metric} {questions[c.check]} {c.limit:g}: {mark(c.answer, words[c.answer])} (by its {c.by}{needed})"
+        )
     return lines
 
 

@@ -38,7 +38,6 @@ def export_text(result: ExportResult) -> str:
         past = len(inputs) - len(shown)
         more = [f"{past} cache inputs"] if past else []
         lines.append(f"  {name}inputs {', '.join([*shown, *more])}")
-    lines.append(result.folder)
     return "\n".join(lines)
 
 

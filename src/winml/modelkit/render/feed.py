@@ -33,7 +33,7 @@ def versions_text(result: VersionList) -> str:
         return f"no matching versions of {result.package} in {result.feed}"
     rows = [("version", "run", "target", "state")]
     rows += [(v.version, v.run_stamp or "-", v.target or "-", v.state) for v in result.versions]
-    return table(rows)
+    return table(rows, head=True, drop=(1,))
 
 
 def pull_text(result: PullResult) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import with_bar
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import amount, size
 
@@ -61,7 +62,7 @@ def _facts(found: ModelDescription) -> list[tuple[str, str]]:
 
 def _ops(facts: GraphFacts) -> str:
     items = list(facts.ops.items())
-    rows = [(op, str(n), f"{100 * n / facts.nodes:.0f} %") for op, n in items[:MAX_OPS]]
+    rows = [(op, str(n), with_bar(f"{100 * n / facts.nodes:.0f} %", n / facts.nodes)) for op, n in items[:MAX_OPS]]
     rest = items[MAX_OPS:]
     if rest:
         rows.append((f"{len(rest)} more operators", str(sum(n for _, n in rest)), ""))

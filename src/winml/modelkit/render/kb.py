@@ -86,14 +86,17 @@ def judgement_text(result: KbJudgement) -> str:
         effect = "" if shown.effect == "unknown" else shown.effect
         rows.append((where, pair.model, shown.candidate, _pct(shown.gain_pct), shown.answer, effect, shown.reason))
     counts = ", ".join(f"{n} {answer}" for answer, n in result.counts.items())
-    lines = [f"{result.file} · every config against {result.base}, {result.order}", table(rows, indent="  ")]
+    lines = [
+        f"{result.file} · every config against {result.base}, {result.order}",
+        table(rows, indent="  ", head=True, drop=(5, 0), below=6),
+    ]
     for finding in result.findings:
         lines += ["", f"{finding.id} ({finding.status})  {finding.title}: {finding.answer}"]
         claims = [
             (p.model, f"{p.shown.base} -> {p.shown.candidate}", f"claimed {p.claim}", p.claim_answer, p.shown.reason)
             for p in finding.pairs
         ]
-        lines.append(table(claims, indent="  "))
+        lines.append(table(claims, indent="  ", below=4))
     return "\n".join([*lines, "", counts])
 
 
@@ -105,22 +108,22 @@ def replay_text(result: KbReplay) -> str:
         [
             f"{outcome.finding}  {result.title}",
             f"{outcome.answer} here: {outcome.reason}",
-            f"{versions}{simulated} · written to {result.file}",
+            f"{versions}{simulated}",
         ]
     )
 
 
 def promotion_text(result: KbPromotion) -> str:
     runs = ", ".join(result.runs) or "its observations"
-    return f"{result.finding} is {result.rung} by {runs}; written to {result.file}"
+    return f"{result.finding} is {result.rung} by {runs}"
 
 
 def drafts_text(result: KbDrafts) -> str:
     lines = [f"{d.id}  {d.title}" for d in result.drafts] or ["no new draft"]
     lines += [f"{name}  already drafted" for name in result.known]
     lines += [f"skipped {p.hypothesis}: {p.reason}" for p in result.passed_over]
-    return "\n".join([*lines, f"in {result.folder}"])
+    return "\n".join(lines)
 
 
 def report_text(result: KbReport) -> str:
-    return f"{len(result.entries)} findings and {len(result.gaps)} gaps in {result.file}"
+    return f"{len(result.entries)} findings and {len(result.gaps)} gaps"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 from winml.modelkit.render.times import duration
 from winml.modelkit.render.units import size
@@ -31,9 +32,10 @@ def summary(progress: Progress, disk: DiskUse) -> str:
 
 def _row(row: CellRow) -> tuple[str, ...]:
     if row.build_status is None:
-        build = "pending" if row.upload_status == "n/a" else "-"
+        build = mark("pending") if row.upload_status == "n/a" else "-"
     else:
-        build = "ok" if row.build_status == "ok" else f"{row.build_status} at {row.build_stage}"
+        at = "" if row.build_status == "ok" else f" at {row.build_stage}"
+        build = mark(row.build_status, f"{row.build_status}{at}")
     return (
         row.hf_id,
         row.combo,
@@ -41,7 +43,7 @@ def _row(row: CellRow) -> tuple[str, ...]:
         build,
         "" if row.seconds is None else duration(row.seconds),
         "" if not row.bytes else size(row.bytes),
-        row.upload_status,
+        mark(row.upload_status),
         (row.error or "").partition("\n")[0][:_ERROR_WIDTH],
     )
 
@@ -50,8 +52,10 @@ def cells_text(result: RunState) -> str:
     """Every cell of a run, and how far it is."""
     head = ("model", "combo", "precision", "build", "took", "size", "upload", "")
     where = "" if result.feed is None else f" to {result.feed}"
+    rows = [head, *map(_row, result.cells)]
+    listed = table(rows, right=frozenset((4, 5)), head=True, drop=(5, 4, 2), below=7)
     line = f"run {result.run_stamp}{where}: {summary(result.progress, result.disk)}"
-    return f"{line}\n{table([head, *map(_row, result.cells)], right=frozenset((4, 5)))}"
+    return f"{line}\n{listed}"
 
 
 def plan_text(result: PlanResult) -> str:
@@ -60,4 +64,4 @@ def plan_text(result: PlanResult) -> str:
         (c.hf_id, c.combo, c.target, c.precision, "yes" if c.compile else "no", c.folder, c.version)
         for c in result.cells
     ]
-    return table(rows)
+    return table(rows, head=True, drop=(6, 4, 5, 1))

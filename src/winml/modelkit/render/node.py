@@ -22,7 +22,8 @@ def scheduler_text(result: SchedulerRun) -> str:
 def list_text(result: NodeList) -> str:
     if not result.nodes:
         return f"{result.cluster} has no nodes"
-    return table([("node", "jobs", "targets", "system", "winml", "onnxruntime"), *map(_row, result.nodes)])
+    rows = [("node", "jobs", "targets", "system", "winml", "onnxruntime"), *map(_row, result.nodes)]
+    return table(rows, head=True, drop=(5, 4, 3))
 
 
 def _row(node: Node) -> tuple[str, ...]:

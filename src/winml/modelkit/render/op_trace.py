@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from winml.modelkit.render.marks import with_bar
+from winml.modelkit.render.screen import current_screen
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
@@ -21,7 +23,9 @@ def _count(number: int, word: str) -> str:
 
 def _short(text: str) -> str:
     """The end of a long name, which is more specific than its start."""
-    return text if len(text) <= _WIDTH else "…" + text[-_WIDTH + 1 :]
+    columns = current_screen().width
+    width = _WIDTH if columns is None else min(_WIDTH, max(columns // 3, 16))
+    return text if len(text) <= width else "…" + text[-width + 1 :]
 
 
 def _node(operator: OperatorEntry) -> str:
@@ -58,7 +62,8 @@ def _rows(operators: Sequence[OperatorEntry], unit: Unit, *, detail: bool) -> li
     word = _UNITS[unit]
     timed = unit == "cycles" and any(o.avg_us is not None for o in operators)
     extra = (*(("avg µs",) if timed else ()), *(("DRAM read", "VTCM hit") if detail else ()))
-    rows: list[tuple[str, ...]] = [("node", "type", f"avg {word}", f"p90 {word}", "share", "sum", *extra)]
+    head = ("node", "type", f"avg {word}", f"p90 {word}", with_bar("share", 0.0), "sum", *extra)
+    rows: list[tuple[str, ...]] = [head]
     added = 0.0
     for o in operators:
         share = o.percent_of_total or 0.0
@@ -66,7 +71,17 @@ def _rows(operators: Sequence[OperatorEntry], unit: Unit, *, detail: bool) -> li
         more: tuple[str, ...] = (_number(o.avg_us),) if timed else ()
         more += (_bytes(o.detail.dram_read_bytes), _ratio(o.detail.vtcm_hit_ratio)) if detail else ()
         average, p90 = (o.avg_cycles, o.p90_cycles) if unit == "cycles" else (o.avg_us, o.p90_us)
-        rows.append((_node(o), _type(o), _number(average), _number(p90), f"{share:.1f} %", f"{added:.1f} %", *more))
+        rows.append(
+            (
+                _node(o),
+                _type(o),
+                _number(average),
+                _number(p90),
+                with_bar(f"{share:.1f} %", share / 100),
+                f"{added:.1f} %",
+                *more,
+            )
+        )
     return rows
 
 
@@ -88,7 +103,9 @@ def _section(operators: Sequence[OperatorEntry], unit: Unit, top_k: int) -> list
     detail = any(o.detail.dram_read_bytes is not None for o in shown)
     head = f"  {_count(len(timed), 'operator')} on {eps}, share of their {_UNITS[unit]}"
     more = f", the first {top_k}" if len(timed) > top_k else ""
-    return [head + more, table(_rows(shown, unit, detail=detail), indent="    ", right=frozenset(range(2, 9)))]
+    rows = _rows(shown, unit, detail=detail)
+    drop = (*range(len(rows[0]) - 1, 5, -1), 3, 5)
+    return [head + more, table(rows, indent="    ", right=frozenset(range(2, 9)), head=True, drop=drop)]
 
 
 def _whole(summary: Mapping[str, Any]) -> list[str]:

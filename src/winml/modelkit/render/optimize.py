@@ -28,7 +28,7 @@ def _ops(report: OptimizeReport) -> str:
     for op in sorted({*before, *after}, key=lambda op: (-max(before.get(op, 0), after.get(op, 0)), op)):
         delta = after.get(op, 0) - before.get(op, 0)
         rows.append((op, str(before.get(op, 0)), str(after.get(op, 0)), f"{delta:+d}" if delta else ""))
-    return table([("operator", "before", "after", ""), *rows], indent="  ", right=frozenset({1, 2, 3}))
+    return table([("operator", "before", "after", ""), *rows], indent="  ", right=frozenset({1, 2, 3}), head=True)
 
 
 def _verification(found: Verification) -> str:
@@ -53,7 +53,7 @@ def optimize_text(result: OptimizeResult) -> str:
         notable = [p for p in report.passes if p.status != "no change" or p.note]
         rows = [(p.name, _STATUS.get(p.status, p.status), ms(1000 * p.seconds), p.note or "") for p in notable]
         idle = len(report.passes) - len(notable)
-        lines = ["passes", *([table(rows, indent="  ", right=frozenset({2}))] if rows else [])]
+        lines = ["passes", *([table(rows, indent="  ", right=frozenset({2}), below=3)] if rows else [])]
         lines += [f"  {idle} pass{'es' if idle > 1 else ''}: no change"] if idle else []
         blocks.append("\n".join(lines))
     if report.ops_before or report.ops_after:
@@ -76,7 +76,7 @@ def passes_text(result: PassTable) -> str:
     """The table of passes: what each does, the level that enables it, and who implements it."""
     rows = [(row.name, _state(row), _KINDS[row.kind], _what(row)) for row in result.table]
     refusals = [(row.name, ", ".join(row.refused)) for row in result.table if row.refused]
-    blocks = [table([("pass", "level", "by", "what it does"), *rows])]
+    blocks = [table([("pass", "level", "by", "what it does"), *rows], head=True, drop=(2,), below=3)]
     if refusals:
         blocks.append(
             f"produces operators that {result.target} is not known to support\n{table(refusals, indent='  ')}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.core.measurement import NS_PER_MS
+from winml.modelkit.render.marks import histogram
 from winml.modelkit.render.op_trace import op_trace_text
 from winml.modelkit.render.table import table
 from winml.modelkit.render.trace import diff_text
@@ -46,6 +48,10 @@ def _latency(result: PerfResult) -> list[str]:
         f"  p90  {ms(latency.p90)}     p99  {ms(latency.p99)}     max  {ms(latency.max)}",
         f"  CPU time per run  {cpu_time}     runs per second  {result.throughput.runs_per_s:.1f}",
     ]
+    samples = [ns / NS_PER_MS for one in result.measurement.rounds for ns in one.wall_ns]
+    shape = histogram([value for value in samples if value <= latency.p99])
+    if shape:
+        lines.append(f"  distribution  {ms(min(samples))} {shape} {ms(latency.p99)} (p99)")
     opened = [s.open_ms for s in result.sessions]
     return [*lines, f"  opening the session  {ms(min(opened))} … {ms(max(opened))}"]
 
@@ -108,7 +114,7 @@ def parts_text(result: PerfParts) -> str:
         latency, runs = one.result.latency_ms, sum(s.iterations for s in one.result.sessions)
         sizes = ", ".join(f"{name}={size.size}" for name, size in one.result.inputs.sizes.items())
         rows.append((one.part, ms(latency.p50), ms(latency.p90), str(runs), sizes or "sizes are fixed"))
-    return f"{Path(result.model).name} on {result.target}{simulated}\n{table(rows, indent='  ')}"
+    return f"{Path(result.model).name} on {result.target}{simulated}\n{table(rows, indent='  ', head=True, drop=(3,))}"
 
 
 def perf_text(result: PerfResult, *, top_k: int = 5) -> str:

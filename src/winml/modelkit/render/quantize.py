@@ -49,7 +49,7 @@ def _nodes(nodes: NodeSummary) -> str:
     rows = [(left.op, str(left.nodes), left.reason) for left in nodes.left[:MAX_LEFT]]
     lines = [f"quantized  {done}"]
     if rows:
-        lines += ["not quantized", table(rows, indent="  ", right=frozenset({1}))]
+        lines += ["not quantized", table(rows, indent="  ", right=frozenset({1}), below=2)]
     if len(nodes.left) > MAX_LEFT:
         lines.append(f"  … {len(nodes.left) - MAX_LEFT} more rows, all in --json")
     return "\n".join(lines)

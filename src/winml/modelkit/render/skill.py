@@ -14,7 +14,7 @@ def skills_text(result: SkillCheck) -> str:
     """One line per skill with what was checked in it."""
     rows = [("skill", "pages", "commands", "fields")]
     rows += [(str(s.name), str(s.pages), str(s.commands), str(s.fields)) for s in result.skills]
-    return table(rows, right=frozenset({1, 2, 3}))
+    return table(rows, right=frozenset({1, 2, 3}), head=True)
 
 
 def problems_text(result: SkillCheck) -> str:

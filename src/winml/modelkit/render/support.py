@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 def knowledge_list_text(result: KnowledgeList) -> str:
     rows = [("id", "status", "effort", "title")]
-    rows += [(f.id, f.status, f.effort or "", f.title) for f in result.findings]
-    return table(rows) if result.findings else "no findings match"
+    rows += [(f.id, mark(f.status), f.effort or "", f.title) for f in result.findings]
+    return table(rows, head=True, drop=(2,), below=3) if result.findings else "no findings match"
 
 
 def finding_text(result: KnowledgeEntry) -> str:
@@ -50,7 +51,7 @@ def finding_text(result: KnowledgeEntry) -> str:
 
 
 def addition_text(result: KnowledgeAddition) -> str:
-    return f"{result.finding} added to {result.file}"
+    return f"{result.finding} added"
 
 
 def knowledge_check_text(result: KnowledgeCheck) -> str:
@@ -64,15 +65,15 @@ def probe_text(result: ProbeResult) -> str:
     about = f"family {model.family or 'none'}, task {model.task or 'none'}, parts: {parts}"
     rows = [("what", "target", "verdict", "why not")]
     tried = (result.build, *result.helps, *result.runs)
-    rows += [(t.what, t.target or "", t.verdict, t.message or "") for t in tried]
+    rows += [(t.what, t.target or "", mark(t.verdict), t.message or "") for t in tried]
     words = {True: "yes", False: "no", None: "unknown"}
     known = [(o.name, words[o.applies], o.because) for o in result.obstacles]
     return "\n".join(
         [
             f"{model.reference}  {about}",
-            table(rows, indent="  "),
+            table(rows, indent="  ", head=True, below=3),
             "obstacles",
-            table(known, indent="  "),
+            table(known, indent="  ", below=2),
             f"known: {', '.join((*result.knowledge, *result.recipes)) or 'nothing'}",
             *_skeleton_lines(result.skeleton, model.reference),
             result.sentence,
@@ -98,25 +99,26 @@ def _skeleton_lines(found: InputSkeleton | None, model: str) -> list[str]:
 
 def inputs_text(result: InputsResult) -> str:
     rows = [(name, spec.dtype, str(list(spec.shape))) for name, spec in result.made.inputs.items()]
-    return f"{result.file}\n{table(rows, indent='  ')}"
+    return table(rows)
 
 
 def produce_text(result: ProduceResult) -> str:
     made = result.contribution
-    rows = [(r.rung, r.verdict, r.reason) for r in made.ladder]
-    return f"{result.folder}: reached {made.reached or 'nothing'} of {made.tiers.goal}\n{table(rows, indent='  ')}"
+    rows = [(r.rung, mark(r.verdict), r.reason) for r in made.ladder]
+    listed = table(rows, indent="  ", below=2)
+    return f"{result.folder}: reached {made.reached or 'nothing'} of {made.tiers.goal}\n{listed}"
 
 
 def batch_text(result: BatchResult) -> str:
     """The table of several models."""
     rows = [("model", "status", "reached", "why")]
-    rows += [(m.model, m.status, m.reached or "", m.reason or "") for m in result.models]
-    return table(rows)
+    rows += [(m.model, mark(m.status), m.reached or "", m.reason or "") for m in result.models]
+    return table(rows, head=True, below=3)
 
 
 def rejection_text(result: NoContribution) -> str:
     """The text for a folder that holds no contribution."""
-    return f"{result.verdict}  {result.folder} · 0 commands were run again\n{_items(result)}"
+    return f"{mark(result.verdict)}  {result.folder} · 0 commands were run again\n{_items(result)}"
 
 
 def review_text(result: ReviewResult) -> str:
@@ -129,9 +131,9 @@ def review_text(result: ReviewResult) -> str:
     changed = f"changed files: not checked: {scope.reason}"
     if scope.files is not None:
         changed = f"changed files since {scope.base}: {', '.join(scope.files) or 'none'}"
-    head = f"{result.verdict}  {result.folder} · {len(result.rerun)} commands were run again{where}"
+    head = f"{mark(result.verdict)}  {result.folder} · {len(result.rerun)} commands were run again{where}"
     return "\n".join(filter(None, [head, _items(result), changed]))
 
 
 def _items(result: ReviewResult | NoContribution) -> str:
-    return table([(item.check, item.severity, item.reason) for item in result.items], indent="  ")
+    return table([(item.check, item.severity, item.reason) for item in result.items], indent="  ", below=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
@@ -28,7 +29,7 @@ def _group(targets: Iterable[TargetState], source: str) -> list[tuple[str, str, 
     for state in targets:
         reason = "; ".join(r for r in (state.reason, state.hint) if r)
         groups.setdefault((state.status, reason), []).append(state.target)
-    return [(", ".join(names), status, source, reason) for (status, reason), names in groups.items()]
+    return [(", ".join(names), mark(status), source, reason) for (status, reason), names in groups.items()]
 
 
 def _source(installation: Installation) -> str:
@@ -43,7 +44,7 @@ def ep_text(eps: Iterable[EPState]) -> str:
         for installation in ep.installations:
             rows += _group(installation.targets, _source(installation))
         rows += _group(ep.missing, "")
-    return table(rows)
+    return table(rows, head=True, below=3)
 
 
 def device_text(eps: Iterable[EPState]) -> str:
@@ -52,4 +53,4 @@ def device_text(eps: Iterable[EPState]) -> str:
     for ep in eps:
         for found in ep.installations:
             rows += [(d.kind, d.vendor or "unknown", f"{d.device_id:#06x}", ep.ep) for d in found.devices]
-    return table(rows)
+    return table(rows, head=True)

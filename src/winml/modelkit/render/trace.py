@@ -65,8 +65,12 @@ def diff_text(result: TraceDiff, top_k: int) -> str:
         lines.append(f"  and {len(result.reasons) - top_k} more")
     lines += _rest_lines(result.groups)
     rows = [("", "before", "on", "", "after", "on", ""), *map(_row, sorted(changed, key=_weight)[:top_k])]
+    names = ("change", "before", "before on", "before took", "after", "after on", "after took")
     if changed:
-        lines += [f"operators ({len(changed)} of {len(result.changes)} differ)", table(rows, indent="  ")]
+        lines += [
+            f"operators ({len(changed)} of {len(result.changes)} differ)",
+            table(rows, indent="  ", head=True, names=names, drop=(2, 5)),
+        ]
     for name, totals in (("before", result.totals.before), ("after", result.totals.after)):
         known = [f"{key.replace('_', ' ')} {value:,.1f}" for key, value in totals.items() if value is not None]
         lines.append(f"{name}  {', '.join(known)}")

@@ -51,11 +51,12 @@ from winml.modelkit.core.errors import ModelkitError
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.analysis.command import analyze, check
+    from winml.modelkit.cli.next_command import SIZES, after_analyze, model_option, repeat_options
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.stage_progress import AnalyzeProgress
-    from winml.modelkit.render.analyze import analyze_text, next_command
+    from winml.modelkit.render.analyze import analyze_text
 
-    result_file = ResultFile(output, overwrite=overwrite)
+    result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     with AnalyzeProgress() as progress:
         result = analyze(_request(resolve_model(model, sample), given), progress.on_event)
     failure = None
@@ -66,7 +67,10 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     result_file.write(result if failure is None else console.error_json("analyze", failure))
     if not as_json:
         console.show(analyze_text, result)
-        console.say("next", next_command(result))
+    result_file.say_wrote()
+    if not as_json:
+        named = model_option(result.model, sample=sample) + repeat_options(given, SIZES)
+        console.say("next", after_analyze(result, named))
     if failure is not None:
         raise failure
     if as_json:

@@ -73,6 +73,7 @@ def command(
 ) -> None:
     from winml.modelkit.building.build_parts import build_model
     from winml.modelkit.building.result import BuildResult
+    from winml.modelkit.cli.next_command import after_build
     from winml.modelkit.cli.stage_progress import StageProgress
     from winml.modelkit.ep.options import parse_pairs
     from winml.modelkit.ep.trust import option_to_repeat
@@ -81,21 +82,20 @@ def command(
     request = _request(context, model, sample, given)
     with StageProgress() as progress:
         result = build_model(request, progress.on_event)
-    part = ""
     if as_json:
         console.data_json(result)
     elif isinstance(result, BuildResult):
         console.show(build_text, result, explain=explain_cache)
     else:
         console.show(parts_text, result, explain=explain_cache)
-        part = f"/{result.parts[0].part}"
     for note in result.notes:
         console.say("note", note)
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
+        console.say("wrote", request.output or result.folder)
         again = option_to_repeat(parse_pairs(given["ep_options"]), request.trust)
-        console.say("next", f"winml perf -m {console.quote(result.folder + part)} --target {result.target}{again}")
+        console.say("next", after_build(result if isinstance(result, BuildResult) else result.parts[0].result, again))
 
 
 def _request(context: click.Context, model: str | None, sample: bool, given: dict[str, Any]) -> BuildRequest:

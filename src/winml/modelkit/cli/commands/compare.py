@@ -95,11 +95,13 @@ def command(
     context: click.Context, /, arms: tuple[str, ...], model: str | None, sample: bool, as_json: bool, **given: Any
 ) -> None:
     from winml.modelkit.cli.compare_progress import CompareProgress
+    from winml.modelkit.cli.next_command import after_compare
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.measuring.compare import compare
     from winml.modelkit.measuring.rejudge import rejudge
 
     result_file = ResultFile(given["output"], overwrite=given["overwrite"], as_json=as_json)
+    models: tuple[str, ...] = ()
     if given["from_file"] is not None:
         if arms:
             raise click.UsageError("`--from` cannot be combined with models: it judges a stored comparison again")
@@ -111,12 +113,19 @@ def command(
         if not base and not arms:
             raise click.UsageError("name a base and a candidate, or one model and several times `--target`")
         with result_file.keeping("compare", _show), CompareProgress() as progress:
-            result = compare(_request((*base, *arms), given), progress.on_event)
+            models = (*base, *arms)
+            result = compare(_request(models, given), progress.on_event)
     result_file.write(result)
     if as_json:
         console.data_json(result)
     else:
         _show(result)
+        result_file.say_wrote()
+        hint, following = after_compare(result, models, given)
+        if hint is not None:
+            console.say("hint", hint)
+        if following is not None:
+            console.say("next", following)
 
 
 def _show(result: CompareResult | PartialCompare) -> None:

@@ -77,6 +77,9 @@ def command(listing: bool, sample: bool, as_json: bool, **given: Any) -> None:
     if as_json:
         console.data_json(result)
         return
+    for row in result.models:
+        if row.status == "compiled":
+            console.say("wrote", str(Path(result.folder) / row.output))
     runs = [row.output for row in result.models if row.status == "compiled" and row.validation.status == "passed"]
     if runs:
         path = console.quote(str(Path(result.folder) / runs[0]))

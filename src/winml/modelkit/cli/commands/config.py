@@ -51,4 +51,5 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     for note in result.notes:
         console.say("note", note)
     if output is not None and not as_json:
+        console.say("wrote", output)
         console.say("next", f"winml build -c {console.quote(output)} -o DIR")

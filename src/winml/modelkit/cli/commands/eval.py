@@ -105,6 +105,7 @@ _AT_LEAST_1 = click.IntRange(min=1)
 @output_options
 @json_option
 def command(model: str | None, sample: bool, output: str | None, overwrite: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.cli.next_command import after_eval, model_option
     from winml.modelkit.cli.progress import EvalProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.evaluation.evaluate import evaluate
@@ -116,8 +117,12 @@ def command(model: str | None, sample: bool, output: str | None, overwrite: bool
     result_file.write(result)
     if as_json:
         console.data_json(result)
-    else:
-        _show(result)
+        return
+    _show(result)
+    result_file.say_wrote()
+    if result.outputs is not None:
+        console.say("wrote", result.outputs.file)
+    console.say("next", after_eval(result, model_option(request.model, sample=sample), given["data"]))
 
 
 def _show(result: EvalResult) -> None:

@@ -68,6 +68,7 @@ def command(context: click.Context, /, model: str | None, sample: bool, as_json:
     for warning in result.warnings:
         console.say("warning", warning)
     if not as_json:
+        console.say("wrote", given["output"])
         console.say("next", f"winml build -m {console.quote(request.model)} --target cpu -o DIR")
 
 

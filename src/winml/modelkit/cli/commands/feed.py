@@ -115,6 +115,7 @@ def listing(address: str, as_json: bool, **given: Any) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace files that have different content.")
 @json_option
 def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_json: bool, **given: Any) -> None:
+    from winml.modelkit.cli.next_command import after_pull
     from winml.modelkit.cli.progress import FeedProgress
     from winml.modelkit.feed import feed_command
     from winml.modelkit.render.feed import pull_text
@@ -125,6 +126,11 @@ def pull(address: str, pattern: str | None, output: str, overwrite: bool, as_jso
             address, wanted, output, pattern=pattern, overwrite=overwrite, on_event=progress.on_event
         )
     console.show_result(pull_text, result, as_json=as_json)
+    if not as_json:
+        for pulled in result.versions:
+            console.say("wrote", pulled.folder)
+        if (following := after_pull(result)) is not None:
+            console.say("next", following)
 
 
 @command.command(

@@ -35,6 +35,7 @@ from winml.modelkit.cli.options import (
 @json_option
 def command(model: str | None, sample: bool, timeout: float | None, as_json: bool, **given: Any) -> None:
     from winml.modelkit.building.inspect import Inspection, inspect
+    from winml.modelkit.cli.next_command import SIZES, after_inspect, model_option, repeat_options
     from winml.modelkit.cli.option_values import sizes
     from winml.modelkit.render.inspect import folder_text, inspect_text
 
@@ -44,7 +45,8 @@ def command(model: str | None, sample: bool, timeout: float | None, as_json: boo
         console.data_json(result)
     elif isinstance(result, Inspection):
         console.show(inspect_text, result)
-        console.say("next", f"winml perf {'--sample' if sample else f'-m {console.quote(path)}'}")
+        named = model_option(path, sample=sample) + repeat_options(given, SIZES)
+        console.say("next", after_inspect(result, named))
     else:
         console.show(folder_text, result)
         console.say("next", f"winml export -m {console.quote(path)} -o DIR")

@@ -127,6 +127,7 @@ def replay(finding: str, knowledge: str | None, as_json: bool, **given: Any) -> 
         result = replay_finding(knowledge, finding, progress.on_event, trust=trust_of(given))
     console.show_result(replay_text, result, as_json=as_json)
     if not as_json:
+        console.say("wrote", result.file)
         console.say("next", f"winml kb show {console.quote(finding)}")
 
 
@@ -144,7 +145,11 @@ def promote(finding: str, rung: str, knowledge: str | None, as_json: bool) -> No
     from winml.modelkit.findings.kb_command import promote_finding
     from winml.modelkit.render.kb import promotion_text
 
-    console.show_result(promotion_text, promote_finding(knowledge, finding, rung), as_json=as_json)
+    result = promote_finding(knowledge, finding, rung)
+    console.show_result(promotion_text, result, as_json=as_json)
+    if not as_json:
+        console.say("wrote", result.file)
+        console.say("next", f"winml kb show {console.quote(finding)}")
 
 
 @command.command(
@@ -160,7 +165,11 @@ def draft(run: str, knowledge: str | None, as_json: bool) -> None:
     from winml.modelkit.findings.kb_command import draft_from_run
     from winml.modelkit.render.kb import drafts_text
 
-    console.show_result(drafts_text, draft_from_run(knowledge, run), as_json=as_json)
+    result = draft_from_run(knowledge, run)
+    console.show_result(drafts_text, result, as_json=as_json)
+    if not as_json and result.drafts:
+        console.say("wrote", result.folder)
+        console.say("next", f"winml kb show {console.quote(result.drafts[0].id)}")
 
 
 @command.command(
@@ -183,3 +192,4 @@ def report(output: str, overwrite: bool, knowledge: str | None, as_json: bool) -
     result = kb_command.report(knowledge, output)
     file.write_page(page(result))
     console.show_result(report_text, result, as_json=as_json)
+    file.say_wrote()

@@ -128,6 +128,7 @@ def run(as_json: bool, **given: Any) -> None:
     console.show_result(cells_text, result, as_json=as_json)
     _say_notes(result.notes)
     if not as_json:
+        console.say("wrote", given["output"])
         console.say("next", f"winml matrix status {console.quote(given['output'])}")
 
 

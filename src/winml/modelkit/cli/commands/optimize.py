@@ -67,6 +67,7 @@ def command(model: str | None, sample: bool, show_list: bool, as_json: bool, **g
     for warning in result.report.warnings:
         console.say("warning", warning)
     if not as_json:
+        console.say("wrote", request.output)
         output = console.quote(request.output)
         after = f"perf -m {output}" if sample else f"compare {console.quote(request.model)} {output}"
         console.say("next", f"winml {after}")

@@ -111,6 +111,7 @@ def _perf(
     as_json: bool,
     **given: Any,
 ) -> None:
+    from winml.modelkit.cli.next_command import after_perf, model_option
     from winml.modelkit.cli.perf_progress import PerfProgress
     from winml.modelkit.cli.results import ResultFile
     from winml.modelkit.cli.trace_files import TraceFiles
@@ -146,11 +147,15 @@ def _perf(
         show(result)
     for warning in result.warnings:
         console.say("warning", warning)
-    if not as_json:
-        named = "--sample" if sample else f"-m {console.quote(request.model)}"
-        if isinstance(result, PerfParts):
-            named = f"-m {console.quote(str(Path(request.model) / result.parts[-1].part))}"
-        console.say("next", _next(given, trace_path, named))
+    if as_json:
+        return
+    result_file.say_wrote()
+    trace_files.say_wrote()
+    if isinstance(result, PerfParts):
+        part = str(Path(request.model) / result.parts[-1].part)
+        console.say("next", after_perf(result.parts[-1].result, model_option(part, sample=False), trace_path, given))
+    else:
+        console.say("next", after_perf(result, model_option(request.model, sample=sample), trace_path, given))
 
 
 def _trace_defaults(given: dict[str, Any]) -> None:
@@ -161,14 +166,6 @@ def _trace_defaults(given: dict[str, Any]) -> None:
     for name in ("iterations", "sessions"):
         if given[name] is None:
             given[name] = 1
-
-
-def _next(given: dict[str, Any], trace_path: str | None, named: str) -> str:
-    if trace_path is not None:
-        return f"winml trace diff {console.quote(trace_path)} OTHER_op_trace.json"
-    if given["op_tracing"] is not None:
-        return f"winml perf {named} --op-tracing {given['op_tracing']} -o perf.json"
-    return f"winml inspect {named}"
 
 
 def _request(model: str, given: dict[str, Any], keep_trace: Path | None) -> Any:

@@ -117,6 +117,7 @@ def command(model: str | None, sample: bool, as_json: bool, **given: Any) -> Non
     for warning in result.outcome.warnings:
         console.say("warning", warning)
     if not as_json:
+        console.say("wrote", request.output)
         console.say("next", f"winml compare {console.quote(request.model)} {console.quote(request.output)}")
 
 

@@ -136,6 +136,7 @@ def produce(
     else:
         console.show_result(produce_text, result, as_json=as_json)
     if not as_json:
+        console.say("wrote", request.output)
         console.say("next", f"winml support review {console.quote(request.output)}")
 
 
@@ -201,6 +202,7 @@ def review(folder: str, model: str | None, sample: bool, timeout: float | None, 
 @json_option
 def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json: bool, **given: Any) -> None:
     from winml.modelkit.cli import option_values
+    from winml.modelkit.cli.next_command import model_option
     from winml.modelkit.render.support import inputs_text
     from winml.modelkit.support.inputs import InputsRequest, make_inputs
 
@@ -213,6 +215,11 @@ def inputs(model: str | None, sample: bool, int_ranges: tuple[str, ...], as_json
         seed=given["seed"],
     )
     console.show_result(inputs_text, make_inputs(request), as_json=as_json)
+    if not as_json:
+        console.say("wrote", request.output)
+        named, file = model_option(request.model, sample=sample), console.quote(request.output)
+        reads = f"perf {named} --input-data {file}" if request.samples is None else f"eval {named} --data {file}"
+        console.say("next", f"winml {reads}")
 
 
 @command.group(
@@ -271,7 +278,10 @@ def add(file: str, knowledge: str | None, as_json: bool) -> None:
     from winml.modelkit.findings.model_knowledge import add_finding
     from winml.modelkit.render.support import addition_text
 
-    console.show_result(addition_text, add_finding(knowledge, file), as_json=as_json)
+    result = add_finding(knowledge, file)
+    console.show_result(addition_text, result, as_json=as_json)
+    if not as_json:
+        console.say("wrote", result.file)
 
 
 @knowledge.command(

@@ -39,7 +39,7 @@ def diff(before: str, after: str, top_k: int, output: str | None, overwrite: boo
     from winml.modelkit.measuring.trace import diff_traces
     from winml.modelkit.render.trace import diff_text
 
-    result_file = ResultFile(output, overwrite=overwrite)
+    result_file = ResultFile(output, overwrite=overwrite, as_json=as_json)
     result = diff_traces(before, after)
     result_file.write(result)
     if as_json:
@@ -48,3 +48,4 @@ def diff(before: str, after: str, top_k: int, output: str | None, overwrite: boo
         console.show(diff_text, result.diff, top_k)
     for note in result.diff.notes:
         console.say("note", note)
+    result_file.say_wrote()

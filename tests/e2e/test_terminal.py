@@ -1,0 +1,148 @@
+"""Every command on terminals of 60, 80 and 120 columns: no line is longer, no word is broken.
+
+WINML_TRANSCRIPTS=DIR writes what each command showed to DIR, for a person to read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from e2e.program import QUICK
+from e2e.terminal import Transcript, run_on_terminal, show_again
+from winml.modelkit import sample
+from winml.modelkit.render.screen import columns_of
+
+pytestmark = pytest.mark.posix("Windows has no pseudo-terminals that a test could read without a console of its own")
+
+WIDTHS = (60, 80, 120)
+PERF = " ".join(QUICK)
+QUICK_COMMANDS = (
+    "inspect --sample",
+    "inspect -m missing.onnx",
+    "ep options qnn",
+    "ep list",
+    "catalog --family bert",
+    "compile --list --target qnn/npu",
+    "optimize --list",
+    "kb show npu-006",
+    "kb judge {tests}/knowledge/seed-sessions.json --model BAAI/bge-small-en-v1.5",
+    "support knowledge list",
+    "matrix plan --sample",
+    "cache size",
+    "cache list",
+    "cache verify",
+    "perf --sample --taget cpu",
+)
+"""Quick enough to run whenever tests run."""
+COMMANDS = (
+    "config --sample -p int8 -o config.json --overwrite",
+    "kb check",
+    "kb report -o findings.html --overwrite",
+    "support inputs --sample -o inputs{columns}.npz",
+    "skill check {root}/skills",
+    "sys",
+    "sys --list-device",
+    "analyze --sample --target cpu -o analysis.json --overwrite",
+    "analyze --sample --all --no-fusions",
+    "optimize --sample -o basic.onnx --target cpu --overwrite",
+    "quantize --sample -o int8.onnx --target cpu -p int8 --overwrite",
+    "build --sample --target cpu -p int8 -o built --explain-cache --overwrite",
+    f"perf -m built --target cpu {PERF} -o perf.json --overwrite",
+    "perf --sample --target cpu --sessions 2 --iterations 40 --memory --monitor",
+    "perf --sample --target cpu --op-tracing basic -o traced.json --overwrite",
+    "perf --sample --target cpu --op-tracing detail --baseline traced_op_trace.json --top-k 10",
+    "trace diff traced_op_trace.json traced_op_trace.json",
+    "eval --sample --target cpu --samples 40",
+    "eval -m int8.onnx --reference {sample} --data {test} --task image-classification --samples 40 --max-drop 0.5",
+    "compare {sample} int8.onnx --target cpu --max-seconds 2 --no-calibration --no-priority -o compare.json "
+    "--overwrite",
+    "compare {sample} {sample} --target cpu --max-seconds 1 --no-calibration --no-priority",
+    "matrix run --sample --targets cpu,dml --no-analyze --run-stamp s{columns} --feed folder:feed -o run{columns}",
+    "matrix status -o run{columns}",
+    "feed list --feed folder:feed",
+    "feed list -m digits --feed folder:feed",
+    "feed pull -m digits --target cpu -o pulled{columns} --feed folder:feed --run-stamp s{columns}",
+    "cache list",
+    "support probe --sample --target cpu",
+    "catalog",
+)
+"""The real short work of the others, in the order in which they need what was written."""
+
+COLUMN_NAMES = "took file digest reason smallest largest median cosine difference SQNR"
+"""Words that name a column only where it has no room."""
+
+
+def _words(text: str) -> set[str]:
+    """The words of a text without what only a terminal shows."""
+    return set(re.sub(r"[✓✗▁-▏]", "", text).split())
+
+
+def _problems(command: str, folder: Path, number: int) -> list[str]:
+    """What is wrong with what a command shows: on a narrow terminal, then the same on wider ones."""
+    done = _play(command, WIDTHS[0], folder)
+    found = [] if done.code in (0, 2, 3, 5) else [f"exit {done.code}"]
+    found += [f"too long: {line}" for line in done.too_long]
+    _keep(done, number)
+    for columns in WIDTHS:
+        again = show_again(done, columns=columns, env=_environment(folder))
+        found += [f"too long at {columns}: {line}" for line in again.too_long]
+        found += [f"broken at {columns}: {word}" for word in _broken_words(again, columns)]
+        if columns != WIDTHS[0]:
+            _keep(again, number)
+    return [f"{done.command}: {problem}" for problem in found]
+
+
+def _broken_words(shown: Transcript, columns: int) -> list[str]:
+    whole = _words("\n".join([*shown.plain, COLUMN_NAMES]))
+    known = whole | _words("~ · - \\ not shown: (a wider terminal or --json shows it) them)")
+    known |= {f"{word}{end}" for word in whole for end in ",:"}  # columns that are named in a line
+    # A word wider than a line of its own, also an indented one, has to be broken; a node's name keeps its end.
+    wide = [word for word in whole if columns_of(word) > columns - 12]
+    unknown = sorted(_words("\n".join(shown.lines)) - known)
+    return [word for word in unknown if not word.startswith("…") and not any(word in one for one in wide)]
+
+
+def _keep(transcript: Transcript, number: int) -> None:
+    folder = os.environ.get("WINML_TRANSCRIPTS")
+    if folder is None:
+        return
+    name = re.sub(r"[^a-z0-9]+", "-", transcript.command.replace(str(sample.MODEL), "digits"))[:60].strip("-")
+    file = Path(folder, str(transcript.columns), f"{number:02}-{name}.txt")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shown = "\n".join(transcript.lines).rstrip()
+    file.write_text(f"$ winml {transcript.command}\n{shown}\n[exit {transcript.code}]\n", encoding="utf-8")
+
+
+def _play(command: str, columns: int, folder: Path) -> Transcript:
+    root = Path(__file__).parents[2]
+    text = command.format(columns=columns, sample=sample.MODEL, test=sample.TEST, root=root, tests=root / "tests")
+    return run_on_terminal(shlex.split(text), columns=columns, cwd=folder, env=_environment(folder))
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    own = {"WINML_CACHE": str(folder / "cache"), "WINML_KNOWLEDGE": str(folder / "own"), "TERM": "xterm-256color"}
+    return kept | own
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("terminal")
+
+
+@pytest.mark.parametrize("command", QUICK_COMMANDS)
+def test_lines_fit_and_words_are_whole(command: str, folder: Path) -> None:
+    assert _problems(command, folder, QUICK_COMMANDS.index(command)) == []
+
+
+@pytest.mark.slow
+def test_lines_fit_and_words_are_whole_in_commands_that_measure(folder: Path) -> None:
+    problems = []
+    for number, command in enumerate(COMMANDS, len(QUICK_COMMANDS)):
+        problems += _problems(command, folder, number)
+    assert problems == []
