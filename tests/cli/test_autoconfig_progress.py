@@ -11,11 +11,11 @@ from winml.modelkit.cli import console, live_line
 from winml.modelkit.cli.autoconfig_progress import SearchProgress
 from winml.modelkit.core.verdict import Verdict
 from winml.modelkit.measuring.events import CalibrationRoundDone, CalibrationStarted, RoundDone, RoundsStarted
-from winml.modelkit.search.events import ConfirmationStarted, SearchPlanned, TrialEnded, TrialStarted
+from winml.modelkit.search.events import ConfirmationEnded, ConfirmationStarted, SearchPlanned, TrialEnded, TrialStarted
 from winml.modelkit.search.insight import Insight
 from winml.modelkit.search.space import Space
-from winml.modelkit.search.strategy import SearchLimits, State
-from winml.modelkit.search.trial import exact_series
+from winml.modelkit.search.strategy import Confirmation, SearchLimits, State
+from winml.modelkit.search.trial import FreshRounds, exact_series
 
 CHOICE = (("quantize.scheme", "int8"), ("optimize.conv_activation_fusion", "on"))
 LEADER = make_trial("h1", CHOICE[:1], "measured", series=exact_series(0.7), seconds=2.0)
@@ -95,8 +95,21 @@ def test_a_confirmation_and_the_noise_are_counted(monkeypatch: pytest.MonkeyPatc
     assert lines[-1] == "h1 confirming on fresh rounds · h1 leads, 50.3 % saved · round 2 of at most 16  0:05"
 
 
-def test_a_trial_ends_with_its_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    verdict = Verdict("KEEP", "faster", gain_pct=50.3, interval_pct=(49.0, 51.5))
+def test_a_trial_ends_with_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = Verdict("KEEP", "faster", gain_pct=50.3, interval_pct=(49.0, 51.5), metric="cpu")
+    counted = Verdict("KEEP", "27.0 % less, counted", gain_pct=27.0, interval_pct=(27.0, 27.0))
     with SearchProgress() as shown:
+        shown.on_event(TrialEnded(make_trial("h0", (), "baseline"), None))
         shown.on_event(TrialEnded(LEADER, verdict))
-    assert "h1 quantize.scheme=int8: KEEP, +50.3 % saved (+49.0 … +51.5) (2.0 s)" in capsys.readouterr().err
+        shown.on_event(TrialEnded(LEADER, counted))
+        shown.on_event(TrialEnded(make_trial("h2", CHOICE[:1], "slower", "3.0 times slower"), None))
+        shown.on_event(ConfirmationEnded(Confirmation("h1", True, verdict, FreshRounds())))
+        shown.on_event(ConfirmationEnded(Confirmation("h1", False, Verdict("FAILED", "it crashed"), FreshRounds())))
+    assert capsys.readouterr().err.splitlines() == [
+        "note: h0 baseline · 1.0 s",
+        "note: h1 kept · quantize.scheme=int8 · 2.01x faster (1.96 … 2.06) · 2.0 s",
+        "note: h1 kept · quantize.scheme=int8 · +27.0 % saved · 2.0 s",
+        "note: h2 screened out · quantize.scheme=int8 · 3.0 times slower · 1.0 s",
+        "note: h1 confirmed on fresh rounds · 2.01x faster (1.96 … 2.06)",
+        "note: h1 not confirmed · it crashed",
+    ]

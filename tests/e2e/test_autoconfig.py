@@ -229,6 +229,8 @@ def test_static_quantization_is_left_out_without_data(searches: Searches, conv: 
     skipped = [(note["level"], note["source"]) for note in value["insight"] if note["kind"] == "skip"]
     assert skipped == [("int8", "data")]
     assert value["champion"]["choice"] == {"quantize.scheme": "fp16"}
+    assert value["next"].startswith("winml perf -m ")
+    assert value["next"].endswith("champion --target cpu")
 
 
 def test_a_model_that_gives_no_numbers_has_nothing_to_agree_with(searches: Searches) -> None:

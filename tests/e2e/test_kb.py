@@ -61,6 +61,24 @@ def test_list_shows_findings_of_a_target_with_their_status(folder: Path) -> None
     assert "npu-006" not in text
 
 
+def test_notes_about_no_target_are_listed_when_asked_for(folder: Path) -> None:
+    whole = valid(kb(folder, "list", "--json").stdout)
+    general = {f["id"] for f in whole["findings"] if f["target"] is None}
+    about_cpu = {f["id"] for f in whole["findings"] if f["target"] == "cpu"}
+    assert general
+    assert whole["not_listed"] == {"findings": 0, "gaps": 0}
+    value = valid(kb(folder, "list", "--target", "cpu", "--json").stdout)
+    assert {f["id"] for f in value["findings"]} == about_cpu
+    assert {g["id"] for g in value["gaps"]} == {"int8-residual"}
+    assert value["not_listed"]["findings"] == len(general)
+    everything = valid(kb(folder, "list", "--target", "cpu", "--all", "--json").stdout)
+    assert {f["id"] for f in everything["findings"]} == about_cpu | general
+    text = kb(folder, "list", "--target", "cpu").stdout
+    assert text.splitlines()[-1] == f"{len(general)} general notes are not shown; --all shows them"
+    npu, gpu = (valid(kb(folder, "list", "--target", t, "--json").stdout)["gaps"] for t in ("qnn/npu", "qnn/gpu"))
+    assert "quantized-gpu" in {g["id"] for g in gpu} - {g["id"] for g in npu}
+
+
 def test_show_judges_the_evidence_again(folder: Path) -> None:
     value = valid(kb(folder, "show", "npu-006", "--json").stdout)
     assert any("supported (slower)" in (j or "") for j in value["judged"])

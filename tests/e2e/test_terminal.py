@@ -29,6 +29,7 @@ QUICK_COMMANDS = (
     "catalog --family bert",
     "compile --list --target qnn/npu",
     "optimize --list",
+    "kb list --target cpu",
     "kb show npu-006",
     "kb judge {tests}/knowledge/seed-sessions.json --model BAAI/bge-small-en-v1.5",
     "support knowledge list",
@@ -68,6 +69,7 @@ COMMANDS = (
     "feed list -m digits --feed folder:feed",
     "feed pull -m digits --target cpu -o pulled{columns} --feed folder:feed --run-stamp s{columns}",
     "cache list",
+    "autoconfig --sample --target cpu --objective size --max-discards 1 -o search{columns}",
     "support probe --sample --target cpu",
     "catalog",
 )

@@ -469,6 +469,7 @@ STORIES: tuple[Story, ...] = (
         (
             "kb list",
             "kb list --target qnn/npu --status confirmed",
+            "kb list --target cpu",
             "kb show gpu-001",
             "kb show cpu-101",
             "kb show npu-999",

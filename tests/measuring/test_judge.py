@@ -54,6 +54,16 @@ def test_noise_that_drowns_the_gain_is_inconclusive_and_says_what_is_needed() ->
     unclear = [v for v in verdicts if v.verdict == "INCONCLUSIVE"]
     assert len(unclear) > 70
     assert all("a decision needs about" in v.reason and v.interval_pct is not None for v in unclear)
+    assert {v.tendency for v in unclear} == {None, "faster"}
+    for verdict in unclear:
+        assert verdict.reason.startswith("rounds vary by" if verdict.tendency is None else "probably faster: ")
+
+
+def test_rounds_that_are_too_few_but_all_slower_are_told_as_that() -> None:
+    verdict = judge([-0.23, -0.20, -0.24], protocol=CPU, metric="cpu", last=True)
+    assert verdict is not None
+    assert (verdict.verdict, verdict.tendency) == ("INCONCLUSIVE", "slower")
+    assert verdict.reason == "probably slower: 25.0 % more time, but a decision needs about 4 rounds, 3 were run"
 
 
 def test_a_small_sure_gain_is_marginal_and_a_tiny_one_is_not_kept() -> None:

@@ -97,7 +97,7 @@ def test_a_reference_adds_drop_agreement_distance_and_checks() -> None:
     assert text.splitlines()[1:] == [
         "            model                    reference                drop",
         "  accuracy  99.40 % (98.25 … 99.80)  99.60 % (98.50 … 99.90)  +0.20 points (-0.80 … +1.20, 95 %)",
-        "  both agree on 99.60 % (98.50 … 99.90) of samples",
+        "  same answers for 99.60 % (98.50 … 99.90) of samples",
         "compared with fp32.onnx on cpu",
         "  output  cosine: min  median    max abs: max  median  SQNR dB: min  median  equal",
         "  logits  0.996600     0.999930  1.67          0.0869  17.6          37.9    0 of 500, 1 not comparable",

@@ -30,3 +30,6 @@ def test_a_result_of_a_node_of_any_system_leads_to_the_folder_it_was_brought_to(
     assert (row.champion, row.node, row.trials) == (moved.champion, "node-1", len(result.trials))
     nothing = move_paths(replace(result, champion=None, next="the same"), search)
     assert (nothing.champion, nothing.next) == (None, "the same")
+    model = f"{there.removesuffix('out')}staged.onnx"
+    looked_at = replace(result, model=model, next=f"winml perf -m {model} --target cpu")
+    assert move_paths(looked_at, search).next == f"winml perf -m {search.model} --target cpu"

@@ -14,6 +14,8 @@ from winml.modelkit.core.values import read, to_json
 from winml.modelkit.render.autoconfig import autoconfig_text
 from winml.modelkit.render.autoconfig_report import html, markdown
 from winml.modelkit.render.autoconfig_sweep import sweep_text
+from winml.modelkit.search.insight import make_insight
+from winml.modelkit.search.records import Objective
 from winml.modelkit.search.result import (
     SearchResult,
     SearchSession,
@@ -21,8 +23,11 @@ from winml.modelkit.search.result import (
     make_session,
     make_table,
     raise_if_all_failed,
+    suggest_next,
 )
 from winml.modelkit.search.run_folder import SearchFolder
+from winml.modelkit.search.strategy import SearchLimits
+from winml.modelkit.search.trial import Note
 
 WORLD = World(
     {"scheme": 3},
@@ -46,6 +51,12 @@ def test_the_table_has_a_row_per_trial() -> None:
         "scheme=l2": "DISCARD",
         "scheme=l3": "FAILED",
     }
+    assert {name: row.state for name, row in rows.items()} == {
+        "baseline": "baseline",
+        "scheme=l1": "confirmed",
+        "scheme=l2": "screened out",
+        "scheme=l3": "inaccurate",
+    }
     kept = rows["scheme=l1"]
     assert kept.gain_pct is not None
     assert kept.low_pct is not None
@@ -65,6 +76,7 @@ def test_the_state_names_the_leader(tmp_path: Path) -> None:
     lines = (folder.path / "results.tsv").read_text(encoding="utf-8").splitlines()
     assert lines[0].replace("\t", " ") == (
         "id config target outcome verdict gain_pct low_pct high_pct rounds accuracy bytes seconds reason"
+        " agreement state"
     )
     assert [line.split("\t")[0] for line in lines[1:]] == list(session.completed)
 
@@ -88,14 +100,54 @@ def test_a_search_that_failed_everywhere_is_told_with_its_result() -> None:
     assert caught.value.result is failed
 
 
+NO_GAIN = World({"scheme": 1}, {("scheme", "l1"): -0.2}, spread=0.001)
+
+
+def next_of(
+    world: World, objective: Objective = "latency", *, notes: tuple[Note, ...] = (), limits: SearchLimits | None = None
+) -> str:
+    study, _ = search(world, limits=limits)
+    insight = make_insight(world.space, notes, (), lambda advice, config: False)
+    return suggest_next(
+        study, insight, objective, model="m.onnx", champion="out/champion", where="--target cpu", again="AGAIN --resume"
+    )
+
+
+def test_a_champion_is_run_next() -> None:
+    assert next_of(WORLD) == "winml perf -m out/champion --target cpu"
+
+
+@pytest.mark.parametrize(
+    ("objective", "command"),
+    [
+        ("latency", "winml perf -m m.onnx --target cpu --op-tracing basic"),
+        ("size", "winml inspect -m m.onnx"),
+        ("placement", "winml analyze -m m.onnx --target cpu"),
+    ],
+)
+def test_a_search_that_gained_nothing_says_what_to_look_at(objective: Objective, command: str) -> None:
+    assert next_of(NO_GAIN, objective) == command
+
+
+def test_a_search_that_lacked_data_or_time_says_so() -> None:
+    skipped = Note(kind="skip", knob="quantize.scheme", level="int8", source="data", reason="no calibration data")
+    command = "winml autoconfig -m m.onnx --target cpu --objective size --calibration FILE -o DIR"
+    assert next_of(NO_GAIN, "size", notes=(skipped,)) == command
+    assert next_of(WORLD, notes=(skipped,)) == "winml perf -m out/champion --target cpu", "it has a gain to look at"
+    many = World({"a": 3, "b": 3, "c": 3}, {}, spread=0.001)
+    assert next_of(many, limits=SearchLimits(budget_s=100.0)) == "AGAIN --resume --budget 4m"
+
+
 def test_the_texts_name_the_champion_and_every_trial() -> None:
     result = result_of_before()
     text = autoconfig_text(result)
-    assert "champion h3  quantize.scheme=fp16\n  1.37x smaller · cosine 1.0000 · 1.5 KiB" in text
-    assert "4 trials of 4 choices; everything worth a trial was tried" in text
+    champion = "champion h3  quantize.scheme=fp16\n  1.37x smaller\n  agreement 1.0000 · 1.5 KiB instead of 2.1 KiB\n"
+    assert champion in text
+    assert "4 of 4 configs tried; everything worth a trial was tried" in text
     for page in (markdown(result), html(result)):
         assert all(trial.label in page for trial in result.trials)
-        assert "accuracy gate: no labelled data" in page
+        assert "agreement gate: no labelled data" in page
+        assert "accuracy" not in page
     summary = read(SweepResult, read_json(BEFORE / "sweep" / "summary.json"))
     assert all(row.champion is not None and row.champion.trial.label in sweep_text(summary) for row in summary.models)
     assert json.loads(json.dumps(to_json(summary))) == read_json(BEFORE / "sweep" / "summary.json")

@@ -10,6 +10,7 @@ from winml.modelkit.core.values import key
 
 Outcome = Literal["KEEP", "MARGINAL_KEEP", "DISCARD", "INCONCLUSIVE", "IDENTICAL", "FAILED"]
 Clock = Literal["cpu", "wall"]
+Tendency = Literal["faster", "slower"]
 
 
 def gain_pct(log_ratio: float) -> float:
@@ -53,3 +54,16 @@ class Verdict:
     @property
     def kept(self) -> bool:
         return self.verdict in ("KEEP", "MARGINAL_KEEP")
+
+    @property
+    def tendency(self) -> Tendency | None:
+        """The side that the whole interval lies on; None when it contains zero or the other clock contradicts it."""
+        side = _side(self.interval_pct)
+        other = _side(self.other_clock.interval_pct)
+        return side if other in (None, side) else None
+
+
+def _side(interval_pct: tuple[float, float] | None) -> Tendency | None:
+    if interval_pct is None:
+        return None
+    return "faster" if interval_pct[0] > 0 else "slower" if interval_pct[1] < 0 else None

@@ -276,7 +276,7 @@ def sentence(check: Check, result: EvalResult) -> str:
     if check.check == "min-agreement":
         cosine = least_cosine(result.distance)
         found = "unknown" if cosine is None else f"{cosine:.4f}"
-        return f"the median cosine to the outputs of the reference is {found}, the minimum is {limit}"
+        return f"agreement with the reference (median cosine) is {found}, the minimum is {limit}"
     if check.check == "max-drop":
         return f"{name} dropped by {_numbers((result.drop or {}).get(name))}, the limit is {limit}"
     return f"{name} is {_numbers(result.metrics.get(name))}, the minimum is {limit}"

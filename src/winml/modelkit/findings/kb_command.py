@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from winml.modelkit.core.errors import CheckFailed, DataError, RequestError
@@ -30,12 +30,14 @@ from winml.modelkit.findings.result import (
     KbPromotion,
     KbReplay,
     KbReport,
+    NotListed,
     ReplayRow,
     ReportEntry,
 )
 from winml.modelkit.knowledge import files
 from winml.modelkit.knowledge.files import knowledge_folder
 from winml.modelkit.knowledge.findings import Knowledge, KnownFinding
+from winml.modelkit.knowledge.gaps import Gap
 from winml.modelkit.knowledge.presets import load_presets
 from winml.modelkit.measuring.recorded import judge_pair
 from winml.modelkit.measuring.stored import StoredSamples
@@ -67,12 +69,33 @@ def _is_about(finding: Finding, asked: targets.TargetRequest) -> bool:
     return right_ep and (asked.device is None or finding.scope.device in (None, asked.device))
 
 
-def list_findings(knowledge: str | None, *, target: str | None, status: str | None) -> KbList:
-    """A summary of every finding and gap, filtered by target and status."""
+def _is_gap_about(gap: Gap, shown_by: Sequence[Finding], asked: targets.TargetRequest) -> bool:
+    """Whether a gap concerns a target: its EP, and the device of a finding that shows it."""
+    if gap.eps and asked.ep is not None and asked.ep.name not in gap.eps:
+        return False
+    return not shown_by or any(_is_about(finding, asked) for finding in shown_by)
+
+
+def list_findings(
+    knowledge: str | None, *, target: str | None, status: str | None, with_general: bool = False
+) -> KbList:
+    """A summary of findings and gaps, filtered by status and target; those about no EP only `with_general`."""
     if status is not None and status not in STATUSES:
         raise RequestError(f"unknown status `{status}`", hint=did_you_mean(status, STATUSES))
     asked = targets.parse_target(target) if target is not None else None
     known = _load_knowledge(knowledge)
+    findings = [finding for finding in known.findings if status in (None, finding.status)]
+    gaps = list(known.gaps)
+    not_listed = NotListed(findings=0, gaps=0)
+    if asked is not None:
+        shown_by = {gap.id: [finding for finding in known.findings if finding.id in gap.findings] for gap in gaps}
+        findings = [finding for finding in findings if _is_about(finding, asked)]
+        gaps = [gap for gap in gaps if _is_gap_about(gap, shown_by[gap.id], asked)]
+        if not with_general:
+            special = [finding for finding in findings if finding.scope.ep is not None]
+            special_gaps = [g for g in gaps if g.eps or any(finding.scope.ep for finding in shown_by[g.id])]
+            not_listed = NotListed(findings=len(findings) - len(special), gaps=len(gaps) - len(special_gaps))
+            findings, gaps = special, special_gaps
     rows = tuple(
         FindingRow(
             id=finding.id,
@@ -86,11 +109,10 @@ def list_findings(knowledge: str | None, *, target: str | None, status: str | No
             replayable=finding.experiment is not None,
             single_model=finding.single_model,
         )
-        for finding in known.findings
-        if (asked is None or _is_about(finding, asked)) and status in (None, finding.status)
+        for finding in findings
     )
-    gaps = tuple(GapRow(id=g.id, title=g.title, status=g.status, findings=g.findings) for g in known.gaps)
-    return KbList(findings=rows, gaps=gaps)
+    gap_rows = tuple(GapRow(id=g.id, title=g.title, status=g.status, findings=g.findings) for g in gaps)
+    return KbList(findings=rows, gaps=gap_rows, not_listed=not_listed)
 
 
 def _judge_evidence(evidence: Evidence) -> str | None:

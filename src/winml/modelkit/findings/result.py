@@ -52,10 +52,19 @@ class GapRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NotListed:
+    """How many general findings and gaps, which are about no EP, a list for one target leaves out."""
+
+    findings: int
+    gaps: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class KbList(KbResult):
     action: Literal["list"] = "list"
     findings: tuple[FindingRow, ...]
     gaps: tuple[GapRow, ...]
+    not_listed: NotListed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -151,14 +151,18 @@ def _unknown(rounds: int, metric: Clock) -> Verdict:
 
 
 def _explain_undecided(found: Estimate, protocol: CompareProtocol) -> tuple[Outcome, str]:
-    """What it would take to decide, from the spread seen so far."""
+    """What the rounds suggest, and what it would take to decide, from the spread seen so far."""
     spread = found.error * math.sqrt(found.rounds)
     half = abs(found.mean) if abs(found.mean) > 0.005 else protocol.marginal_pct / 100.0
     rounds = math.ceil((3.5 * spread / half) ** 2)
-    needed = max(rounds, found.rounds + 1)
+    needed = f"a decision needs about {max(rounds, found.rounds + 1)} rounds, {found.rounds} were run"
+    gain, (low, high) = gain_pct(found.mean), found.interval_pct()
+    if high < 0:
+        return "INCONCLUSIVE", f"probably slower: {-gain:.1f} % more time, but {needed}"
+    if low > 0:
+        return "INCONCLUSIVE", f"probably faster: {gain:.1f} % less time, but {needed}"
     return "INCONCLUSIVE", (
-        f"rounds vary by {100 * spread:.1f} %: a decision needs about {needed} rounds, {found.rounds} were run; "
-        "a quieter machine or fewer threads reduce the variation"
+        f"rounds vary by {100 * spread:.1f} %: {needed}; a quieter machine or fewer threads reduce the variation"
     )
 
 

@@ -2,60 +2,96 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from winml.modelkit.core.verdict import speedup
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
-from winml.modelkit.render.times import milliseconds, speedup_text
+from winml.modelkit.render.times import median_ms, speedup_interval, speedup_text
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
     from winml.modelkit.core.verdict import Verdict
     from winml.modelkit.search.result import Champion, SearchResult, TrialResult
-    from winml.modelkit.search.trial import Note
+    from winml.modelkit.search.trial import Accuracy, Note
 
 _BETTER = {"latency": "faster", "size": "smaller", "placement": "better by pieces and size"}
-_FRONT = {
-    "latency": "speed, accuracy and size", "size": "accuracy and size", "placement": "pieces, accuracy and size",
-}  # fmt: skip
+_FRONT = {"latency": "speed, {} and size", "size": "{} and size", "placement": "pieces, {} and size"}
+_SAID_BY_NUMBERS = frozenset({"baseline", "kept", "confirmed", "slower", "no gain"})
+"""States whose reason is in the other columns."""
+_SKIPPED = {
+    "graph": ("does not apply to this graph", "do not apply to this graph"),
+    "data": ("needs calibration data", "need calibration data"),
+    "target": ("is not supported by the target", "are not supported by the target"),
+    "objective": ("does not change the {objective}", "do not change the {objective}"),
+    "unknown": ("may not apply to this graph", "may not apply to this graph"),
+    "finding": ("ruled out by {findings}", "ruled out by {findings}"),
+}
+"""Why one setting is skipped, and why several are."""
+
+
+def model_name(result: SearchResult) -> str:
+    return Path(result.model).name
+
+
+def quality_name(result: SearchResult) -> str:
+    """The name of what the gate compares: the metric of labelled data, or agreement with the given model."""
+    if result.gate.limits.kind == "agreement":
+        return "agreement"
+    return next((known.metric for trial in result.trials if (known := trial.accuracy) and known.metric), "accuracy")
+
+
+def quality(known: Accuracy | None) -> str:
+    return "" if known is None or known.value is None else f"{known.value:.4f}"
 
 
 def gain(verdict: Verdict | None) -> str:
-    return "" if verdict is None or verdict.gain_pct is None else f"{verdict.gain_pct:+.1f} %"
+    """The speed of a trial that was timed, what it saves in one that was counted."""
+    if verdict is None or verdict.gain_pct is None:
+        return ""
+    return f"{verdict.gain_pct:+.1f} %" if verdict.metric is None else speedup_text(speedup(verdict.gain_pct))
 
 
-def interval(verdict: Verdict | None) -> str:
-    found = None if verdict is None else verdict.interval_pct
-    return "" if found is None else f"({found[0]:+.1f} … {found[1]:+.1f})"
+def gain_interval(verdict: Verdict | None) -> str:
+    """The interval of a speed; what was counted has none."""
+    if verdict is None or verdict.gain_pct is None or verdict.interval_pct is None or verdict.metric is None:
+        return ""
+    low, high = verdict.interval_pct
+    return speedup_interval(speedup(verdict.gain_pct), (speedup(low), speedup(high)))
 
 
-def verdict_label(trial: TrialResult) -> str:
-    """The verdict of a trial, and whether fresh rounds confirmed it."""
-    if trial.confirmation is not None:
-        return trial.confirmation.word
-    if trial.verdict is None:
-        return "BASELINE"
-    if trial.outcome == "inaccurate":
-        return "FAILED accuracy"
-    return f"FAILED {trial.step}" if trial.outcome == "failed" else trial.verdict.verdict
+def gain_words(verdict: Verdict) -> str:
+    """A gain in a sentence: `1.93x faster (1.90 … 1.97)`, or `27.0 % saved` where it was counted."""
+    if verdict.gain_pct is None:
+        return verdict.reason
+    return f"{gain(verdict)} {gain_interval(verdict) or 'saved'}"
 
 
-def accuracy(trial: TrialResult) -> str:
-    return "" if trial.accuracy is None or trial.accuracy.value is None else f"{trial.accuracy.value:.4f}"
+def trial_state(trial: TrialResult) -> str:
+    """What became of a trial, and the step at which one failed."""
+    return f"{trial.state} ({trial.step})" if trial.state == "failed" else trial.state
+
+
+def trial_reason(trial: TrialResult) -> str:
+    """Why a trial ended so, where its numbers do not tell."""
+    if trial.state in _SAID_BY_NUMBERS:
+        return ""
+    if trial.state == "not confirmed" and trial.confirmation is not None:
+        return trial.confirmation.verdict.reason
+    return trial.reason
 
 
 def artifact_size(trial: TrialResult) -> str:
     return "" if trial.artifact is None else size(trial.artifact.bytes)
 
 
-def times(trial: TrialResult) -> tuple[str, str]:
-    """Milliseconds of a trial, and how many times as fast as the baseline it is; empty where times are not known."""
-    if trial.times is None:
-        return "", ""
-    verdict = trial.deciding_verdict
-    gain_pct = None if verdict is None else verdict.gain_pct
-    return milliseconds(trial.times.candidate_ms), "" if gain_pct is None else speedup_text(speedup(gain_pct))
+def drop_empty_columns(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows, their head first, without the columns in which no row but the head has anything."""
+    used = [any(cells[1:]) for cells in zip(*rows, strict=True)]
+    return [tuple(cell for cell, keep in zip(row, used, strict=True) if keep) for row in rows]
 
 
 def targets(result: SearchResult) -> str:
@@ -64,57 +100,97 @@ def targets(result: SearchResult) -> str:
 
 def trial_count(result: SearchResult) -> str:
     choices = "thousands of" if result.choices is None else result.choices
-    return f"{len(result.trials)} trials of {choices} choices"
+    return f"{len(result.trials)} of {choices} configs tried"
 
 
-def champion_text(best: Champion, objective: str) -> str:
-    """The champion in a sentence or two."""
-    what, trial = _BETTER[objective], best.trial
+def champion_text(result: SearchResult, best: Champion) -> str:
+    """The champion: what it changes, what it gains, what it costs."""
+    better, trial, baseline = _BETTER[result.objective], best.trial, result.trials[0]
     if best.status == "BASELINE_IS_BEST":
-        return f"the baseline is best: no trial is {what} and accurate enough"
-    limits = best.speedup_interval
-    between = "" if limits is None else f" ({limits[0]:.2f} … {limits[1]:.2f}, 95 %)"
-    took = ""
+        enough = "accurate enough" if result.gate.limits.kind == "task" else "agrees with the given model"
+        return f"no gain: no config tried is {better} and {enough}; the baseline stays"
+    limits, took = best.speedup_interval, ""
+    between = "" if limits is None else f" {speedup_interval(best.factor, limits)}"
     if trial.times is not None:
-        took = f"{milliseconds(trial.times.candidate_ms)} instead of {milliseconds(trial.times.base_ms)} ms · "
-    known = ""
-    if trial.accuracy is not None:
-        drop = "" if trial.accuracy.drop is None else f", dropped by {trial.accuracy.drop:.4f}"
-        known = f"{trial.accuracy.metric} {trial.accuracy.value:.4f}{drop}"
-    gained = f"{best.factor:.2f}x {what}{between} · {took}{known} · {artifact_size(trial)}"
-    return f"champion {trial.id}  {trial.label}\n  {gained}"
+        took = f": {median_ms(trial.times.candidate_ms)} instead of {median_ms(trial.times.base_ms)}"
+    facts = [f"{quality_name(result)} {quality(trial.accuracy)}{_change(trial.accuracy)}"] if trial.accuracy else []
+    if trial.artifact is not None:
+        before = artifact_size(baseline)
+        facts.append(f"{artifact_size(trial)}{f' instead of {before}' if before else ''}")
+    lines = [f"champion {trial.id}  {trial.label}", f"  {best.factor:.2f}x {better}{between}{took}"]
+    return "\n".join([*lines, f"  {' · '.join(facts)}"] if facts else lines)
+
+
+def _change(known: Accuracy) -> str:
+    """By how much a metric of labelled data changed."""
+    if known.drop is None:
+        return ""
+    shown = f"{abs(known.drop):.4f}"
+    return " (unchanged)" if float(shown) == 0 else f" ({shown} {'lower' if known.drop > 0 else 'higher'})"
+
+
+def skipped_text(notes: Sequence[Note], objective: str) -> str:
+    """How many settings are skipped and why: `3 settings skipped: 2 do not apply to this graph, 1 ...`; or nothing."""
+    skipped = [note for note in notes if note.excludes]
+    if not skipped:
+        return ""
+    counts = Counter(map(_skipped_by, skipped))
+    findings = dict.fromkeys(note.source for note in skipped if _skipped_by(note) == "finding")
+    named = f"finding{'s' if len(findings) > 1 else ''} {', '.join(findings)}"
+    groups = [
+        f"{count} {_SKIPPED[by][count > 1].format(objective=objective, findings=named)}" for by, count in counts.items()
+    ]
+    return f"{len(skipped)} setting{'s' if len(skipped) > 1 else ''} skipped: {', '.join(groups)}"
+
+
+def _skipped_by(note: Note) -> str:
+    """A key of `_SKIPPED`: a source of notes that is not among them is a finding."""
+    if note.source not in _SKIPPED:
+        return "finding"
+    return "unknown" if note.kind == "blocked" else note.source
 
 
 def autoconfig_text(result: SearchResult) -> str:
     """The champion, then every trial, then what was skipped."""
     assert result.champion is not None
-    rows = [("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "accuracy", "size", "why")]
+    timed, name = result.objective == "latency", quality_name(result)
+    rows = [("trial", "state", "config", "speed" if timed else "saved", "95 %", "ms", name, "size", "why")]
     for trial in sorted(result.trials, key=lambda trial: -_rank(trial)):
         verdict = trial.deciding_verdict
         rows.append(
             (
                 trial.id + ("*" if trial.id in result.pareto else ""),
-                trial.label,
-                *times(trial),
+                mark(trial.state, trial_state(trial)),
+                "" if trial.outcome == "baseline" else trial.label,
                 gain(verdict),
-                interval(verdict),
-                verdict_label(trial),
-                accuracy(trial),
+                gain_interval(verdict),
+                "" if trial.times is None else median_ms(trial.times.candidate_ms).removesuffix(" ms"),
+                quality(trial.accuracy),
                 artifact_size(trial),
-                trial.reason if trial.outcome not in ("measured", "baseline") else "",
+                trial_reason(trial),
             )
         )
     lines = [
-        f"{result.model} on {targets(result)} · searched for {result.objective} in {result.seconds:.0f} s",
-        champion_text(result.champion, result.objective),
-        table(rows, indent="  "),
-        f"* Pareto optimal in {_FRONT[result.objective]}",
+        f"{model_name(result)} on {targets(result)} · searched for {result.objective} in {result.seconds:.0f} s",
+        champion_text(result, result.champion),
+        _trial_table(drop_empty_columns(rows), name),
+        f"* Pareto-optimal in {_FRONT[result.objective].format(name)}" if result.pareto else "",
         f"{trial_count(result)}; {result.ended}",
+        skipped_text(result.insight, result.objective),
     ]
-    skipped = [note for note in result.insight if note.kind in ("skip", "blocked")]
-    if skipped:
-        lines.append(f"skipped {len(skipped)} levels: {_sources(skipped)}; the report has the reasons")
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if line)
+
+
+def _trial_table(rows: Sequence[tuple[str, ...]], quality: str) -> str:
+    """The table of trials: a narrow terminal shows their states, configs and speeds before anything else."""
+    head = rows[0]
+    return table(
+        rows,
+        indent="  ",
+        head=True,
+        drop=[head.index(name) for name in ("95 %", "ms", "size", quality) if name in head],
+        below=head.index("why") if "why" in head else None,
+    )
 
 
 def _rank(trial: TrialResult) -> float:
@@ -122,10 +198,3 @@ def _rank(trial: TrialResult) -> float:
     if verdict is None:
         return 0.0
     return -1e9 if verdict.gain_pct is None else verdict.gain_pct
-
-
-def _sources(notes: Sequence[Note]) -> str:
-    counts: dict[str, int] = {}
-    for note in notes:
-        counts[note.source] = counts.get(note.source, 0) + 1
-    return ", ".join(f"{source} ({count})" for source, count in counts.items())

@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Any
 from winml.modelkit.core import plain_text
 from winml.modelkit.core.values import to_json
 from winml.modelkit.render.autoconfig import (
-    accuracy,
     artifact_size,
     champion_text,
+    drop_empty_columns,
     gain,
-    interval,
+    gain_interval,
+    model_name,
+    quality,
+    quality_name,
+    skipped_text,
     targets,
-    times,
     trial_count,
-    verdict_label,
+    trial_reason,
+    trial_state,
 )
 from winml.modelkit.render.pareto_plot import Point, scatter
 from winml.modelkit.render.table import markdown_table
+from winml.modelkit.render.times import milliseconds
 
 if TYPE_CHECKING:
     from winml.modelkit.search.result import SearchResult
-
-_HEAD = ("trial", "config", "ms", "speed", "saved", "95 %", "verdict", "rounds", "accuracy", "size", "seconds")
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8882; }
@@ -45,27 +48,40 @@ def _flat(value: Any) -> str:
 
 def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
     """Titles, heads and rows of the tables of a report; tables without rows are skipped."""
-    trials: list[tuple[str, ...]] = []
+    speed = "speed" if result.objective == "latency" else "saved"
+    head: tuple[str, ...] = (
+        "trial",
+        "state",
+        "config",
+        speed,
+        "95 %",
+        "ms",
+        "rounds",
+        quality_name(result),
+        "size",
+        "seconds",
+    )
+    trials: list[tuple[str, ...]] = [head]
     for trial in result.trials:
         verdict = trial.deciding_verdict
         trials.append(
             (
                 trial.id,
+                trial_state(trial),
                 trial.label,
-                *times(trial),
                 gain(verdict),
-                interval(verdict),
-                verdict_label(trial),
+                gain_interval(verdict),
+                "" if trial.times is None else milliseconds(trial.times.candidate_ms),
                 str(trial.rounds) if trial.rounds else "",
-                accuracy(trial),
+                quality(trial.accuracy),
                 artifact_size(trial),
                 f"{trial.seconds:.1f}",
             )
         )
-    failed: list[tuple[str, ...]] = [
-        (trial.id, trial.label, verdict_label(trial), trial.reason)
+    explained: list[tuple[str, ...]] = [
+        (trial.id, trial_state(trial), trial.label, trial_reason(trial))
         for trial in result.trials
-        if trial.outcome in ("failed", "inaccurate", "slower")
+        if trial_reason(trial)
     ]
     skipped: list[tuple[str, ...]] = []
     ordered: list[tuple[str, ...]] = []
@@ -75,30 +91,33 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
     environment: list[tuple[str, ...]] = [
         (name, _flat(value)) for name, value in sorted(to_json(result.environment).items())
     ]
+    head, *trials = drop_empty_columns(trials)
     found = [
-        ("Trials", _HEAD, trials),
-        ("Failed trials", ("trial", "config", "verdict", "why"), failed),
-        ("Skipped levels", ("level", "kind", "by", "why"), skipped),
-        ("Reordered levels", ("level", "kind", "by", "why"), ordered),
+        ("Trials", head, trials),
+        ("Trials that need a reason", ("trial", "state", "config", "why"), explained),
+        ("Skipped settings", ("setting", "kind", "by", "why"), skipped),
+        ("Reordered settings", ("setting", "kind", "by", "why"), ordered),
         ("Environment", ("", ""), environment),
     ]
     return [one for one in found if one[2]]
 
 
 def _facts(result: SearchResult) -> list[str]:
+    gate = "accuracy" if result.gate.limits.kind == "task" else "agreement"
     lines = [
         f"model {result.model} ({result.model_digest})",
         f"target {targets(result)}, searched for {result.objective}",
-        f"accuracy gate: {result.gate.words}",
+        f"{gate} gate: {result.gate.words}",
         f"{trial_count(result)} in {result.seconds:.0f} s",
         result.ended,
+        *filter(None, [skipped_text(result.insight, result.objective)]),
     ]
     drafts = [f"draft findings: {', '.join(result.drafts)}"] if result.drafts else []
     return [*lines, *(note for note in result.notes if note != result.gate.words), *drafts]
 
 
 def _plot(result: SearchResult) -> str:
-    """Gain and accuracy of every config that works."""
+    """Gain, and accuracy or agreement, of every config that works."""
     points = []
     for trial in result.trials:
         verdict, known = trial.deciding_verdict, trial.accuracy
@@ -107,8 +126,7 @@ def _plot(result: SearchResult) -> str:
             front, marked = trial.id in result.pareto, trial.id == _champion_id(result)
             points.append(Point(saved, known.value, trial.id, trial.label, front=front, marked=marked))
     across = {"latency": "time saved, %", "size": "bytes saved, %", "placement": "pieces saved, %"}[result.objective]
-    metric = next((str(trial.accuracy.metric) for trial in result.trials if trial.accuracy is not None), "accuracy")
-    return scatter(points, across, metric)
+    return scatter(points, across, quality_name(result))
 
 
 def _champion_id(result: SearchResult) -> str | None:
@@ -118,13 +136,17 @@ def _champion_id(result: SearchResult) -> str | None:
 def _summary(result: SearchResult) -> str:
     if result.champion is None:
         return "no champion: the search is not finished"
-    return champion_text(result.champion, result.objective)
+    return champion_text(result, result.champion)
+
+
+def _title(result: SearchResult) -> str:
+    return f"{model_name(result)} on {targets(result)}: search for the best config"
 
 
 def markdown(result: SearchResult) -> str:
     """The report as Markdown."""
     result = plain_text.values(result)
-    parts = ["# Search for the best config", "```text\n" + _summary(result) + "\n```"]
+    parts = [f"# {plain_text.markdown(_title(result))}", "```text\n" + _summary(result) + "\n```"]
     parts.append("\n".join(f"- {plain_text.markdown(line)}" for line in _facts(result)))
     for title, head, rows in _tables(result):
         parts += [f"## {title}", markdown_table(head, rows)]
@@ -148,9 +170,10 @@ def html(result: SearchResult) -> str:
         f"<h2>{escape(title)}</h2>\n{_html_table(head, rows, best)}" for title, head, rows in _tables(result)
     )
     facts = "".join(f"<li>{escape(line)}</li>" for line in _facts(result))
+    title = escape(_title(result))
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Search for the best config</title>'
-        f"<style>{_STYLE}</style></head><body>\n<h1>Search for the best config</h1>\n"
-        f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>Gain and accuracy</h2>\n"
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>Gain and {escape(quality_name(result))}</h2>\n"
         f"{_plot(result)}\n{tables}\n</body></html>\n"
     )

@@ -5,39 +5,50 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import markdown_table, table
 
 if TYPE_CHECKING:
     from winml.modelkit.search.result import SweepResult, SweepRow
 
-_HEAD = ("model", "folder", "champion", "gain", "95 %", "accuracy", "trials", "status")
+_STATUS = {"KEEP_CONFIRMED": "confirmed", "BASELINE_IS_BEST": "no gain"}
+
+
+def _head(result: SweepResult) -> tuple[str, ...]:
+    kinds = {row.champion.trial.accuracy.kind for row in result.models if row.champion and row.champion.trial.accuracy}
+    quality = "agreement" if kinds == {"agreement"} else "accuracy"
+    return ("model", "folder", "champion", "gain", "95 %", quality, "trials", "state")
 
 
 def _row(entry: SweepRow) -> tuple[str, ...]:
     name, folder = Path(entry.model).name, Path(entry.folder).name
     if entry.error is not None or entry.champion is None:
-        return (name, folder, "", "", "", "", "", f"failed: {entry.error.message if entry.error else 'no champion'}")
+        why = entry.error.message if entry.error else "no champion"
+        return (name, folder, "", "", "", "", "", mark("failed", f"failed: {why}"))
     best, known = entry.champion, entry.champion.trial.accuracy
-    interval = best.speedup_interval
+    interval, value = best.speedup_interval, ""
+    if known is not None and known.value is not None:
+        metric = "" if known.kind == "agreement" or known.metric == "accuracy" else f"{known.metric} "
+        value = f"{metric}{known.value:.4f}"
     return (
         name,
         folder,
         best.trial.label,
         f"{best.factor:.2f}x",
         "" if interval is None else f"{interval[0]:.2f} … {interval[1]:.2f}",
-        "" if known is None or known.value is None else f"{known.metric} {known.value:.4f}",
+        value,
         str(entry.trials),
-        best.status,
+        mark(_STATUS[best.status]),
     )
 
 
 def sweep_text(result: SweepResult) -> str:
     """A line per model."""
-    return table([_HEAD, *map(_row, result.models)])
+    return table([_head(result), *map(_row, result.models)], head=True, drop=(6, 4, 1, 5))
 
 
 def sweep_markdown(result: SweepResult) -> str:
     """`SUMMARY.md`."""
-    lines = markdown_table(_HEAD, map(_row, result.models))
+    lines = markdown_table(_head(result), map(_row, result.models))
     done = f"{len(result.models)} of {result.total} models"
     return "\n".join(["# Searches of several models", "", done, "", lines]) + "\n"

@@ -97,9 +97,9 @@ def _distance(result: EvalResult) -> list[str]:
     return [f"compared with {_where(result.reference)}", listed]
 
 
-def _agreement(result: EvalResult) -> list[str]:
+def _same_answers(result: EvalResult) -> list[str]:
     found = result.agreement
-    return [] if found is None else [f"  both agree on {_cell(found, 'share')} of samples"]
+    return [] if found is None else [f"  same answers for {_cell(found, 'share')} of samples"]
 
 
 def _change_lines(result: EvalResult) -> list[str]:
@@ -118,13 +118,14 @@ def _checks(result: EvalResult) -> list[str]:
     lines = []
     for c in result.checks:
         needed = "" if c.needed is None else f"; about {c.needed} samples would decide"
+        name = "agreement (median cosine)" if c.check == "min-agreement" else c.metric
         lines.append(
-            f"  {c.metric} {questions[c.check]} {c.limit:g}: {mark(c.answer, words[c.answer])} (by its {c.by}{needed})"
+            f"  {name} {questions[c.check]} {c.limit:g}: {mark(c.answer, words[c.answer])} (by its {c.by}{needed})"
         )
     return lines
 
 
 def evaluate_text(result: EvalResult) -> str:
     """Metrics with their intervals, then the comparison with the reference, then the checks."""
-    parts = (_metrics, _change_lines, _agreement, _distance, _checks)
+    parts = (_metrics, _change_lines, _same_answers, _distance, _checks)
     return "\n".join([_headline(result), *(line for part in parts for line in part(result))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from winml.modelkit.render.marks import mark
 from winml.modelkit.render.table import table
 
 if TYPE_CHECKING:
@@ -17,17 +18,36 @@ if TYPE_CHECKING:
         KbPromotion,
         KbReplay,
         KbReport,
+        NotListed,
     )
 
 
 def list_text(result: KbList) -> str:
     rows = [("id", "target", "status", "level", "claim", "title")]
     for f in result.findings:
-        status = f.status + (" · prunes" if f.prunes else "")
+        status = mark(f.status, f.status + (" · prunes" if f.prunes else ""))
         rows.append((f.id, f.target or "any", status, f.confidence or "", f.claim, f.title))
-    text = table(rows) if len(rows) > 1 else "no findings match"
-    gaps = [("gap", "status", "title"), *((g.id, g.status, g.title) for g in result.gaps)]
-    return "\n\n".join([text, table(gaps)] if result.gaps else [text])
+    parts = [table(rows, head=True, drop=(3, 4, 1)) if len(rows) > 1 else "no findings match"]
+    if result.gaps:
+        gaps = [("gap", "status", "title"), *((g.id, mark(g.status), g.title) for g in result.gaps)]
+        parts.append(table(gaps, head=True))
+    general = _not_listed(result.not_listed)
+    return "\n\n".join([*parts, general] if general else parts)
+
+
+def _not_listed(count: NotListed) -> str:
+    """`14 general notes and 1 general gap are not shown; --all shows them`, or nothing."""
+    words = [
+        f"{number} general {word}{'' if number == 1 else 's'}"
+        for number, word in ((count.findings, "note"), (count.gaps, "gap"))
+        if number
+    ]
+    one = count.findings + count.gaps == 1
+    return (
+        f"{' and '.join(words)} {'is' if one else 'are'} not shown; --all shows {'it' if one else 'them'}"
+        if words
+        else ""
+    )
 
 
 def _lines(title: str, values: Iterable[str]) -> list[str]:

@@ -17,6 +17,11 @@ def milliseconds(spread: Spread | None) -> str:
     return f"{_short(spread.median)}{between}"
 
 
+def median_ms(spread: Spread | None) -> str:
+    """A median alone: `1.93 ms`."""
+    return "" if spread is None or spread.median is None else f"{_short(spread.median)} ms"
+
+
 def _short(ms: float) -> str:
     """Three significant digits."""
     return f"{ms:.0f}" if ms >= 100 else f"{ms:#.3g}".rstrip(".")
@@ -44,3 +49,9 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def speedup_interval(speedup: float, bounds: tuple[float, float]) -> str:
+    """The bounds of a speedup as factors of the word that `speedup_text` has for it: `(1.90 … 1.97)`."""
+    low, high = bounds if speedup >= 1 else (1 / bounds[1], 1 / bounds[0])
+    return f"({low:.2f} … {high:.2f})"

@@ -21,6 +21,7 @@ from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import RequestError, RunFailedError
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.json_text import parse_json, read_object
+from winml.modelkit.core.plain_text import shell_word
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import read, to_json
 from winml.modelkit.dispatch import cluster as clusters
@@ -217,10 +218,14 @@ def move_paths(result: SearchResult, search: Search) -> SearchResult:
     def move(text: str) -> str:
         return re.sub(re.escape(result.folder) + r"[\\/]", lambda _: f"{search.folder}{os.sep}", text)
 
-    best = result.champion
+    best, command = result.champion, move(result.next)
     if best is not None and best.folder is not None:
         best = replace(best, folder=move(best.folder))
-    return replace(result, model=str(search.model), folder=str(search.folder), champion=best, next=move(result.next))
+    for windows in (False, True):  # as the shell of its node writes it
+        command = command.replace(
+            f"-m {shell_word(result.model, windows=windows)}", f"-m {shell_word(str(search.model))}"
+        )
+    return replace(result, model=str(search.model), folder=str(search.folder), champion=best, next=command)
 
 
 def _describe_end(job: Result) -> str:

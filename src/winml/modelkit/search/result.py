@@ -24,8 +24,10 @@ from winml.modelkit.search.records import GateLimits, Objective
 from winml.modelkit.search.space import ConfigJSON
 from winml.modelkit.search.study import Study
 from winml.modelkit.search.trial import Accuracy, Note, Step, Trial, TrialArtifact, TrialOutcome
+from winml.modelkit.search.trial_state import TrialState, name_state
 
 if TYPE_CHECKING:
+    from winml.modelkit.search.insight import Insight
     from winml.modelkit.search.prepare import Preparation
     from winml.modelkit.search.run_folder import SearchFolder
 
@@ -78,6 +80,12 @@ class TrialResult:
     def deciding_verdict(self) -> Verdict | None:
         """The verdict whose gain is reported: that of fresh rounds where there are some."""
         return self.verdict if self.confirmation is None else self.confirmation.verdict
+
+    @property
+    def state(self) -> TrialState:
+        """What became of it, in plain words."""
+        confirmed = None if self.confirmation is None else self.confirmation.word == "KEEP_CONFIRMED"
+        return name_state(self.outcome, self.verdict, confirmed=confirmed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,9 +206,13 @@ class TableRow:
     high_pct: float | None
     rounds: int
     accuracy: float | None
+    """The metric of labelled data; empty without them."""
     bytes: int | None
     seconds: float
     reason: str
+    agreement: float | None
+    """The median cosine with the given model's outputs."""
+    state: TrialState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,15 +346,36 @@ def _front(study: Study) -> tuple[str, ...]:
     return race.pareto_front(points)
 
 
+def suggest_next(
+    study: Study, insight: Insight, objective: Objective, *, model: str, champion: str, where: str, again: str
+) -> str:
+    """The command that makes sense next: continue, run the champion, or what to try when nothing was gained.
+
+    `where` is the option of the target, with what it needs; `again` continues the search.
+    """
+    state, plan = study.state, study.plan
+    if not strategy.is_finished(state, plan):
+        return again
+    if any(done.confirmed for done in state.confirmations):
+        return f"winml perf -m {champion} {where}"
+    if any(note.excludes and note.source == "data" for note in insight.notes):
+        wanted = "" if objective == "latency" else f" --objective {objective}"
+        return f"winml autoconfig -m {model} {where}{wanted} --calibration FILE -o DIR"
+    if strategy.is_out_of_budget(state, plan):
+        return f"{again} --budget {math.ceil(plan.limits.budget_s * 2 / 60)}m"
+    looks: Mapping[Objective, str] = {
+        "latency": f"winml perf -m {model} {where} --op-tracing basic",
+        "size": f"winml inspect -m {model}",
+        "placement": f"winml analyze -m {model} {where}",
+    }
+    return looks[objective]
+
+
 def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: str | None) -> SearchResult:
     """The result so far; `ended` is why the search is finished, None while it is not."""
-    state, limits = study.state, study.plan.limits
+    request, state, limits = start.request, study.state, study.plan.limits
     is_decided = ended is not None or any(done.confirmed for done in state.confirmations)
     environment = state.trials[0].facts.environment if state.trials else None
-    next_command = start.request.again or "the same command with `--resume`"
-    if strategy.is_finished(state, study.plan):
-        repeated = option_to_repeat(start.request.ep_options, start.request.trust)
-        next_command = f"winml perf -m {shell_word(str(folder.champion))} --target {start.resolved[0].target}{repeated}"
     return SearchResult(
         model=str(start.source.path),
         model_digest=start.source.artifact.digest,
@@ -366,7 +399,15 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
         environment=environment or NoEnvironment(),
         drafts=(),
         notes=start.notes,
-        next=next_command,
+        next=suggest_next(
+            study,
+            start.insight,
+            start.objective,
+            model=shell_word(str(start.source.path)),
+            champion=shell_word(str(folder.champion)),
+            where=f"--target {start.resolved[0].target}{option_to_repeat(request.ep_options, request.trust)}",
+            again=request.again or "the same command with `--resume`",
+        ),
     )
 
 
@@ -386,7 +427,7 @@ def make_table(study: Study) -> list[TableRow]:
     rows = []
     for trial in study.state.trials:
         result = _trial_result(trial, study)
-        verdict = result.verdict
+        verdict, known = result.verdict, result.accuracy
         interval = None if verdict is None else verdict.interval_pct
         rows.append(
             TableRow(
@@ -399,10 +440,12 @@ def make_table(study: Study) -> list[TableRow]:
                 low_pct=None if interval is None else interval[0],
                 high_pct=None if interval is None else interval[1],
                 rounds=result.rounds,
-                accuracy=None if result.accuracy is None else result.accuracy.value,
+                accuracy=None if known is None or known.kind != "task" else known.value,
                 bytes=None if result.artifact is None else result.artifact.bytes,
                 seconds=trial.seconds,
                 reason=result.reason,
+                agreement=None if known is None else known.agreement,
+                state=result.state,
             )
         )
     return rows

@@ -158,12 +158,12 @@ def decide(state: State, plan: SearchPlan) -> Action:
 
 def _reason_to_stop(state: State, plan: SearchPlan) -> str | None:
     """Why the search stops trying, None while it continues."""
-    limits, left = plan.limits, plan.limits.budget_s - state.seconds
-    if left < reserve_s(state):
+    limits = plan.limits
+    if is_out_of_budget(state, plan):
         return "the budget is used up"
     discards = consecutive_discards(state)
     if limits.max_discards is not None and discards >= limits.max_discards:
-        return f"{discards} trials in a row did not lead"
+        return "the last trial did not lead" if discards == 1 else f"{discards} trials in a row did not lead"
     ranked = race.rank_runners(state.trials)
     if limits.stop_at_pct is not None and ranked:
         verdict = plan.yardstick_for(state).verdict_of(ranked[0].trial)
@@ -372,6 +372,11 @@ def choose_champion(state: State) -> Trial:
     confirmed = [done.trial for done in state.confirmations if done.confirmed]
     ranked = race.put_simplest_first(race.rank_runners(state.trials))
     return next((runner.trial for runner in ranked if runner.trial.id in confirmed), state.trials[0])
+
+
+def is_out_of_budget(state: State, plan: SearchPlan) -> bool:
+    """Whether what is left of the budget is reserved."""
+    return plan.limits.budget_s - state.seconds < reserve_s(state)
 
 
 def is_finished(state: State, plan: SearchPlan) -> bool:

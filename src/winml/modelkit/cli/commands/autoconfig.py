@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -127,6 +128,7 @@ def command(model: str | None, sample: bool, model_list: str | None, as_json: bo
     from winml.modelkit.search.sweep import sweep
 
     result: SearchResult | SweepResult
+    written: tuple[str, ...]
     with SearchProgress() as progress:
         if model_list is not None:
             result = sweep(sweep_request(model_list, model, sample, given), progress.on_event)
@@ -135,7 +137,14 @@ def command(model: str | None, sample: bool, model_list: str | None, as_json: bo
     if as_json:
         console.data_json(result)
         return
-    console.show(autoconfig_text if model_list is None else sweep_text, result)
+    if isinstance(result, SearchResult):
+        console.show(autoconfig_text, result)
+        written = ("champion", "report.html")
+    else:
+        console.show(sweep_text, result)
+        written = ("SUMMARY.md",)
     for note in result.notes:
         console.say("note", note)
+    for name in written:
+        console.say("wrote", str(Path(given["output"], name)))
     console.say("next", result.next)

@@ -42,15 +42,17 @@ def command() -> None:
     epilog=examples("winml kb list", "winml kb list --target qnn/npu --status confirmed"),
     context_settings=HELP,
 )
-@click.option("--target", metavar="EP[/DEVICE]", help="Only findings that apply to this target.")
+@click.option("--target", metavar="EP[/DEVICE]", help="Only findings about this target.")
+@click.option("--all", "with_general", is_flag=True, help="With --target, also general notes, which are about no EP.")
 @click.option("--status", metavar="STATUS", help="Only draft, replicated, confirmed, contested or retracted ones.")
 @knowledge_option
 @json_option
-def listing(target: str | None, status: str | None, knowledge: str | None, as_json: bool) -> None:
+def listing(target: str | None, with_general: bool, status: str | None, knowledge: str | None, as_json: bool) -> None:
     from winml.modelkit.findings.kb_command import list_findings
     from winml.modelkit.render.kb import list_text
 
-    console.show_result(list_text, list_findings(knowledge, target=target, status=status), as_json=as_json)
+    result = list_findings(knowledge, target=target, status=status, with_general=with_general)
+    console.show_result(list_text, result, as_json=as_json)
 
 
 @command.command(
