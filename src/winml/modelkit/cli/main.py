@@ -48,7 +48,7 @@ JOBS: dict[str, tuple[str, ...]] = {
 
 _SUMMARY = "Takes a model to the fastest accurate artifact for every ONNX Runtime execution provider, and proves it."
 _OPTIONS = (
-    ("--version", "Show the version and exit."),
+    ("--version", "Show the versions of this program and what it runs on."),
     ("-h, --help", "Show this help and exit; `help COMMAND` shows everything about a command."),
     ("--help-all", "Also show exit codes and environment variables."),
 )
@@ -193,9 +193,9 @@ def run(args: list[str]) -> int:
     if first in ("-h", "--help", "help", "--help-all"):
         return _print(help_text(_program(), everything="--help-all" in args))
     if first == "--version":
-        from winml.modelkit import __version__
+        from winml.modelkit.cli.version import version_text
 
-        return _print(f"{_program()} {__version__}\n")
+        return _print(version_text(_program()))
     if first not in COMMANDS:
         return _unknown(first, as_json="--json" in args)
     return _command(first, args[1:])
