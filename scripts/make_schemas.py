@@ -77,6 +77,9 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "catalog": Document("Result of `winml catalog`", ("knowledge.catalog_command:CatalogResult",), command=True),
     "catalog-file": Document("The catalog that ships with winml", ("knowledge.catalog:Catalog",), complete=True),
+    "completion": Document(
+        "Result of `winml completion`", ("cli.completion.scripts:CompletionResult",), command=True
+    ),
     "contribution": Document(
         "A contribution that supports a model", ("support.review.contribution:Contribution",), complete=True
     ),

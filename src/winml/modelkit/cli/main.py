@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or run its scheduler."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them, verified by digest."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
+    "completion": ("winml.modelkit.cli.commands.completion", "Print the script that completes commands in a shell."),
 }
 """Command name -> module that defines it as `command`, and its one-line help."""
 
@@ -196,6 +197,10 @@ def run(args: list[str]) -> int:
         from winml.modelkit.cli.version import version_text
 
         return _print(version_text(_program()))
+    if first == "--complete":  # of the script of a shell, see `winml completion`
+        from winml.modelkit.cli.completion.answers import print_answer
+
+        return print_answer(args[1:])
     if first not in COMMANDS:
         return _unknown(first, as_json="--json" in args)
     return _command(first, args[1:])
