@@ -80,6 +80,18 @@ STORIES: tuple[Story, ...] = (
         ),
     ),
     Story(
+        "init",
+        (
+            "init --sample --target cpu --target openvino/cpu --yes -o project",
+            "init --sample --yes -o project",
+            "init -m conv.onnx --yes",
+            "init",
+            "init -m missing.onnx --yes -o other",
+            "init --sample --target nonsense --yes -o other",
+        ),
+    ),
+    Story("completion", ("completion tcsh", "completion bash --overwrite")),
+    Story(
         "export",
         (
             "inspect -m bert",

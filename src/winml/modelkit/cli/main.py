@@ -11,6 +11,7 @@ from typing import Any
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "sys": ("winml.modelkit.cli.commands.sys", "Show this machine's devices and execution providers."),
+    "init": ("winml.modelkit.cli.commands.init", "Write build configs and a CI workflow for a model."),
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show a model's inputs, outputs, operators and size."),
     "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target supports, and why not the others."),
     "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and verify its outputs."),
