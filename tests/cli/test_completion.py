@@ -99,7 +99,7 @@ def test_models_files_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert _asked("feed", "push", "") == [f"built{end}"], "a build before other folders"
     assert _asked("feed", "push", "oth") == [f"other{end}"], "the way to one"
     assert _asked("perf", "-m", "missing/") == []
-    assert _asked("perf", "--", "") == []
+    assert _asked("sys", "--", "") == []
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert _asked("perf", "-m", "~/mod") == ["~/model.onnx", "~/models/"]

@@ -34,8 +34,10 @@ from winml.modelkit.cli.options import (
 )
 @model_options
 @click.option("--target", "targets", multiple=True, metavar="EP[/DEVICE]", help="Where to run (default: cpu).")
-@click.option("-p", "--precision", metavar="P", help="A precision, or auto (default): the default of each target.")
-@click.option("--calibration", metavar="DATA", help="Calibration data: a file or folder, or `random`.")
+@click.option(
+    "-p", "--precision", metavar="PRECISION", help="A precision, or auto (default): the default of each target."
+)
+@click.option("--calibration", metavar="FILE|random", help="Calibration data: a file or folder, or `random`.")
 @click.option(
     "--data", metavar="DATA", help="Labelled data to measure the accuracy on; without it outputs are compared."
 )

@@ -1,4 +1,4 @@
-"""How a shell's script asks: `winml --complete SHELL INDEX WORD...`, and how the answer is written.
+"""How a shell's script asks, winml --complete SHELL INDEX WORD..., and how the answer is written.
 
 WORDs are those after the name of the program, as the shell has them; INDEX is that of the word at the cursor, which may
 be missing when it is empty. The answer is a list of entries, each ended by NUL, which no name can hold. The first is

@@ -193,6 +193,8 @@ METAVARS: dict[str, Values] = {
 ARGUMENTS: dict[str, Values] = {
     "model": list_models,
     "models": list_models,
+    "first_argument": list_models,
+    "first_arguments": list_models,
     "base": list_models,
     "candidates": list_models,
     "ep": list_eps,
