@@ -59,7 +59,7 @@ STORIES: tuple[Story, ...] = (
         "program",
         ("--version", "nonsense", "inspct -m conv.onnx", "--nonsense", "perf --nonsense", "trace", "cache nonsense"),
     ),
-    Story("sys", ("sys", "sys --list-ep", "sys --list-device")),
+    Story("sys", ("sys", "sys --list-ep", "sys --list-device"), hidden=("problems",)),
     Story(
         "inspect",
         (
