@@ -14,5 +14,5 @@ def init_text(result: InitResult) -> str:
     """What was written, and what each file is for."""
     roles = {config.file: f"build config for {config.target}, {config.precision}" for config in result.configs}
     roles[result.workflow] = "build, check and compare in CI"
-    rows = [(name, roles.get(name, "of the sample")) for name in result.files]
+    rows = [(name, roles.get(name, "copied from the sample")) for name in result.files]
     return f"{result.model} in {result.folder}\n{table(rows, indent='  ')}"
