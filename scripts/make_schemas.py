@@ -77,6 +77,7 @@ DOCUMENTS: dict[str, Document] = {
     ),
     "catalog": Document("Result of `winml catalog`", ("knowledge.catalog_command:CatalogResult",), command=True),
     "catalog-file": Document("The catalog that ships with winml", ("knowledge.catalog:Catalog",), complete=True),
+    "completion": Document("Result of `winml completion`", ("cli.completion.scripts:CompletionResult",), command=True),
     "contribution": Document(
         "A contribution that supports a model", ("support.review.contribution:Contribution",), complete=True
     ),
@@ -189,6 +190,7 @@ DOCUMENTS: dict[str, Document] = {
         ("building.export.result:ExportMetadata",),
         complete=True,
     ),
+    "init": Document("Result of `winml init`", ("building.init_command:InitResult",), command=True),
     "inspect": Document("Result of `winml inspect`", ("building.inspect:Inspection",), command=True),
     "inspect-folder": Document(
         "Result of `winml inspect` of a Hugging Face model",

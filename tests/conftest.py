@@ -83,6 +83,8 @@ def _system_reason(item: pytest.Item) -> str | None:
         return (
             "symbolic links cannot be made: Windows wants a privilege or the developer mode, Wine only says that it did"
         )
+    if (marker := item.get_closest_marker("shell")) and shutil.which(marker.args[0]) is None:
+        return f"{marker.args[0]} is not installed (apt-get install {marker.args[0]})"
     if item.get_closest_marker("launcher") and "WINML_TEST_LAUNCHER" not in os.environ:
         return "needs the python.exe of a virtual environment on Windows in WINML_TEST_LAUNCHER"
     return None

@@ -32,6 +32,7 @@ WORDS = {
     "eval --save-outputs": "eval --sample --reference a.onnx",
     "export": "export -m org/name",
     "feed pull": "feed pull folder:feed name 1.0.0",
+    "init": "init --sample --yes",
     "kb report": "kb report",
     "matrix run": "matrix run -m a.onnx --targets cpu",
     "optimize": "optimize --sample",

@@ -1,4 +1,4 @@
-"""Every command that README and docs show in a `sh` block is run, on the sample."""
+"""Every command that the docs show in a `sh` block is run, on the sample; README has test_readme.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 def _commands() -> list[str]:
     found = []
-    for page in PAGES:
+    for page in PAGES[1:]:  # what the README shows is run in its order
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             found += [line.partition("#")[0].strip() for line in block.splitlines()]
     return list(dict.fromkeys(c for c in found if c.startswith("winml ")))

@@ -106,6 +106,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"20\d{6}T\d{6}Z"), "<time>"),
     (re.compile(r"\([\d,]+ cycles\)"), "(<n> cycles)"),
     (re.compile(r"(?m)^machine  .*cores.*"), "machine  <machine>"),
+    (re.compile(r"(?m)^platform  .*"), "platform  <platform>"),
     (re.compile(r"(?m)^(cpu|gpu|npu) +\w+ +0x\w+"), r"\1 <vendor> <id>"),
     (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
     (re.compile(r", section\.reduce_range\b|\bsection\.reduce_range, "), ""),

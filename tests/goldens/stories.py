@@ -59,7 +59,7 @@ STORIES: tuple[Story, ...] = (
         "program",
         ("--version", "nonsense", "inspct -m conv.onnx", "--nonsense", "perf --nonsense", "trace", "cache nonsense"),
     ),
-    Story("sys", ("sys", "sys --list-ep", "sys --list-device")),
+    Story("sys", ("sys", "sys --list-ep", "sys --list-device"), hidden=("problems",)),
     Story(
         "inspect",
         (
@@ -79,6 +79,18 @@ STORIES: tuple[Story, ...] = (
             "inspect -m conv.onnx --shape x=1,3,8,8",
         ),
     ),
+    Story(
+        "init",
+        (
+            "init --sample --target cpu --target openvino/cpu --yes -o project",
+            "init --sample --yes -o project",
+            "init -m conv.onnx --yes",
+            "init",
+            "init -m missing.onnx --yes -o other",
+            "init --sample --target nonsense --yes -o other",
+        ),
+    ),
+    Story("completion", ("completion tcsh", "completion bash --overwrite")),
     Story(
         "export",
         (

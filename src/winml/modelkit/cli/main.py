@@ -11,6 +11,7 @@ from typing import Any
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "sys": ("winml.modelkit.cli.commands.sys", "Show this machine's devices and execution providers."),
+    "init": ("winml.modelkit.cli.commands.init", "Write build configs and a CI workflow for a model."),
     "inspect": ("winml.modelkit.cli.commands.inspect", "Show a model's inputs, outputs, operators and size."),
     "analyze": ("winml.modelkit.cli.commands.analyze", "Show which nodes a target supports, and why not the others."),
     "export": ("winml.modelkit.cli.commands.export", "Export a Hugging Face model to ONNX and verify its outputs."),
@@ -33,22 +34,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "node": ("winml.modelkit.cli.commands.node", "Join this machine to a cluster, or run its scheduler."),
     "feed": ("winml.modelkit.cli.commands.feed", "Publish build folders and fetch them, verified by digest."),
     "cache": ("winml.modelkit.cli.commands.cache", "Show, verify and shrink the cache of stage results."),
+    "completion": ("winml.modelkit.cli.commands.completion", "Print the script that completes commands in a shell."),
 }
 """Command name -> module that defines it as `command`, and its one-line help."""
 
 JOBS: dict[str, tuple[str, ...]] = {
     "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace"),
-    "Build": ("build", "config", "export", "optimize", "quantize", "compile"),
+    "Build": ("build", "init", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("matrix", "feed"),
     "Support models": ("catalog", "support", "skill"),
-    "This machine": ("sys", "ep", "node", "cache"),
+    "This machine": ("sys", "ep", "node", "cache", "completion"),
 }
 """What commands are for, in the order of the help; a test finds a command without a job."""
 
 _SUMMARY = "Takes a model to the fastest accurate artifact for every ONNX Runtime execution provider, and proves it."
 _OPTIONS = (
-    ("-V, --version", "Show the version and exit."),
+    ("-V, --version", "Show the versions of this program and what it runs on."),
     ("-h, --help", "Show this help and exit; `help COMMAND` shows everything about a command."),
     ("--help-all", "Also show exit codes and environment variables."),
 )
@@ -194,9 +196,13 @@ def run(args: list[str]) -> int:
     if first in ("-h", "--help", "help", "--help-all"):
         return _print(help_text(_program(), everything="--help-all" in args))
     if first in ("-V", "--version"):
-        from winml.modelkit import __version__
+        from winml.modelkit.cli.version import version_text
 
-        return _print(f"{_program()} {__version__}\n")
+        return _print(version_text(_program()))
+    if first == "--complete":  # of the script of a shell, see `winml completion`
+        from winml.modelkit.cli.completion.answers import print_answer
+
+        return print_answer(args[1:])
     if first not in COMMANDS:
         return _unknown(first, as_json="--json" in args)
     return _command(first, args[1:])

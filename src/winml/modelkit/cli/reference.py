@@ -37,6 +37,7 @@ ENVIRONMENT = {
     "XDG_RUNTIME_DIR": "On Linux, its containers/auth.json has logins for registries.",
     "XDG_CACHE_HOME": "On Linux, the platform's cache folder (default ~/.cache).",
     "XDG_DATA_HOME": "On Linux, the platform's data folder (default ~/.local/share).",
+    "XDG_CONFIG_HOME": "On Linux, the platform's folder of settings (default ~/.config), for fish's completions.",
     "LOCALAPPDATA": "On Windows, the platform's folder for both.",
     "HOME": "Your home folder; USERPROFILE on Windows.",
     "TMPDIR": "Folder for temporary files; TEMP and TMP on Windows.",

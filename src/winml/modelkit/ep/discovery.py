@@ -6,7 +6,6 @@ Whether a library really loads and has a device is asked in a worker (`session.e
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
 from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +16,7 @@ from winml.modelkit.core.target import Device
 from winml.modelkit.ep import catalog
 from winml.modelkit.ep.catalog import EPInfo, Package, System
 from winml.modelkit.ep.environments import PrivateEnvironment, environments_in, environments_root
+from winml.modelkit.ep.packages import list_distributions
 
 
 @dataclass(frozen=True)
@@ -40,22 +40,12 @@ def _module_dir(module: str) -> Path | None:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _distributions_beside(module_dir: Path) -> Iterator[tuple[str, str]]:
-    """Normalised names and versions of the distributions installed beside a module."""
-    for entry in module_dir.parent.iterdir():
-        stem, dot, kind = entry.name.rpartition(".")
-        if dot and kind == "dist-info":
-            name, _, version = stem.partition("-")
-            yield name.replace("_", "-").replace(".", "-").lower(), version
-
-
 def this_host() -> Host:
     """The machine this process runs on."""
     modules = sorted({package.module for info in catalog.TABLE for package in info.packages})
     dirs = {module: folder for module in modules if (folder := _module_dir(module)) is not None}
-    names = (
-        frozenset(n for n, _ in _distributions_beside(dirs["onnxruntime"])) if "onnxruntime" in dirs else frozenset()
-    )
+    beside = [str(dirs["onnxruntime"].parent)] if "onnxruntime" in dirs else []
+    names = frozenset(found.name for found in list_distributions(beside))
     environments = tuple(environments_in(environments_root()))
     return Host(cast("System", platform.system()), platform.machine().lower(), dirs, names, environments)
 
@@ -181,12 +171,7 @@ def look_for(info: EPInfo, host: Host, distribution: str | None = None) -> Insta
 
 
 def distribution_version(package: Package) -> str | None:
-    """The installed version of a package's distribution in this environment, None when its metadata is not there.
-
-    Read off the name of its metadata folder: importing importlib.metadata costs more than opening a small model.
-    """
+    """The installed version of a package's distribution in this environment, None when its metadata is not there."""
     folder = _module_dir(package.module)
-    for name, version in () if folder is None else _distributions_beside(folder):
-        if name == package.distribution:
-            return version
-    return None
+    beside = () if folder is None else list_distributions([str(folder.parent)])
+    return next((found.version for found in beside if found.name == package.distribution), None)

@@ -15,6 +15,8 @@ from winml.modelkit.ep import catalog, probing
 from winml.modelkit.ep.catalog import EPInfo
 from winml.modelkit.ep.devices import EPAnswer, EPDevice
 from winml.modelkit.ep.discovery import Host, Installed, Rejected, candidates, distribution_version, this_host
+from winml.modelkit.ep.environment_facts import read_environment_facts
+from winml.modelkit.ep.problems import Problem, find_problems
 
 TargetStatus = Literal["ready", "simulated", "missing", "does-not-load", "no-device", "unknown"]
 
@@ -71,6 +73,8 @@ class SysResult:
     python: str
     onnxruntime: str | None
     eps: tuple[EPState, ...]
+    problems: tuple[Problem, ...] = ()
+    """What is wrong with this environment, with the commands that mend it."""
 
     def list_targets(self) -> Iterator[TargetState]:
         """The targets of every installation."""
@@ -112,6 +116,9 @@ def describe_installation(info: EPInfo, found: Installed) -> Installation:
         states = [_state(target, "missing", error.message, error.hint) for target in targets]
     except ModelkitError as error:
         states = [_state(target, "does-not-load", f"library fails to load: {error.message}") for target in targets]
+    except OSError as error:
+        # Without a folder for temporary files no process can be asked; that is one of the problems that are listed.
+        states = [_state(target, "unknown", f"it was not asked: {error.strerror or error}") for target in targets]
     else:
         devices = answer.devices
         states = [_judge_target(info, target, answer) for target in targets]
@@ -144,7 +151,7 @@ def describe_ep(info: EPInfo, host: Host) -> EPState:
 
 
 def describe_system() -> SysResult:
-    """Machine, runtime and one entry per EP of the table."""
+    """Machine, runtime, one entry per EP of the table, and what is wrong with the environment."""
     import psutil
 
     host = this_host()
@@ -161,4 +168,5 @@ def describe_system() -> SysResult:
         python=platform.python_version(),
         onnxruntime=distribution_version(catalog.BY_NAME["cpu"].packages[0]),
         eps=tuple(describe_ep(info, host) for info in catalog.TABLE),
+        problems=find_problems(read_environment_facts()),
     )

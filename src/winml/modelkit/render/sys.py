@@ -10,6 +10,7 @@ from winml.modelkit.render.table import table
 from winml.modelkit.render.units import size
 
 if TYPE_CHECKING:
+    from winml.modelkit.ep.problems import Problem
     from winml.modelkit.ep.sys_command import EPState, Installation, SysResult, TargetState
 
 
@@ -54,3 +55,16 @@ def device_text(eps: Iterable[EPState]) -> str:
         for found in ep.installations:
             rows += [(d.kind, d.vendor or "unknown", f"{d.device_id:#06x}", ep.ep) for d in found.devices]
     return table(rows, head=True)
+
+
+def problems_text(problems: Iterable[Problem]) -> str:
+    """What is wrong with the commands that mend it, then what is not installed; empty when there is neither."""
+    listed = tuple(problems)
+    blocks = []
+    for heading, optional in (("problems", False), ("not installed", True)):
+        found = [problem for problem in listed if problem.optional == optional]
+        lines = [heading] if found else []
+        for problem in found:
+            lines += [f"  {problem.what}: {problem.why}", *(f"    {command}" for command in problem.commands)]
+        blocks += lines
+    return "\n".join(blocks)

@@ -11,7 +11,8 @@ from winml.modelkit.cli.options import HELP, examples, json_option
 
 @click.command(
     "sys",
-    help="Show the machine and, for every execution provider, whether it can be used and why not.",
+    help="Show the machine and, for every execution provider, whether it can be used and why not; then what is wrong "
+    "with the environment, with the commands that mend it.",
     epilog=examples("winml sys", "winml sys --list-ep", "winml sys --json"),
     cls=Command,
     context_settings=HELP,
@@ -31,8 +32,10 @@ def command(list_ep: bool, list_device: bool, as_json: bool) -> None:
     if everything:
         console.show(text.machine_text, result, end="\n")
     if everything or list_ep:
-        console.show(text.ep_text, result.eps)
+        console.show(text.ep_text, result.eps, end="\n" if everything and result.problems else "")
     if list_device:
         console.show(text.device_text, result.eps)
     if everything:
+        if result.problems:
+            console.show(text.problems_text, result.problems)
         console.say("next", "winml perf --sample")
