@@ -31,7 +31,25 @@ hypothesis.settings.register_profile("shared", deadline=None, suppress_health_ch
 hypothesis.settings.load_profile("shared")
 
 
+# Hundreds of processes that tests start would compile the package each; images for containers often switch it off.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        _use_own_cache(config)
+    _heed_ctrl_c()
+
+
+def _use_own_cache(config: pytest.Config) -> None:
+    """Let the cache be one of this run, which its two workers inherit: that of whoever runs the tests is no part."""
+    folder = tempfile.mkdtemp(prefix="winml-tests-cache-")
+    config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+    os.environ["WINML_CACHE"] = folder
+
+
+def _heed_ctrl_c() -> None:
     """Give Ctrl-C its meaning back for us and what tests start, where whoever started us has set it to be ignored.
 
     nohup, background jobs and many CI systems do so, and a process hands it on to those that it starts.
