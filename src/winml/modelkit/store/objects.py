@@ -166,6 +166,13 @@ class Objects:
             raise atomic.write_error(error, destination) from error
         return "link"
 
+    def copy_out(self, name: str, destination: Path) -> None:
+        """Place a copy of the object at `destination`, which may be written to."""
+        try:
+            self._copy(self.open_path(name), destination)
+        except OSError as error:
+            raise atomic.write_error(error, destination) from error
+
     def _may_link(self, destination: Path) -> bool:
         """Whether nobody will edit the object at this path: folders of the cache itself are not edited."""
         return files_may_be_shared() or destination.absolute().is_relative_to(self._folder.parent.absolute())
