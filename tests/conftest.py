@@ -146,6 +146,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(reasons))
         items[:] = [item for item in items if item not in reasons]
         config.stash[_REASONS] = Counter(reasons.values())
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place_in_line)
+
+
+LONG_GROUPS = ("measuring", "hf", "environments", "support", "support-hf", "cluster", "compile")
+"""Tests of a group run on one worker; those that take minutes, longest first."""
+
+
+def _place_in_line(item: pytest.Item) -> int:
+    """Long groups begin first: the last one would run on one worker while the other has nothing left to do."""
+    marker = item.get_closest_marker("xdist_group")
+    group = None if marker is None else marker.args[0]
+    return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
 
 
 _REASONS = pytest.StashKey[Counter[str]]()
