@@ -31,7 +31,25 @@ hypothesis.settings.register_profile("shared", deadline=None, suppress_health_ch
 hypothesis.settings.load_profile("shared")
 
 
+# Hundreds of processes that tests start would compile the package each; images for containers often switch it off.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        _use_own_cache(config)
+    _heed_ctrl_c()
+
+
+def _use_own_cache(config: pytest.Config) -> None:
+    """Let the cache be one of this run, which its two workers inherit: that of whoever runs the tests is no part."""
+    folder = tempfile.mkdtemp(prefix="winml-tests-cache-")
+    config.add_cleanup(functools.partial(shutil.rmtree, folder, ignore_errors=True))
+    os.environ["WINML_CACHE"] = folder
+
+
+def _heed_ctrl_c() -> None:
     """Give Ctrl-C its meaning back for us and what tests start, where whoever started us has set it to be ignored.
 
     nohup, background jobs and many CI systems do so, and a process hands it on to those that it starts.
@@ -130,6 +148,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(reasons))
         items[:] = [item for item in items if item not in reasons]
         config.stash[_REASONS] = Counter(reasons.values())
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place_in_line)
+
+
+LONG_GROUPS = ("measuring", "hf", "environments", "support", "support-hf", "cluster", "compile")
+"""Tests of a group run on one worker; those that take minutes, longest first."""
+
+
+def _place_in_line(item: pytest.Item) -> int:
+    """Long groups begin first: the last one would run on one worker while the other has nothing left to do."""
+    marker = item.get_closest_marker("xdist_group")
+    group = None if marker is None else marker.args[0]
+    return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
 
 
 _REASONS = pytest.StashKey[Counter[str]]()

@@ -10,7 +10,6 @@ from winml.modelkit.core.op_trace import (
     OperatorMetrics,
     OpTraceResult,
     TraceMetadata,
-    by_share,
     op_trace_from_json,
     with_shares,
 )
@@ -26,11 +25,6 @@ def op(path: str, *samples: float, ep: str = CPU, **more: Any) -> OperatorMetric
 def test_shares_are_of_what_is_measured_in_the_same_unit() -> None:
     shared = with_shares([op("a", 30), op("b", 10), op("n", 500, ep=QNN, unit="cycles"), op("untimed")])
     assert [o.percent_of_total for o in shared] == [75.0, 25.0, 100.0, None]
-
-
-def test_the_largest_share_comes_first_and_ties_go_by_path() -> None:
-    shared = with_shares([op("b", 1), op("a", 1), op("c", 5)])
-    assert [o.op_path for o in by_share(shared)] == ["c", "a", "b"]
 
 
 def test_several_runs_are_summed_up_with_their_p90() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import psutil
 import pytest
 from program import DIVIDED, Done, failed, valid
@@ -38,11 +38,15 @@ def space_file(folder: Path, **knobs: list[str]) -> Path:
 
 
 class Searches:
-    """The program with a cache of its own."""
+    """The program with knowledge of its own, and the cache of all tests: what one has built no other builds again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.env = {**os.environ, "WINML_CACHE": str(folder / "cache"), "WINML_KNOWLEDGE": str(folder / "knowledge")}
+        self.env = {**os.environ, "WINML_KNOWLEDGE": str(folder / "knowledge")}
+
+    def forget_builds(self) -> None:
+        """Use an empty cache, for searches that are stopped while they build."""
+        self.env["WINML_CACHE"] = str(self.folder / "cache")
 
     def winml(self, *args: str | Path) -> Done:
         return run(*args, cwd=self.folder, env=self.env)
@@ -259,6 +263,7 @@ def test_killed_at_any_moment_it_goes_on_without_losing_or_doubling_a_trial(
     searches: Searches, conv: tuple[Path, Path]
 ) -> None:
     model, data = conv
+    searches.forget_builds()
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16"], optimize__opset=["23"])
     args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
     seen: list[list[dict[str, Any]]] = []
@@ -367,11 +372,14 @@ def test_labels_that_do_not_fit_are_told_before_anything_is_searched(searches: S
     assert "is out of range: the model has 10 classes" in failed(result, 2)
 
 
-def test_a_request_that_was_wrong_leaves_nothing_in_the_way(searches: Searches) -> None:
+def test_a_request_that_was_wrong_leaves_nothing_in_the_way(searches: Searches, conv: tuple[Path, Path]) -> None:
     """What the model is for is asked before anything else, and a search that has no trial can be begun again."""
-    data = ("--data", sample.TEST, "--objective", "size", "--target", "cpu")
-    model = searches.folder / "copy.onnx"
-    shutil.copyfile(sample.MODEL, model)
+    model = conv[0]
+    images = np.random.default_rng(1).random((500, 3, 16, 16), dtype=np.float32)
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    labels = [int(session.run(None, {"x": image[None]})[0].argmax()) for image in images]
+    np.savez(searches.folder / "labelled.npz", x=images, label=labels)
+    data = ("--data", searches.folder / "labelled.npz", "--objective", "size", "--target", "cpu")
     result = searches.winml("autoconfig", "-m", model, *data, "-o", "wrong")
     assert "the task of the model is unknown" in failed(result, 2)
     assert not (searches.folder / "wrong").exists()
@@ -397,10 +405,8 @@ def test_a_damaged_finding_is_named_with_its_field(searches: Searches, conv: tup
     assert "`title` is missing" in error
 
 
-def test_a_budget_too_small_for_one_verdict_says_how_much_is_needed(
-    searches: Searches, sample_search: tuple[Searches, dict[str, Any]]
-) -> None:
-    searches.env["WINML_CACHE"] = sample_search[0].env["WINML_CACHE"]  # it holds the calibration of this model
+@pytest.mark.usefixtures("sample_search")  # the cache has the calibration of this model
+def test_a_budget_too_small_for_one_verdict_says_how_much_is_needed(searches: Searches) -> None:
     space = space_file(searches.folder, quantize__scheme=["fp16"])
     result = searches.winml(
         "autoconfig", "--sample", "--target", "cpu", "--space", space, "--budget", "2s", "-o", "out"
@@ -428,6 +434,7 @@ def test_a_search_where_every_config_fails_ends_with_a_summary(searches: Searche
 
 def test_an_interrupted_search_names_no_champion(searches: Searches, conv: tuple[Path, Path]) -> None:
     model, data = conv
+    searches.forget_builds()
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16", "w8a16"])
     args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
     process = searches.start(*args)
@@ -455,6 +462,7 @@ def test_a_build_folder_brings_its_session_section(searches: Searches, conv: tup
 
 def test_two_searches_in_one_folder_are_refused(searches: Searches, conv: tuple[Path, Path]) -> None:
     model, data = conv
+    searches.forget_builds()
     space = space_file(searches.folder, quantize__scheme=["int8", "fp16"])
     args = ("-m", model, "--calibration", data, "--space", space, *BY_SIZE, "-o", "out")
     process = searches.start(*args)

@@ -272,7 +272,8 @@ def test_data_without_a_digest_gets_one_and_no_result_of_other_data(builds: Buil
     section = {"mode": "static", "activation_type": "uint8", "weight_type": "int8"}
     data = {"source": "few.npz"}
     config = {
-        "schema": "winml/build-config/1", "model": str(sample.MODEL), "quantize": {**section, "calibration": data},
+        "schema": "winml/build-config/1", "model": str(sample.MODEL), "precision": "int8",
+        "quantize": {**section, "calibration": data},
     }  # fmt: skip
     (builds.folder / "config.json").write_text(json.dumps(config))
     digests = set()

@@ -104,7 +104,8 @@ def test_a_faster_candidate_is_kept_and_every_sample_is_stored(folder: Path, tmp
 
 
 def test_a_slower_candidate_is_discarded_and_fails_the_gate(folder: Path) -> None:
-    result = winml(folder, "plain.onnx", "chained.onnx", "--threads", "1", "--fail-if-slower", "1", "--json")
+    words = ("--threads", "1", "--no-calibration", "--fail-if-slower", "1", "--json")
+    result = winml(folder, "plain.onnx", "chained.onnx", *words)
     assert "slower than the base by more than 1 %" in failed(result, 5)
     assert first(result)["verdict"]["verdict"] == "DISCARD"
     assert first(result)["gate"] == "fail"
@@ -115,7 +116,7 @@ def test_identical_graphs_are_not_measured_unless_forced(folder: Path) -> None:
     assert first(result)["verdict"]["verdict"] == "IDENTICAL"
     assert first(result)["gate"] == "pass"
     assert first(result)["measurement"] is None
-    words = ("--force", "--threads", "1", "--max-seconds", "6", "--json")
+    words = ("--force", "--threads", "1", "--no-calibration", "--max-seconds", "6", "--json")
     forced = first(winml(folder, "plain.onnx", "plain.onnx", *words))
     assert forced["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
     assert forced["measurement"] is not None
@@ -158,7 +159,7 @@ def test_outputs_that_differ_are_said_first_and_measured_on_request(folder: Path
     model_zoo.saved(other, folder / "other.onnx")
     refused = winml(folder, "plain.onnx", "other.onnx", "--threads", "1", "--json")
     assert "--allow-different" in failed(refused, 1)
-    words = ("--threads", "1", "--allow-different", "--max-seconds", "3", "--json")
+    words = ("--threads", "1", "--no-calibration", "--allow-different", "--max-seconds", "3", "--json")
     allowed = first(winml(folder, "plain.onnx", "other.onnx", *words))
     assert allowed["measurement"]["rounds"]
     assert allowed["parity"]["within_tolerance"] is False
@@ -169,8 +170,11 @@ def test_other_inputs_are_refused_or_matched_by_position(folder: Path) -> None:
     renamed.graph.input[0].name = renamed.graph.node[0].input[0] = "picture"
     model_zoo.saved(renamed, folder / "renamed.onnx")
     assert "--by-position" in failed(winml(folder, "plain.onnx", "renamed.onnx"), 2)
-    words = ("plain.onnx", "renamed.onnx", "--by-position", "--threads", "1", "--max-seconds", "3", "--json")
-    assert first(winml(folder, *words))["verdict"]["verdict"] in ("DISCARD", "INCONCLUSIVE")
+    words = ("--by-position", "--threads", "1", "--no-calibration", "--max-seconds", "3", "--json")
+    assert first(winml(folder, "plain.onnx", "renamed.onnx", *words))["verdict"]["verdict"] in (
+        "DISCARD",
+        "INCONCLUSIVE",
+    )
     model_zoo.saved(model_zoo.relu(), folder / "relu.onnx")
     failed(winml(folder, "plain.onnx", "relu.onnx", "--by-position"), 2)
 
@@ -258,8 +262,8 @@ def test_one_model_over_two_environments_takes_turns_by_token(folder: Path) -> N
 
     installed("openvino")
     # The slower one, which takes five times as long on some machines, is the base: a probe would discard it.
-    words = ("plain.onnx", "--targets", "openvino/cpu,cpu", "--threads", "1", "--max-seconds", "15", "--json")
-    result = winml(folder, *words, cache=CACHE)
+    words = ("--targets", "openvino/cpu,cpu", "--threads", "1", "--no-calibration", "--max-seconds", "8", "--json")
+    result = winml(folder, "plain.onnx", *words, cache=CACHE)
     found = first(result)
     assert found["label"] == "cpu"
     assert found["measurement"]["protocol"]["mode"] == "token"

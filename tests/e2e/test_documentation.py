@@ -99,7 +99,7 @@ def _first_ones() -> set[str]:
 
 SHORTENED = {
     "perf": ("--sessions", "1", "--iterations", "5"),
-    "compare": ("--max-seconds", "5"),
+    "compare": ("--max-seconds", "5", "--no-calibration"),  # test_compare.py calibrates
     "autoconfig": ("--space", "space.json"),  # of the whole space it takes minutes; test_autoconfig.py goes further
     "ep install": ("--help",),  # what the docs install is installed already; here it only has to be understood
 }

@@ -32,7 +32,8 @@ def test_json_tells_what_was_done(tmp_path: Path) -> None:
 def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
     source = model_zoo.saved(pass_zoo.transformer(), tmp_path / "in.onnx")
     for name in ("one.onnx", "two.onnx"):
-        assert winml("optimize", "-m", source, "-o", tmp_path / name, "--level", "extended").returncode == 0
+        words = ("--level", "extended", "--rebuild")
+        assert winml("optimize", "-m", source, "-o", tmp_path / name, *words).returncode == 0
     assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
 
 
@@ -153,3 +154,36 @@ def test_an_output_is_required(tmp_path: Path) -> None:
     result = winml("optimize", "--sample")
     assert result.returncode == 2
     assert "`-o FILE`" in result.stderr
+
+
+# --- the cache of builds
+
+
+def test_a_build_and_the_command_use_one_result(tmp_path: Path, no_logins: None) -> None:
+    source = model_zoo.saved(pass_zoo.FIRES["conv_bn_fusion"], tmp_path / "in.onnx")
+    target = ("-m", source, "--target", "cpu", "--json")
+    alone = valid(winml("optimize", *target, "-o", tmp_path / "alone.onnx").stdout)
+    assert (alone["cache"], alone["files"][0]["path"]) == ("miss", "alone.onnx")
+    built = valid(winml("build", *target, "-p", "fp32", "--no-analyze", "-o", tmp_path / "built").stdout)
+    assert [stage["cache"] for stage in built["stages"]] == ["hit"]
+    again = winml("optimize", *target[:-1], "-o", tmp_path / "again.onnx")
+    assert again.stdout.splitlines()[0].endswith(" · from the cache")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "built" / "optimized.onnx").read_bytes()
+
+    (tmp_path / "again.onnx").write_bytes(b"mine now")
+    words = ("optimize", *target, "-o", tmp_path / "other.onnx", "--overwrite")
+    other = valid(winml(*words).stdout)
+    assert (other["cache"], other["passes"]) == ("hit", alone["passes"])
+    assert (tmp_path / "other.onnx").read_bytes() == (tmp_path / "alone.onnx").read_bytes()
+    assert valid(winml(*words, "--rebuild").stdout)["cache"] == "miss"
+    assert valid(winml(*words, "--no-verify").stdout)["verification"]["status"] == "not asked for"
+    assert valid(winml(*words, "--seed", "1").stdout)["cache"] == "miss"
+
+
+def test_a_target_shares_what_has_none_of_its_operators_to_refuse(tmp_path: Path, no_logins: None) -> None:
+    """Only where passes made what it does not take, the result is its own."""
+    plain = model_zoo.saved(pass_zoo.FIRES["conv_bn_fusion"], tmp_path / "plain.onnx")
+    words = ("optimize", "--level", "none", "--json", "--enable")
+    for number, target in enumerate(("cpu", "qnn/npu")):
+        done = winml(*words, "conv_bn_fusion", "-m", plain, "-o", tmp_path / f"{number}.onnx", "--target", target)
+        assert valid(done.stdout)["cache"] == ("hit" if number else "miss")

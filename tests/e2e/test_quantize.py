@@ -43,7 +43,9 @@ def test_text_goes_to_stdout_and_talk_to_stderr(tmp_path: Path) -> None:
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     for number in (1, 2):
         env = {**os.environ, "PYTHONHASHSEED": str(number)}
-        result = winml_process("quantize", "--sample", "-o", tmp_path / f"{number}.onnx", "--samples", "8", env=env)
+        result = winml_process(
+            "quantize", "--sample", "-o", tmp_path / f"{number}.onnx", "--samples", "8", "--rebuild", env=env
+        )
         assert result.returncode == 0, result.stderr
     assert (tmp_path / "1.onnx").read_bytes() == (tmp_path / "2.onnx").read_bytes()
 
@@ -169,3 +171,31 @@ def test_the_sample_data_is_used_only_where_data_is_needed(tmp_path: Path) -> No
     assert value["section"]["calibration"] is None
     assert value["calibration"] is None
     assert value["model"] == str(sample.MODEL)
+
+
+# --- the cache of builds
+
+
+def test_a_build_and_the_commands_use_one_result(zoo: Path, tmp_path: Path, no_logins: None) -> None:
+    """Also of a model that another command wrote under a name of its own."""
+    for name, seed in (("data", 0), ("other", 1)):
+        np.savez(tmp_path / f"{name}.npz", x=np.random.default_rng(seed).random((2, 3, 16, 16), dtype=np.float32))
+    to_int8 = ("--target", "cpu", "-p", "int8", "--json", "--data")
+    first = winml("optimize", "-m", zoo / "conv.onnx", "-o", tmp_path / "mine.onnx", "--target", "cpu")
+    assert first.returncode == 0, first.stderr
+    words = ("quantize", "-m", tmp_path / "mine.onnx", *to_int8)
+    alone = valid(winml(*words, tmp_path / "data.npz", "-o", tmp_path / "q.onnx").stdout)
+    assert alone["cache"] == "miss"
+    build = ("build", "-m", zoo / "conv.onnx", "--no-analyze", *to_int8, tmp_path / "data.npz")
+    built = valid(winml(*build, "-o", tmp_path / "built").stdout)
+    assert [(stage["stage"], stage["cache"]) for stage in built["stages"]] == [("optimize", "hit"), ("quantize", "hit")]
+    assert (tmp_path / "built" / "model.onnx").read_bytes() == (tmp_path / "q.onnx").read_bytes()
+
+    (tmp_path / "data.npz").rename(tmp_path / "moved.npz")
+    moved = valid(winml(*words, tmp_path / "moved.npz", "-o", tmp_path / "moved.onnx").stdout)
+    assert moved["cache"] == "hit"
+    assert moved["calibration"] == {**alone["calibration"], "source": str(tmp_path / "moved.npz")}
+    other = ("-o", tmp_path / "other.onnx", "--overwrite")
+    assert valid(winml(*words, tmp_path / "other.npz", *other).stdout)["cache"] == "miss", "other data, another result"
+    assert valid(winml(*words, tmp_path / "moved.npz", "--rebuild", *other).stdout)["cache"] == "miss"
+    assert valid(winml(*words, tmp_path / "moved.npz", "--no-compare", *other).stdout)["cache"] == "miss"

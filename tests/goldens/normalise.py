@@ -111,6 +111,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"ort_profile_\w+[\w-]*"), "ort_profile"),
     (re.compile(r", section\.reduce_range\b|\bsection\.reduce_range, "), ""),
     (re.compile(r'(?<="reduce_range": )(true|false)'), "<bool>"),
+    (re.compile(r"(?<=the outputs have a cosine of )\d\.\d+"), "<n>"),
     (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
 )
 """What differs inside sentences."""

@@ -16,6 +16,7 @@ from winml.modelkit.building.optimize.result import (
 )
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.render.optimize import optimize_text, passes_text
+from winml.modelkit.store.stage_cache import CacheAnswer
 
 COMPARED = Verification(
     status="passed",
@@ -52,12 +53,13 @@ REPORT = OptimizeReport(
 )
 
 
-def _result(target: str | None = "qnn/npu", **changes: Any) -> OptimizeResult:
+def _result(target: str | None = "qnn/npu", cache: CacheAnswer = "miss", **changes: Any) -> OptimizeResult:
     return OptimizeResult(
         model="models/net.onnx",
         output="out.onnx",
         target=target,
         section=OptimizeSection(),
+        cache=cache,
         report=replace(REPORT, **changes),
     )
 
@@ -78,6 +80,11 @@ passes
   Conv                     2      2
   BatchNormalization       1      0  -1"""
     )
+
+
+def test_a_result_from_the_cache_is_said() -> None:
+    head = optimize_text(_result(cache="hit")).splitlines()[0]
+    assert head == "net.onnx -> out.onnx for qnn/npu · 2.0 KiB · from the cache"
 
 
 def test_no_change_is_said() -> None:

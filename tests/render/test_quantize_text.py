@@ -18,6 +18,7 @@ from winml.modelkit.building.quantize.result import (
 )
 from winml.modelkit.core.target import Target
 from winml.modelkit.render.quantize import quantize_text
+from winml.modelkit.store.stage_cache import CacheAnswer
 
 OUTCOME = QuantizeOutcome(
     changed=True,
@@ -39,13 +40,14 @@ OUTCOME = QuantizeOutcome(
 )
 
 
-def result(section: str = "u8s8", **changes: Any) -> QuantizeResult:
+def result(section: str = "u8s8", cache: CacheAnswer = "miss", **changes: Any) -> QuantizeResult:
     return QuantizeResult(
         model="models/m.onnx",
         output="q.onnx",
         target=Target("cpu", "cpu"),
         precision="int8",
         section=SECTIONS[section],
+        cache=cache,
         outcome=replace(OUTCOME, **changes),
     )
 
@@ -63,6 +65,11 @@ def test_a_static_result_is_told_whole() -> None:
         "outputs compared with the original's on 4 samples (cpu)\n"
         "  y  cosine 0.99951  SQNR 30.0 dB"
     )
+
+
+def test_a_result_from_the_cache_is_said() -> None:
+    head = quantize_text(result(cache="hit")).splitlines()[0]
+    assert head == "m.onnx -> q.onnx for cpu · 4.0 KiB -> 1.0 KiB · from the cache"
 
 
 def test_no_change_and_no_comparison_say_so() -> None:

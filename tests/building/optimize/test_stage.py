@@ -167,9 +167,7 @@ def test_an_npu_gets_no_operator_it_does_not_take(tmp_path: Path, events: Any) -
     assert left_out.status == "left out"
     assert left_out.note == "would make com.microsoft:FusedConv, which qnn/npu is not known to support"
     assert not report.changed
-    kept = _optimized(
-        model_zoo.conv_net(), tmp_path, events, name="kept", target=npu, stage={**args, "allow_unsupported": True}
-    )
+    kept = _optimized(model_zoo.conv_net(), tmp_path, events, name="kept", stage=args)
     assert kept.ops_after["com.microsoft:FusedConv"] == 3
 
 

@@ -1,66 +1,58 @@
-"""A stage alone: its result is whole or not there, and a process that dies is blamed on what it was at."""
+"""A stage in its process: steps are told, and a process that dies is blamed on what it was doing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from winml.modelkit.building.events import Calibrating, OptimizedOutputs, PassStarted, StageEvent, StageStep
-from winml.modelkit.building.pipeline import stage
-from winml.modelkit.building.pipeline.stage import run_alone
+from winml.modelkit.building.pipeline.stage import StageWords, run_stage
 from winml.modelkit.building.pipeline.table import OPTIMIZE
 from winml.modelkit.core.errors import WorkerTimeout
 from winml.modelkit.core.events import Event
+from winml.modelkit.worker.client import Worker
+
+WORDS = StageWords("optimizing", "compare nothing", "; nothing was written")
 
 
-class WritingWorker:
-    """Tells one event, writes the model, and dies when told so."""
+class TellingWorker:
+    """Tells one event, and dies when told so."""
 
     def __init__(self, event: StageEvent, *, dies: bool) -> None:
         self._event, self._dies = event, dies
 
-    def __call__(self, *, preload: tuple[str, ...]) -> WritingWorker:
-        assert preload == ("winml.modelkit.building.optimize.stage",)
-        return self
-
-    def __enter__(self) -> WritingWorker:
+    def __enter__(self) -> TellingWorker:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
     def ask(self, form: Any, op: str, args: dict[str, Any], *, on_event: Callable[[StageEvent], None], **_: Any) -> Any:
+        assert op == "stages.optimize"
         on_event(self._event)
-        Path(args["output"]).write_bytes(args["model"].encode())
         if self._dies:
             raise WorkerTimeout("it took too long")
-        return {"changed": True}
+        return {"changed": True, "model": args["model"]}
 
 
-def _run(output: Path, monkeypatch: pytest.MonkeyPatch, worker: WritingWorker, events: list[Event]) -> Any:
-    monkeypatch.setattr(stage, "Worker", worker)
-    return run_alone(
-        dict[str, Any],
+def _run(worker: TellingWorker, events: list[Event]) -> Any:
+    return run_stage(
         OPTIMIZE,
-        {"model": "m", "output": str(output)},
-        output,
-        overwrite=False,
+        {"model": "m"},
+        start=lambda: cast("Worker", worker),
         timeout_s=1.0,
         on_event=events.append,
-        what="optimizing",
-        uncompared="compare nothing",
+        words=WORDS,
     )
 
 
-def test_the_result_is_put_in_place_and_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_is_returned_and_steps_are_told() -> None:
     events: list[Event] = []
-    worker = WritingWorker(PassStarted(name="one", done=0, total=2), dies=False)
-    assert _run(tmp_path / "out.onnx", monkeypatch, worker, events) == {"changed": True}
+    worker = TellingWorker(PassStarted(name="one", done=0, total=2), dies=False)
+    assert _run(worker, events) == {"changed": True, "model": "m"}
     assert events == [StageStep("one", 0, 2)]
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.onnx", "m")]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +71,7 @@ def test_the_result_is_put_in_place_and_steps_are_told(tmp_path: Path, monkeypat
         (Calibrating(done=1, total=2), "it took too long", None),
     ],
 )
-def test_a_process_that_dies_leaves_nothing_and_is_blamed_on_what_it_was_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: StageEvent, message: str, hint: str | None
-) -> None:
+def test_a_process_that_dies_is_blamed_on_what_it_was_doing(event: StageEvent, message: str, hint: str | None) -> None:
     with pytest.raises(WorkerTimeout) as caught:
-        _run(tmp_path / "out.onnx", monkeypatch, WritingWorker(event, dies=True), [])
+        _run(TellingWorker(event, dies=True), [])
     assert (caught.value.message, caught.value.hint) == (message, hint)
-    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,10 +20,11 @@ from winml.modelkit.building.export import resolve as export
 from winml.modelkit.building.exported import Exported, Exporting, processor_objects, run_export
 from winml.modelkit.building.manifest import BuildManifest, BuildSource, ManifestArtifact
 from winml.modelkit.building.pipeline import folder as folders
-from winml.modelkit.building.pipeline.artifact import Artifact, Source, read_source
+from winml.modelkit.building.pipeline.artifact import Artifact, Source
 from winml.modelkit.building.pipeline.identity import identity_of
-from winml.modelkit.building.pipeline.run import Pipeline, Step
-from winml.modelkit.building.pipeline.table import COMPILE, OPTIMIZE, QUANTIZE, StageInfo, libraries_of_data
+from winml.modelkit.building.pipeline.run import Pipeline
+from winml.modelkit.building.pipeline.steps import find_source, make_steps
+from winml.modelkit.building.pipeline.table import COMPILE, OPTIMIZE, QUANTIZE
 from winml.modelkit.building.pipeline.table import EXPORT as EXPORT_STAGE
 from winml.modelkit.building.proof import prove as build_proof
 from winml.modelkit.building.proof.proof import Proof
@@ -236,7 +236,7 @@ def make_ready(request: BuildRequest, on_event: OnEvent, worker: Worker) -> Read
     if made.export is not None:
         exported = run_export(made.export, Exporting(cache, on_event, request.rebuild, request.timeout_s))
         made = configs.fit_export(made, exported.path)
-    source = source_of(made.config, worker) if exported is None else exported.source
+    source = find_source(Path(made.config.model or ""), worker) if exported is None else exported.source
     plan = _plan(request, made, exported, source, cache)
     settings: Settings | None = None
     if made.config.compile is not None:
@@ -284,14 +284,6 @@ def _make_config(request: BuildRequest, worker: Worker) -> MadeConfig:
     return configs.complete(config, worker, trust_remote_code=request.trust_remote_code)
 
 
-def source_of(config: BuildConfig, worker: Worker) -> Source:
-    """The model of a config, hashed with all its files."""
-    assert config.model is not None
-    path = Path(config.model)
-    others = worker.ask(tuple[Path, ...], "graph.external_files", {"path": path}, what="reading the model")
-    return read_source(path, others)
-
-
 def _plan(
     request: BuildRequest, made: MadeConfig, exported: Exported | None, source: Source, cache: Cache
 ) -> _BuildPlan:
@@ -309,39 +301,10 @@ def _plan(
     return _BuildPlan(made, exported, source, identity, folder, doubts)
 
 
-def _libraries(stage: StageInfo) -> dict[str, str]:
-    return {name: version(name) for name in stage.libraries}
-
-
-def _data_libraries(data: DataSection | None) -> dict[str, str]:
-    """Versions of what may make inputs of calibration data; what is not installed made none."""
-    found = {}
-    for name in () if data is None else libraries_of_data(data.source):
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def steps(config: BuildConfig, source: Source) -> list[Step]:
-    """The stages of a config, in their order."""
-    found: list[Step] = []
-    if config.optimize is not None:
-        found.append(Step(OPTIMIZE, to_json(config.optimize), _libraries(OPTIMIZE)))
-    if config.quantize is not None:
-        whole = to_json(config.quantize)
-        # The result depends on the digest of the data, not on its location.
-        section = {name: value for name, value in whole.items() if name != "calibration"}
-        arguments = {"section": whole, "model_folder": str(source.path.parent)}
-        data = config.quantize.calibration
-        libraries = {**_libraries(QUANTIZE), **_data_libraries(data)}
-        found.append(Step(QUANTIZE, section, libraries, arguments, calibration=None if data is None else data.digest))
-    return found
-
-
 def _run_stages(pipeline: Pipeline, request: BuildRequest, plan: _BuildPlan, cache: Cache) -> AnalyzeResult | None:
     """Run every stage; analyze what the optimizer made, or the model itself when it is not optimized."""
     analysis: AnalyzeResult | None = None
-    for step in steps(plan.config, plan.source):
+    for step in make_steps(plan.config, plan.source):
         if step.stage is not OPTIMIZE and analysis is None and request.analyze:
             analysis = build_analysis.analyze_artifact(pipeline, plan.made.planned, plan.config.session, cache)
         pipeline.run(step)

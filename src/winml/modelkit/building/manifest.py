@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from winml.modelkit.building.pipeline.artifact import Artifact
 from winml.modelkit.building.proof.proof import Proof
-from winml.modelkit.building.result import CacheAnswer, Fallback, FilesBy
+from winml.modelkit.building.result import Fallback, FilesBy
 from winml.modelkit.core import values
 from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
@@ -16,6 +16,7 @@ from winml.modelkit.core.errors import DataError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key
+from winml.modelkit.store.stage_cache import CacheAnswer
 
 SCHEMA: Literal["winml/build-manifest/1"] = "winml/build-manifest/1"
 

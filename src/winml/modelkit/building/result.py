@@ -10,9 +10,8 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key
-from winml.modelkit.store.stage_cache import Change
+from winml.modelkit.store.stage_cache import CacheAnswer, Change
 
-CacheAnswer = Literal["hit", "miss"]
 FilesBy = Literal["link", "copy"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -269,11 +269,6 @@ def with_shares(operators: Sequence[OperatorMetrics]) -> tuple[OperatorMetrics, 
         else o
         for o in operators
     )
-
-
-def by_share(operators: Iterable[OperatorMetrics]) -> list[OperatorMetrics]:
-    """Largest share first, ties by path."""
-    return sorted(operators, key=lambda o: (-(o.percent_of_total or 0.0), o.op_path))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,11 @@ def list_external_files(args: dict[str, Any], context: Any) -> tuple[Path, ...]:
     return files.external_files(args["path"], files.load(args["path"], weights=False))
 
 
+def save_as(args: dict[str, Any], context: Any) -> tuple[Path, ...]:
+    """Worker operation: write the model at `path` to `output`, with external data that is named after it."""
+    return files.save(files.load(args["path"]), args["output"], external_data="always")
+
+
 def name_dims(args: dict[str, Any], context: Any) -> Path:
     """Worker operation: a copy of the model at `path` in `folder` whose open dimensions all have a name.
 

@@ -44,7 +44,8 @@ def optimize_text(result: OptimizeResult) -> str:
     report = result.report
     target = f" for {result.target}" if result.target else ""
     total = sum(file.bytes for file in report.files)
-    head = f"{Path(result.model).name} -> {Path(result.output).name}{target} · {size(total)}"
+    cached = " · from the cache" if result.cache == "hit" else ""
+    head = f"{Path(result.model).name} -> {Path(result.output).name}{target} · {size(total)}{cached}"
     change = f"{report.nodes_before} -> {report.nodes_after} nodes" if report.changed else "no change"
     if report.opset_before != report.opset_after:
         change += f", opset {report.opset_before} -> {report.opset_after}"

@@ -60,7 +60,8 @@ def quantize_text(result: QuantizeResult) -> str:
     outcome = result.outcome
     before, after = outcome.size.before_bytes, outcome.size.after_bytes
     change = f"{size(before)} -> {size(after)}" if outcome.changed else "no change"
-    head = f"{Path(result.model).name} -> {Path(result.output).name} for {result.target} · {change}"
+    cached = " · from the cache" if result.cache == "hit" else ""
+    head = f"{Path(result.model).name} -> {Path(result.output).name} for {result.target} · {change}{cached}"
     facts = [("precision", f"{result.precision}: {_how(result.section)}")]
     if outcome.calibration is not None:
         facts.append(("calibration", _calibration(outcome.calibration)))

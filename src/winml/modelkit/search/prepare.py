@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from winml.modelkit.building import config as configs
-from winml.modelkit.building.build import source_of
 from winml.modelkit.building.config import ConfigRequest
 from winml.modelkit.building.model_argument import ModelArgument, model_argument
 from winml.modelkit.building.optimize.knobs import single_pass
 from winml.modelkit.building.optimize.result import Candidate, Candidates
 from winml.modelkit.building.pipeline.artifact import Source
-from winml.modelkit.core.config import RANDOM, DataSection, config_from_json
+from winml.modelkit.building.pipeline.steps import find_source
+from winml.modelkit.core.config import RANDOM, DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError, UnavailableError
 from winml.modelkit.core.events import OnEvent, TargetChosen
@@ -23,7 +23,6 @@ from winml.modelkit.core.finding import Finding
 from winml.modelkit.core.location import knowledge_root
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
-from winml.modelkit.core.trust import OWN_REQUEST
 from winml.modelkit.core.values import to_json
 from winml.modelkit.data import sizes
 from winml.modelkit.ep import probing as targets
@@ -192,7 +191,7 @@ def prepare(request: AutoconfigRequest, on_event: OnEvent) -> Preparation:
         calibration, calibration_notes = _choose_calibration(request, model, worker)
         gate, gate_notes = _make_gate(request, calibration, model, worker)
         base = _make_baseline(request, resolved[0], preset, calibration, given, worker)
-        source = source_of(config_from_json(base, OWN_REQUEST), worker)
+        source = find_source(model, worker)
         args, what = {"path": str(model), "fingerprint": False}, "reading the model"
         facts = worker.ask(ModelDescription, "graph.describe", args, what=what).facts
         if preset is None:

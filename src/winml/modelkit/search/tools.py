@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from winml.modelkit.building import build_compile, weight_range
-from winml.modelkit.building.build import steps
 from winml.modelkit.building.optimize.knobs import sort_passes
 from winml.modelkit.building.pipeline.artifact import Source
 from winml.modelkit.building.pipeline.run import Pipeline
+from winml.modelkit.building.pipeline.steps import make_steps
 from winml.modelkit.core.config import BuildConfig, DataSection, config_from_json
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Machine
@@ -162,7 +162,7 @@ class Workbench:
             on_event=self._on_event,
             timeout_s=self._subject.build_timeout_s,
         )
-        for step in steps(made, self._subject.source):
+        for step in make_steps(made, self._subject.source):
             pipeline.run(step)
         if made.compile is not None:
             here = self._subject.targets[made.target]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from winml.modelkit.core import patience
 from winml.modelkit.core.dataclass import dataclass
@@ -67,12 +69,18 @@ class Objects:
 
     def put_file(self, source: Path) -> str:
         """Store a copy of a file and return its digest; storing the same content again costs only reading it."""
+        return self._put(lambda: patience.reading(lambda: source.open("rb")))
+
+    def put_bytes(self, content: bytes) -> str:
+        """Store bytes and return their digest."""
+        return self._put(lambda: io.BytesIO(content))
+
+    def _put(self, begin: Callable[[], BinaryIO]) -> str:
         self._make(self._folder)
         temporary = atomic.temporary_name(self._folder)
         try:
-            with patience.reading(lambda: source.open("rb")) as reader, temporary.open("xb") as writer:
+            with begin() as reader, temporary.open("xb") as writer:
                 name, _ = digest.copy(reader, writer)
-                final = self.path(name)
                 if self._is_sound(name):
                     self._touch(name)
                     return name
@@ -83,29 +91,7 @@ class Objects:
             raise atomic.write_error(error, self._folder) from error
         finally:
             atomic.discard(temporary)
-        self._mark(name, final)
-        return name
-
-    def put_bytes(self, content: bytes) -> str:
-        """Store bytes and return their digest."""
-        name = digest.of_bytes(content)
-        final = self.path(name)
-        if self._is_sound(name):
-            self._touch(name)
-            return name
-        self._make(self._folder)
-        temporary = atomic.temporary_name(self._folder)
-        try:
-            with temporary.open("xb") as writer:
-                writer.write(content)
-                writer.flush()
-                os.fsync(writer.fileno())
-            self._place(temporary, name)
-        except OSError as error:
-            raise atomic.write_error(error, self._folder) from error
-        finally:
-            atomic.discard(temporary)
-        self._mark(name, final)
+        self._mark(name, self.path(name))
         return name
 
     def _place(self, temporary: Path, name: str) -> None:
@@ -165,6 +151,13 @@ class Objects:
         except OSError as error:
             raise atomic.write_error(error, destination) from error
         return "link"
+
+    def copy_out(self, name: str, destination: Path) -> None:
+        """Place a copy of the object at `destination`, which may be written to."""
+        try:
+            self._copy(self.open_path(name), destination)
+        except OSError as error:
+            raise atomic.write_error(error, destination) from error
 
     def _may_link(self, destination: Path) -> bool:
         """Whether nobody will edit the object at this path: folders of the cache itself are not edited."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError
@@ -18,6 +18,8 @@ from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.objects import ObjectMissing, Objects
 
 SCHEMA = "winml/stage-entry/1"
+CacheAnswer = Literal["hit", "miss"]
+"""Whether a result came from the cache."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,16 @@ class StageCache:
         ):  # a collection removed the entry after we read it; its files are still here
             atomic.patiently(lambda: os.utime(self._path(entry.key)))
         return entry
+
+    def find_made(self, content: str) -> list[StageEntry]:
+        """Entries whose only file is this object; others are not even parsed."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")) if self._folder.is_dir() else ():
+            with contextlib.suppress(OSError):  # a collection removed it
+                if content.encode() in path.read_bytes():
+                    entry = self._load(path)
+                    found += [entry] if entry is not None and [*entry.files.values()] == [content] else []
+        return found
 
     def store(self, key: StageKey, files: Mapping[str, Path], info: Mapping[str, Any]) -> StageEntry:
         """Store the result of a stage: first its files, then the entry that refers to them."""

@@ -32,6 +32,7 @@ OPERATIONS: dict[str, str] = {
     "graph.external_files": "winml.modelkit.graph.source:list_external_files",
     "graph.implied": "winml.modelkit.graph.implied:infer",
     "graph.name_dims": "winml.modelkit.graph.source:name_dims",
+    "graph.save_as": "winml.modelkit.graph.source:save_as",
     "knowledge.model": "winml.modelkit.knowledge.experiments.make:make",
     "optimize.candidates": "winml.modelkit.building.optimize.candidates:candidates",
     "review.inputs": "winml.modelkit.support.review.inputs:write",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
 from winml.modelkit.building import output_model
 from winml.modelkit.building.events import StageStarted
@@ -11,23 +12,30 @@ from winml.modelkit.building.model_argument import model_path
 from winml.modelkit.building.optimize import table
 from winml.modelkit.building.optimize.resolve import resolve
 from winml.modelkit.building.optimize.result import (
-    OptimizeArguments,
     OptimizeReport,
     OptimizeResult,
     PassRow,
     PassTable,
 )
 from winml.modelkit.building.optimize.support import find_unsupported
-from winml.modelkit.building.pipeline.stage import run_alone
-from winml.modelkit.building.pipeline.table import OPTIMIZE
+from winml.modelkit.building.pipeline.alone import StageAlone
+from winml.modelkit.building.pipeline.stage import StageWords
+from winml.modelkit.building.pipeline.steps import optimize_step
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.target import Target
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import match_sizes
+from winml.modelkit.worker.client import Worker
 
 DEFAULT_TIMEOUT_S = 1800.0
+PRELOAD = ("winml.modelkit.graph.source",)
+WORDS = StageWords(
+    "optimizing",
+    "`--no-verify` runs no model; the passes may still do so where they fold constants",
+    "; nothing was written",
+)
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,12 @@ class OptimizeRequest:
     verify: bool = True
     seed: int = 0
     overwrite: bool = False
+    rebuild: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
 def optimize(request: OptimizeRequest, on_event: OnEvent) -> OptimizeResult:
-    """Run the passes in a worker."""
+    """Run the passes in a worker, or take their result from the cache."""
     target = _target(request.target, request.ep, request.device)
     section = resolve(
         level=request.level,
@@ -68,28 +77,24 @@ def optimize(request: OptimizeRequest, on_event: OnEvent) -> OptimizeResult:
     fixed = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
     section = replace(section, fixed_dims=fixed)
     output_model.check(output, model, overwrite=request.overwrite)
-    given = OptimizeArguments(
-        model=str(model),
-        output=str(output),
-        section=section,
-        target=None if target is None else str(target),
-        allow_unsupported=request.allow_unsupported,
-        verify=request.verify,
-        seed=request.seed,
-    )
-    report = run_alone(
-        OptimizeReport,
-        OPTIMIZE,
-        given,
-        output,
-        overwrite=request.overwrite,
-        timeout_s=request.timeout_s,
-        on_event=on_event,
-        what="optimizing",
-        uncompared="`--no-verify` runs no model; the passes may still do so where they fold constants",
-    )
+    compared: dict[str, Any] = {"seed": request.seed} if request.seed else {}
+    options = compared if request.verify else {"verify": False}
+    with output_model.stage_output(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
+        alone = StageAlone(model, worker, rebuild=request.rebuild, timeout_s=request.timeout_s, on_event=on_event)
+        report, done = alone.run(OptimizeReport, replace(optimize_step(section, options), words=WORDS))
+        refused = find_unsupported(target, set(report.ops_after) - set(report.ops_before))
+        if refused and not request.allow_unsupported:
+            # A pass made what it does not declare: with the target every pass is checked, and those are skipped.
+            step = optimize_step(section, {**options, "target": str(target)})
+            report, done = alone.run(OptimizeReport, replace(step, words=WORDS))
+        files = alone.copy(done, staged)
     return OptimizeResult(
-        model=request.model, output=request.output, target=given.target, section=section, report=report
+        model=request.model,
+        output=request.output,
+        target=None if target is None else str(target),
+        section=section,
+        cache=done.cache,
+        report=replace(report, files=files),
     )
 
 

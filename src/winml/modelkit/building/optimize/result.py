@@ -10,6 +10,7 @@ from winml.modelkit.building.optimize.table import Kind, Level
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.values import key
+from winml.modelkit.store.stage_cache import CacheAnswer
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class OptimizeArguments:
     output: str
     section: OptimizeSection
     target: str | None = None
-    """`qnn/npu`, null for any."""
-    allow_unsupported: bool = False
+    """Whose operators alone may be made (`qnn/npu`); null when all may."""
     verify: bool = True
     seed: int = 0
     crashes: Crashes = field(default_factory=Crashes)
@@ -109,6 +109,8 @@ class OptimizeResult:
     output: str
     target: str | None
     section: OptimizeSection
+    cache: CacheAnswer
+    """Whether the result came from the cache, as the stage of a build does."""
     report: OptimizeReport = key(inline=True)
 
 

@@ -84,7 +84,7 @@ def run(args: dict[str, Any], context: Context) -> OptimizeReport:
     given = read(OptimizeArguments, args)
     section, crashes = given.section, given.crashes
     rows = tuple(map(find, section.passes))
-    target = None if given.allow_unsupported else _target(given.target)
+    target = _target(given.target)
     source = files.load(given.model)
     value_names = values_of(source)
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix="optimize-", ignore_cleanup_errors=True) as folder:

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from winml.modelkit.building.events import StageDone, StageStarted
 from winml.modelkit.building.manifest import StageRecord
 from winml.modelkit.building.pipeline.artifact import Artifact, Source
-from winml.modelkit.building.pipeline.stage import run_stage
+from winml.modelkit.building.pipeline.stage import StageWords, run_stage, words_in_build
 from winml.modelkit.building.pipeline.table import StageInfo
-from winml.modelkit.building.result import BuildStage, CacheAnswer
+from winml.modelkit.building.result import BuildStage
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.store.cache import Cache
-from winml.modelkit.store.stage_cache import Explanation, StageEntry, StageKey
+from winml.modelkit.store.stage_cache import CacheAnswer, Explanation, StageEntry, StageKey
 from winml.modelkit.worker.client import Worker
 
 R = TypeVar("R")
@@ -40,6 +40,8 @@ class Step:
     """Paths and verbosity; changes nothing in the result."""
     calibration: str | None = None
     """Digest of the calibration data."""
+    words: StageWords | None = None
+    """What errors say; None is what they say in a build."""
 
     def key(self, parent: str) -> StageKey:
         return StageKey(
@@ -202,14 +204,12 @@ class Pipeline:
             args = {"model": str(model), "output": str(output), "section": dict(step.section), **step.arguments}
             started = time.monotonic()
             report = run_stage(
-                dict[str, Any],
                 step.stage,
                 args,
                 start=self._start,
                 timeout_s=self._timeout_s,
                 on_event=self.tell,
-                what=f"stage `{step.stage.name}`",
-                uncompared="`--no-optimize` skips the stage",
+                words=step.words or words_in_build(step.stage),
             )
             seconds = time.monotonic() - started
             self._source.check_unchanged()

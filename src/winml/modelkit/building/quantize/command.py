@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from winml.modelkit.building import output_model
+from winml.modelkit.building import output_model, weight_range
+from winml.modelkit.building.config import PRELOAD, describe_data
 from winml.modelkit.building.events import StageStarted
 from winml.modelkit.building.model_argument import model_path
-from winml.modelkit.building.pipeline.stage import run_alone
-from winml.modelkit.building.pipeline.table import QUANTIZE
-from winml.modelkit.building.quantize import advice, weight_range
-from winml.modelkit.building.quantize.result import QuantizeArguments, QuantizeReport, QuantizeResult
+from winml.modelkit.building.pipeline.alone import StageAlone
+from winml.modelkit.building.pipeline.stage import StageWords
+from winml.modelkit.building.pipeline.steps import quantize_step
+from winml.modelkit.building.quantize import advice
+from winml.modelkit.building.quantize.result import QuantizeOutcome, QuantizeReport, QuantizeResult
 from winml.modelkit.core import values
 from winml.modelkit.core.config import RANDOM, DataSection, QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
@@ -24,9 +27,11 @@ from winml.modelkit.ep import precision
 from winml.modelkit.ep import probing as targets
 from winml.modelkit.graph.signature import read_signature
 from winml.modelkit.graph.sizes import match_sizes
+from winml.modelkit.worker.client import Worker
 
 DEFAULT_PRECISION = "int8"
 """Where a target prefers no precision of its own."""
+WORDS = StageWords("quantizing", "", "; nothing was written")
 RANDOM_DOUBT = "calibrated on random inputs; measure the accuracy with `winml eval` before you use it"
 
 _CHOICE = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
@@ -61,11 +66,12 @@ class QuantizeRequest:
     """What the sample model comes with, for a precision that needs data."""
     compare: bool = True
     overwrite: bool = False
+    rebuild: bool = False
     timeout_s: float | None = None
 
 
 def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
-    """Quantize in a worker."""
+    """Quantize in a worker, or take the result from the cache."""
     model = model_path(request.model, on_event)
     output = Path(request.output).absolute()
     output_model.check(output, model, overwrite=request.overwrite)
@@ -73,30 +79,21 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
     on_event(TargetChosen(target))
     chosen, section = _section(request, target)
     dims = match_sizes(read_signature(model).inputs, request.dims) if request.dims else {}
-    if section.calibration is not None:
-        section = replace(section, calibration=sizes.random_data(section.calibration, model, given=dims))
-    if target.ep != "cpu":
-        section, _ = weight_range.resolve(section, lambda: False)
-    doubts = advice.check(section, target)
-    on_event(StageStarted("quantize"))
-    given = QuantizeArguments(
-        model=str(model),
-        output=str(output),
-        section=section,
-        model_folder=str(model.parent),
-        compare=request.compare,
-        dims=dims,
-    )
-    report = run_alone(
-        QuantizeReport,
-        QUANTIZE,
-        given,
-        output,
-        overwrite=request.overwrite,
-        timeout_s=request.timeout_s,
-        on_event=on_event,
-        what="quantizing",
-    )
+    options: dict[str, Any] = {"dims": dims} if dims else {}
+    options |= {} if request.compare else {"compare": False}
+    with output_model.stage_output(output, overwrite=request.overwrite) as staged, Worker(preload=PRELOAD) as worker:
+        described = section
+        if section.calibration is not None:
+            data = sizes.random_data(section.calibration, model, given=dims, worker=worker)
+            section = replace(section, calibration=data)
+            described = replace(section, calibration=describe_data(data, model, worker))
+        described, range_notes = weight_range.resolve(described, target, worker)
+        doubts = advice.check(section, target)
+        on_event(StageStarted("quantize"))
+        alone = StageAlone(model, worker, rebuild=request.rebuild, timeout_s=request.timeout_s, on_event=on_event)
+        step = quantize_step(described, model.parent, options)
+        report, done = alone.run(QuantizeReport, replace(step, words=WORDS))
+        alone.copy(done, staged)
     if section.calibration is not None and section.calibration.source == RANDOM:
         doubts.append(RANDOM_DOUBT)
     return QuantizeResult(
@@ -105,7 +102,26 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
         target=target,
         precision=chosen,
         section=replace(section, reduce_range=report.reduce_range, per_channel=report.per_channel),
-        outcome=replace(report.outcome, warnings=(*doubts, *report.outcome.warnings)),
+        cache=done.cache,
+        outcome=_complete(report.outcome, section.calibration, notes=range_notes, warnings=doubts),
+    )
+
+
+def _complete(
+    outcome: QuantizeOutcome, data: DataSection | None, *, notes: Sequence[str], warnings: Sequence[str]
+) -> QuantizeOutcome:
+    """The outcome with what was found before the stage, and with the path of its data: the cache knows its content."""
+    if data is not None and outcome.calibration is not None:
+        fidelity = outcome.fidelity
+        outcome = replace(
+            outcome,
+            calibration=replace(outcome.calibration, source=data.source),
+            fidelity=fidelity if fidelity.source == RANDOM else replace(fidelity, source=data.source),
+        )
+    return replace(
+        outcome,
+        notes=(*notes, *outcome.notes) if outcome.changed else outcome.notes,
+        warnings=(*warnings, *outcome.warnings),
     )
 
 

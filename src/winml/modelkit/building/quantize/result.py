@@ -11,6 +11,7 @@ from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import AtLeast, key
+from winml.modelkit.store.stage_cache import CacheAnswer
 
 Mode = Literal["fp16", "dynamic", "static", "weight_only"]
 CalibrationMethod = Literal["minmax", "entropy", "percentile"]
@@ -148,4 +149,6 @@ class QuantizeResult:
     target: Target = key(inline=True)
     precision: str
     section: QuantizeSection
+    cache: CacheAnswer
+    """Whether the result came from the cache, as the stage of a build does."""
     outcome: QuantizeOutcome = key(inline=True)

@@ -40,6 +40,7 @@ from winml.modelkit.cli.options import (
 @model_options
 @output_option("FILE", "The optimized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@click.option("--rebuild", is_flag=True, help="Optimize again and ignore the cache.")
 @target_options
 @click.option("--level", metavar="LEVEL", help="Optimization level: none, basic (default), extended, all.")
 @click.option("--enable", multiple=True, metavar="PASS", help="Add a pass; may be repeated.")
@@ -101,5 +102,6 @@ def _request(model: str, given: dict[str, Any]) -> Any:
         verify=not given["no_verify"],
         seed=given["seed"],
         overwrite=given["overwrite"],
+        rebuild=given["rebuild"],
         timeout_s=given["timeout"] or DEFAULT_TIMEOUT_S,
     )

@@ -59,6 +59,7 @@ _NAME_FIELDS = ("op_types", "exclude_op_types", "nodes", "exclude_nodes")
 @model_options
 @output_option("FILE", "The quantized model.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output file.")
+@click.option("--rebuild", is_flag=True, help="Quantize again and ignore the cache.")
 @target_options
 @click.option(
     "-p",
@@ -142,5 +143,6 @@ def _request(model: str, given: dict[str, Any], *, sample: bool) -> Any:
         sample_data=calibration_data(sample, given),
         compare=not given["no_verify"],
         overwrite=given["overwrite"],
+        rebuild=given["rebuild"],
         timeout_s=given["timeout"],
     )
