@@ -244,7 +244,8 @@ def writes_itself(cls: Any) -> bool:
 def fields_json(value: Any) -> dict[str, Any]:
     """A value as the object that its fields and properties say."""
     found: dict[str, Any] = {}
-    for entry in entries(type(value)):
+    kind: Any = type(value)
+    for entry in entries(kind):
         item = getattr(value, entry.attribute)
         if entry.inline:
             found.update(to_json(item) or {})
