@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from winml.modelkit.api.arguments import at_least, is_proto, path_of, sizes_of, write_proto
 from winml.modelkit.api.progress import Progress, show_progress
-from winml.modelkit.core.errors import Interrupted, RequestError, of_name, of_system
+from winml.modelkit.core import plain_text
+from winml.modelkit.core.errors import Interrupted, ModelkitError, RequestError, of_name, of_system
 from winml.modelkit.core.events import Event, OnEvent
 
 if TYPE_CHECKING:
@@ -21,24 +22,25 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def errors_of_modelkit() -> Iterator[None]:
-    """Raise errors of the system as ours, and Ctrl-C always as KeyboardInterrupt.
+    """Raise errors of the system as ours, and Ctrl-C always as KeyboardInterrupt; a traceback shows the hint, too.
 
     A loop that catches `ModelkitError` must not swallow Ctrl-C; what was measured is in `__cause__.result`.
     """
     try:
-        yield
+        try:
+            yield
+        except (OSError, UnicodeEncodeError) as error:
+            found = of_name(error) if isinstance(error, UnicodeEncodeError) else of_system(error)
+            if found is None:
+                raise
+            raise found from error
     except Interrupted as error:
         raise KeyboardInterrupt(error.message) from error
-    except OSError as error:
-        found = of_system(error)
-        if found is None:
-            raise
-        raise found from error
-    except UnicodeEncodeError as error:
-        unfit = of_name(error)
-        if unfit is None:
-            raise
-        raise unfit from error
+    except ModelkitError as error:
+        error.args = (plain_text.lines(error.message),)  # names in it, which a traceback would write to a terminal
+        if error.hint is not None:
+            error.add_note(f"hint: {plain_text.one_line(error.hint)}")
+        raise
 
 
 class Call:
@@ -48,15 +50,14 @@ class Call:
         self.on_event = on_event
         self._stack = stack
         self._folder: Path | None = None
-        self._files = 0
 
     def _new_file(self, stem: str, suffix: str) -> Path:
         if self._folder is None:
             from winml.modelkit.worker.scratch import ScratchFolder
 
             self._folder = self._stack.enter_context(ScratchFolder("winml-api-"))
-        self._files += 1
-        return self._folder / f"{stem}{'' if self._files == 1 else self._files}{suffix}"
+        taken = len(list(self._folder.glob(f"{stem}*{suffix}")))
+        return self._folder / f"{stem}{taken + 1 if taken else ''}{suffix}"
 
     def model(self, given: ModelLike) -> str:
         """What `-m` takes; a model in memory is written to a file."""
