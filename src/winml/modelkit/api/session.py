@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from winml.modelkit.api.arguments import at_least, is_proto, options_of, path_of, sizes_of, trust_of, write_proto
 from winml.modelkit.api.call import errors_of_modelkit
@@ -60,7 +60,8 @@ class Session:
             from winml.modelkit.worker.scratch import ScratchFolder
 
             folder = ScratchFolder("winml-session-")
-            self._finalize = weakref.finalize(self, _release, folder, opened := [])
+            opened: list[WinMLSession] = []
+            self._finalize = weakref.finalize(self, _release, folder, opened)
             typed = options_of(ep_options)
             argument = model_argument(
                 str(write_proto(model, folder.path / "model.onnx")) if is_proto(model) else path_of(model, "model"),
@@ -71,7 +72,7 @@ class Session:
             path, fixed_dims = _fix_sizes(argument, resolved, sizes_of(dims, shapes), folder.path)
             threads = argument.section.threads if threads is None else threads
             given = options.with_threads(resolved.target, {**argument.section.ep_options, **typed}, threads)
-            self._session: WinMLSession = WinMLSession(
+            self._session = WinMLSession(
                 path,
                 target=resolved.target,
                 section=replace(
@@ -159,7 +160,7 @@ class Session:
         return f"<Session {self._session.path.name!r} on {self.target}{simulated}>"
 
 
-def _release(folder: ScratchFolder, opened: list[Any]) -> None:
+def _release(folder: ScratchFolder, opened: list[WinMLSession]) -> None:
     """Close the session before the files go that it may have open."""
     for session in opened:
         session.close()
