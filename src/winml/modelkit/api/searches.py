@@ -161,7 +161,8 @@ def matrix(
 
         named = call.models(models)
         place, targets = require_output(output), words_of(target)
-        words = [word for name in named for word in ("-m", name)] + [w for name in targets for w in ("--target", name)]
+        words = [word for name in named for word in ("-m", name)]
+        words += ["--targets", ",".join(targets)] if targets else []
         request = RunRequest(
             plan=PlanRequest(
                 models=check_models([make_model(name, Path.cwd(), task=task) for name in named]),
