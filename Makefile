@@ -48,6 +48,7 @@ check: setup
 	$(BIN)/mypy --platform win32
 	$(BIN)/mypy --platform darwin
 	$(BIN)/mypy --config-file scripts/mypy.ini benchmarks scripts
+	$(BIN)/mypy tests/api/user_script.py
 	$(BIN)/lint-imports --no-logo
 
 format: setup

@@ -69,10 +69,6 @@ def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str)
 
 
 def _reason(item: pytest.Item) -> str | None:
-    if item.get_closest_marker("hf") and (find_spec("torch") is None or find_spec("transformers") is None):
-        return "torch or transformers is not installed (pip install '.[hf]')"
-    if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
-        return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
     if item.get_closest_marker("npu") and os.environ.get("WINML_TEST_NPU") != "1":
         return "needs a real NPU; set WINML_TEST_NPU=1"
     if item.get_closest_marker("slow") and os.environ.get("WINML_TEST_ALL") != "1":
@@ -85,9 +81,19 @@ def _reason(item: pytest.Item) -> str | None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
     if item.get_closest_marker("git") and shutil.which("git") is None:
         return "git is not installed"
+    return _package_reason(item) or _system_reason(item) or _sandbox_reason(item)
+
+
+def _package_reason(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("hf") and (find_spec("torch") is None or find_spec("transformers") is None):
+        return "torch or transformers is not installed (pip install '.[hf]')"
+    if item.get_closest_marker("qnn") and find_spec("onnxruntime_qnn") is None:
+        return "the package onnxruntime-qnn is not installed (pip install '.[qnn]')"
     if item.get_closest_marker("dask") and find_spec("distributed") is None:
         return "the package distributed is not installed (pip install '.[dask]')"
-    return _system_reason(item) or _sandbox_reason(item)
+    if item.get_closest_marker("pandas") and find_spec("pandas") is None:
+        return "pandas is not installed (pip install pandas)"
+    return None
 
 
 def _system_reason(item: pytest.Item) -> str | None:

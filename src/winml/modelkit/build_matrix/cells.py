@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -12,12 +12,14 @@ from winml.modelkit.build_matrix.plan import Cell
 from winml.modelkit.build_matrix.run_folder import MatrixFolder, content_of, manifest_of, now
 from winml.modelkit.build_matrix.state import COMPLETE, Build, BuildStatus
 from winml.modelkit.building.pipeline.table import COMPILE, QUANTIZE
+from winml.modelkit.core.config import DataSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.error_object import ErrorObject
 from winml.modelkit.core.errors import DiskFull, RequestError
 from winml.modelkit.core.json_text import parse_json
 from winml.modelkit.core.values import read
 from winml.modelkit.dispatch.base import Job, Result
+from winml.modelkit.ep.trust import OPTION
 from winml.modelkit.store import atomic, digest
 from winml.modelkit.store.cache import Cache
 from winml.modelkit.store.objects import files_may_be_shared
@@ -38,6 +40,28 @@ class BuildOptions:
     """More options of `winml build`."""
     timeout_s: float = 3600.0
     retries: int = 1
+
+
+def make_build_options(
+    data: DataSection | None,
+    *,
+    samples: int | None,
+    seed: int,
+    analyze: bool,
+    trusted: Iterable[str],
+    timeout_s: float,
+) -> BuildOptions:
+    """How cells are built with this calibration data; `samples` and `seed` are also for the data of single models."""
+    words: list[str] = []
+    if data is not None:
+        data = data.absolute()
+        words += [w for name, value in data.columns.items() for w in ("--column", f"{name}={value}")]
+        words += [] if data.processor is None else ["--processor", data.processor]
+    words += [] if samples is None else ["--samples", str(samples)]
+    words += ["--seed", str(seed)] if seed else []
+    words += [] if analyze else ["--no-analyze"]
+    words += [w for name in sorted(trusted) for w in (OPTION, name)]
+    return BuildOptions(None if data is None else data.source, tuple(words), timeout_s)
 
 
 @dataclass

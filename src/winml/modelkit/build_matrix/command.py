@@ -47,6 +47,7 @@ from winml.modelkit.core.errors import (
 )
 from winml.modelkit.core.events import OnEvent
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import AtLeast, Count, to_json
@@ -101,8 +102,8 @@ class RunRequest:
     """The feed through which files travel to nodes and back; None is `feed`."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlanResult(CommandResult):
     schema: Literal["winml/matrix/1"] = "winml/matrix/1"
     ok: Literal[True] = True
     action: Literal["plan"] = "plan"
@@ -111,8 +112,8 @@ class PlanResult:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunState:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RunState(CommandResult):
     """The progress of a run."""
 
     schema: Literal["winml/matrix/1"] = "winml/matrix/1"
@@ -129,12 +130,12 @@ class RunState:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class StatusResult(RunState):
     action: Literal["status"] = "status"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class RunResult(RunState):
     action: Literal["run"] = "run"
     sent_bytes: Count | None

@@ -10,6 +10,7 @@ from winml.modelkit.core import model_ref
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.model_ref import ModelRef
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import key
 from winml.modelkit.graph.description import ModelDescription
 from winml.modelkit.worker.client import Worker
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from winml.modelkit.building.export.describe import FolderInspection
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inspection:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Inspection(CommandResult):
     """What a model file holds."""
 
     schema: Literal["winml/inspect/1"] = "winml/inspect/1"

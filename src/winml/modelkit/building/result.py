@@ -8,6 +8,7 @@ from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.config import BuildConfig
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key
 from winml.modelkit.store.stage_cache import CacheAnswer, Change
@@ -15,8 +16,8 @@ from winml.modelkit.store.stage_cache import CacheAnswer, Change
 FilesBy = Literal["link", "copy"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConfigResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ConfigResult(CommandResult):
     """A config with `auto` resolved, and what was decided for the user."""
 
     schema: Literal["winml/config/1"] = "winml/config/1"
@@ -70,8 +71,8 @@ class Fallback:
     """The build that was requested."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BuildResult(CommandResult):
     """What was built, stage by stage, and where it is."""
 
     schema: Literal["winml/build/1"] = "winml/build/1"
@@ -100,8 +101,8 @@ class BuiltPart:
     result: BuildResult = key(inline=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildPartsResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BuildPartsResult(CommandResult):
     """What was built of a composite model, part by part."""
 
     schema: Literal["winml/build-parts/1"] = "winml/build-parts/1"

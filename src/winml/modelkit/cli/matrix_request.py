@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from winml.modelkit.build_matrix import models
-from winml.modelkit.build_matrix.cells import BuildOptions
+from winml.modelkit.build_matrix.cells import BuildOptions, make_build_options
 from winml.modelkit.build_matrix.command import PlanRequest, RunRequest
 from winml.modelkit.build_matrix.models import MatrixModel
 from winml.modelkit.cli import console
@@ -20,7 +20,7 @@ from winml.modelkit.cli.options import targets_of
 from winml.modelkit.core.errors import RequestError
 from winml.modelkit.core.plain_text import command_line
 from winml.modelkit.core.suggest import near_path
-from winml.modelkit.ep.trust import OPTION, read_names
+from winml.modelkit.ep.trust import read_names
 
 SAMPLE = "digits"
 
@@ -92,17 +92,14 @@ def _read_list(path: str) -> list[MatrixModel]:
 
 
 def _build_options(given: dict[str, Any]) -> BuildOptions:
-    data = calibration_data(False, given)
-    words: list[str] = []
-    if data is not None:
-        data = data.absolute()
-        words += [w for name, value in data.columns.items() for w in ("--column", f"{name}={value}")]
-        words += [] if data.processor is None else ["--processor", data.processor]
-    words += [] if given["samples"] is None else ["--samples", str(given["samples"])]
-    words += ["--seed", str(given["seed"])] if given["seed"] else []
-    words += ["--no-analyze"] if given["no_analyze"] else []
-    words += [w for name in sorted(read_names(given["trust_options"])) for w in (OPTION, name)]
-    return BuildOptions(None if data is None else data.source, tuple(words), given["timeout"])
+    return make_build_options(
+        calibration_data(False, given),
+        samples=given["samples"],
+        seed=given["seed"],
+        analyze=not given["no_analyze"],
+        trusted=read_names(given["trust_options"]),
+        timeout_s=given["timeout"],
+    )
 
 
 def _command(args: list[str]) -> str:

@@ -11,18 +11,12 @@ from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.ep.options import is_whole, parse_pairs
 from winml.modelkit.graph.input_settings import InputSettings
-from winml.modelkit.graph.sizes import shape_words
+from winml.modelkit.graph.sizes import merge_sizes
 
 
 def sizes(given: dict[str, Any]) -> dict[str, int]:
     """Sizes of dynamic dimensions by name or position, from `--dim` and `--shape`."""
-    found = dimensions(given["dims"])
-    for name, shape in shapes(given.get("shapes", ())).items():
-        pairs = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
-        for raw, size in pairs.items():
-            if found.setdefault(raw, size) != size:
-                raise RequestError(f"`{raw}` is given two sizes: {found[raw]} and {size}")
-    return found
+    return merge_sizes(dimensions(given["dims"]), shapes(given.get("shapes", ())))
 
 
 def dimensions(raw_values: Iterable[str]) -> dict[str, int]:

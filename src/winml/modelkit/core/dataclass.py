@@ -22,14 +22,23 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls: type | None = None, /, *, frozen: bool = False, kw_only: bool = False) -> Any:
+    def dataclass(
+        cls: type | None = None,
+        /,
+        *,
+        frozen: bool = False,
+        kw_only: bool = False,
+        repr: bool = True,  # noqa: A002 - as the standard decorator calls it
+    ) -> Any:
         """Make a class a dataclass; one whose fields change is left to the standard decorator."""
         if cls is None:
-            return lambda later: dataclass(later, frozen=frozen, kw_only=kw_only)
-        return _prepare(cls, kw_only=kw_only) if frozen else standard_dataclass(cls, kw_only=kw_only)
+            return lambda later: dataclass(later, frozen=frozen, kw_only=kw_only, repr=repr)
+        if not frozen:
+            return standard_dataclass(cls, kw_only=kw_only, repr=repr)
+        return _prepare(cls, kw_only=kw_only, with_repr=repr)
 
 
-def _prepare(cls: Any, *, kw_only: bool) -> Any:
+def _prepare(cls: Any, *, kw_only: bool, with_repr: bool) -> Any:
     text = cls.__doc__
     cls.__doc__ = text or cls.__name__  # else the standard decorator asks for the signature, which takes 0.1 ms
     standard_dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=kw_only)(cls)
@@ -39,7 +48,7 @@ def _prepare(cls: Any, *, kw_only: bool) -> Any:
         cls.__init__ = _first_init(cls)
     positional = tuple(one.name for one in fields(cls) if one.init and not one.kw_only)
     for name, item in {**_SHARED, "__match_args__": positional}.items():
-        if name not in own:
+        if name not in own and (with_repr or name != "__repr__"):
             setattr(cls, name, item)
     if own.get("__hash__") is None:  # None is what Python sets where a class has an `__eq__` of its own
         cls.__hash__ = _hash

@@ -29,6 +29,7 @@ from winml.modelkit.core.values import (
     entries,
     json_class,
     to_json,
+    writes_itself,
 )
 
 Schema = dict[str, Any]
@@ -137,7 +138,7 @@ def _class(form: Any, definitions: _Definitions) -> Schema:
     if form is Path:
         return {"type": "string"}
     form = json_class(form) or form
-    if "__dataclass_fields__" not in vars(form) or hasattr(form, "to_json"):
+    if "__dataclass_fields__" not in vars(form) or writes_itself(form):
         raise TypeError(f"{form!r} has no schema")
     return definitions.reference(form)
 

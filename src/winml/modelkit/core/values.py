@@ -231,9 +231,20 @@ def _object_json(value: Any) -> Any:
     kind: Any = type(value)
     if json_class(kind) is not None:
         return to_json(value.to_value())
-    if hasattr(kind, "to_json"):
+    if writes_itself(kind):
         return to_json(value.to_json())
+    return fields_json(value)
+
+
+def writes_itself(cls: Any) -> bool:
+    """Whether a class says itself how it is written, unlike a result (`core/result.py`)."""
+    return hasattr(cls, "to_json") and not getattr(cls, "written_by_fields", False)
+
+
+def fields_json(value: Any) -> dict[str, Any]:
+    """A value as the object that its fields and properties say."""
     found: dict[str, Any] = {}
+    kind: Any = type(value)
     for entry in entries(kind):
         item = getattr(value, entry.attribute)
         if entry.inline:

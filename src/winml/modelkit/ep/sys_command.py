@@ -10,6 +10,7 @@ from typing import Literal
 from winml.modelkit import __version__
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import EPNotDownloaded, ModelkitError
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Device, Target
 from winml.modelkit.ep import catalog, probing
 from winml.modelkit.ep.catalog import EPInfo
@@ -64,8 +65,8 @@ class Machine:
     memory_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class SysResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SysResult(CommandResult):
     schema: Literal["winml/sys/1"] = "winml/sys/1"
     ok: Literal[True] = True
     machine: Machine

@@ -10,6 +10,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import Environment
 from winml.modelkit.core.errors import CheckFailed, RunFailedError
 from winml.modelkit.core.placement import Placement
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.evaluation import checks
 from winml.modelkit.evaluation.checks import Check
@@ -86,8 +87,8 @@ class Samples:
     reference: Scores | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvalResult(EvaluatedModel):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EvalResult(CommandResult, EvaluatedModel):
     """The result of `winml eval`."""
 
     schema: Literal["winml/eval/1"] = "winml/eval/1"

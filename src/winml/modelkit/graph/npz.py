@@ -7,7 +7,7 @@ import math
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -99,3 +99,35 @@ def read_array(archive: zipfile.ZipFile, array: StoredArray) -> npt.NDArray[Any]
         raise ValueError(f"array `{array.name}` ends early")
     values: npt.NDArray[Any] = np.frombuffer(raw, array.dtype)
     return values.reshape(array.shape, order="F" if array.column_major else "C")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, npt.ArrayLike]) -> None:
+    """Write arrays as `numpy.savez` does, under any name, and only such as can be read again."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, given in arrays.items():
+            array = np.asarray(given, order="C")
+            if array.dtype.hasobject:
+                raise DataError(f"array `{name}` holds Python objects", hint="give numbers, or texts of one dtype")
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def stack_samples(samples: Sequence[Mapping[str, npt.ArrayLike]]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of samples, all of the same names and shapes, with a first dimension that counts them."""
+    if not samples or not all(isinstance(sample, Mapping) for sample in samples):
+        raise DataError("samples must be a mapping of arrays, or a sequence of such mappings, one for each sample")
+    names = list(samples[0])
+    for number, sample in enumerate(samples):
+        if set(sample) != set(names):
+            raise DataError(
+                f"sample {number} has the arrays {', '.join(map(str, sample))}, the first one {', '.join(names)}"
+            )
+    stacked = {}
+    for name in names:
+        rows = [np.asarray(sample[name]) for sample in samples]
+        shapes = {row.shape for row in rows}
+        if len(shapes) > 1:
+            found = " and ".join(str(list(shape)) for shape in sorted(shapes))
+            raise DataError(f"the samples of `{name}` have different shapes: {found}")
+        stacked[name] = np.stack(rows)
+    return stacked

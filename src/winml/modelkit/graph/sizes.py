@@ -115,6 +115,17 @@ def shape_words(name: str, sizes: Sequence[int]) -> dict[str, int]:
     return {**{f"{name}[{index}]": size for index, size in enumerate(sizes)}, f"{name}{_RANK}": len(sizes)}
 
 
+def merge_sizes(dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Sizes of dimensions and whole shapes, by the words that `match_sizes` takes; raises for two sizes of one."""
+    found = dict(dims)
+    for name, shape in shapes.items():
+        words = {name: shape[0]} if len(shape) == 1 else shape_words(name, shape)
+        for word, size in words.items():
+            if found.setdefault(word, size) != size:
+                raise RequestError(f"`{word}` is given two sizes: {found[word]} and {size}")
+    return found
+
+
 def match_sizes(inputs: Sequence[SizedInput], dims: Mapping[str, int]) -> dict[str, int]:
     """Sizes by the names of open dimensions, from names and places that a user gave; raises for what does not fit."""
     opened = open_dims(inputs)

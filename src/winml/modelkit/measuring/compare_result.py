@@ -13,6 +13,7 @@ from winml.modelkit.core.errors import CheckFailed, DataError, ModelkitError, Pa
 from winml.modelkit.core.latency import ArmTimes, Spread
 from winml.modelkit.core.measurement import NS_PER_MS, Arm, Measurement, PairProtocol, Round
 from winml.modelkit.core.placement import Placement
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.statistics import median
 from winml.modelkit.core.values import in_json, key
 from winml.modelkit.core.verdict import Clock, Verdict, speedup
@@ -103,8 +104,8 @@ class CompareInputs:
     """Sizes of open dimensions, and where each comes from."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompareResult(CommandResult):
     """Candidates against a base."""
 
     schema: Literal["winml/compare/1"] = "winml/compare/1"

@@ -19,6 +19,7 @@ from winml.modelkit.core.latency import CPUTime, Latency
 from winml.modelkit.core.measurement import Arm, Measurement
 from winml.modelkit.core.op_trace import OpTraceResult, TracingLevel
 from winml.modelkit.core.placement import Placement
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key
 from winml.modelkit.data import sizes
@@ -80,8 +81,8 @@ class PerfRequest:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerfResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PerfResult(CommandResult):
     """How long a model takes on a target."""
 
     schema: Literal["winml/perf/1"] = "winml/perf/1"

@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import ModelkitError, RequestError
 from winml.modelkit.core.events import Event, OnEvent
 from winml.modelkit.core.model_file import part_names
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import key
 from winml.modelkit.graph.signature import read_signature
@@ -31,8 +32,8 @@ class PartPerf:
     result: PerfResult = key(inline=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerfParts:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PerfParts(CommandResult):
     """Every part of a composite model by itself."""
 
     schema: Literal["winml/perf-parts/1"] = "winml/perf-parts/1"

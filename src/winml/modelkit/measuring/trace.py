@@ -9,6 +9,7 @@ from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import DataError, TraceEmpty, UnavailableError
 from winml.modelkit.core.json_text import read_json
 from winml.modelkit.core.op_trace import OpTraceResult, op_trace_from_json
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.suggest import near_path
 from winml.modelkit.core.values import key
 from winml.modelkit.measuring.trace_diff import TraceDiff, diff
@@ -56,8 +57,8 @@ def trace_notices(trace: OpTraceResult | None) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class TraceDiffResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TraceDiffResult(CommandResult):
     """What changed from one trace to another."""
 
     schema: Literal["winml/trace/1"] = "winml/trace/1"

@@ -177,3 +177,8 @@ def html(result: SearchResult) -> str:
         f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>Gain and {escape(quality_name(result))}</h2>\n"
         f"{_plot(result)}\n{tables}\n</body></html>\n"
     )
+
+
+def picture(result: SearchResult) -> str:
+    """The plot of gain and accuracy alone, as inline SVG."""
+    return _plot(plain_text.values(result))

@@ -14,6 +14,7 @@ from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.core.latency import ArmTimes
 from winml.modelkit.core.placement import Placement
 from winml.modelkit.core.plain_text import shell_word
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, Pattern, key
 from winml.modelkit.core.verdict import Verdict, gain_pct, speedup
@@ -131,8 +132,8 @@ class NoEnvironment:
     """Nothing was measured yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SearchResult(CommandResult):
     """A search."""
 
     schema: Literal["winml/autoconfig/1"] = "winml/autoconfig/1"
@@ -179,8 +180,8 @@ class SweepRow:
     """The node of a cluster that searched; null for this machine."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SweepResult(CommandResult):
     """Searches of several models."""
 
     schema: Literal["winml/autoconfig/1"] = "winml/autoconfig/1"

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.environment import EPVersion, RuntimeVersion
 from winml.modelkit.core.error_object import ErrorObject
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import NotEmpty, key
 from winml.modelkit.graph.description import Quantization
@@ -154,8 +155,8 @@ class Fusions:
     error: ErrorObject | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalyzeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AnalyzeResult(CommandResult):
     schema: Literal["winml/analyze/1"] = "winml/analyze/1"
     ok: Literal[True] = True
     model: str

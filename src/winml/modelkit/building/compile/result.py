@@ -10,6 +10,7 @@ from winml.modelkit.building.proof.proof import Proof
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.distance import Distance
 from winml.modelkit.core.error_object import ErrorObject
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import Digest, key
 from winml.modelkit.graph.description import ValueFacts
@@ -182,8 +183,8 @@ class Sharing:
     peak_bytes: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompileResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompileResult(CommandResult):
     """Models that were compiled together."""
 
     schema: Literal["winml/compile/1"] = "winml/compile/1"

@@ -13,6 +13,7 @@ from winml.modelkit.building.export.resolve import ExportOptions
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.errors import ModelkitError
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import AtLeast
 
 
@@ -26,8 +27,8 @@ class PartInspection:
     """Sizes of open axes where a device needs fixed shapes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FolderInspection:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FolderInspection(CommandResult):
     """What the files of a Hugging Face model show; what is unknown is null."""
 
     schema: Literal["winml/inspect-folder/1"] = "winml/inspect-folder/1"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from winml.modelkit.core.config import InputSection
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import AtLeast, Digest
 
 Sizes = Mapping[str, Annotated[int, AtLeast(1)]]
@@ -111,8 +112,8 @@ class ExportedPart:
     metadata: ExportMetadata
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExportResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExportResult(CommandResult):
     """What was exported, part by part; a single model is one part."""
 
     schema: Literal["winml/export/1"] = "winml/export/1"

@@ -9,6 +9,7 @@ from typing import Literal
 from winml.modelkit.building.optimize.table import Kind, Level
 from winml.modelkit.core.config import OptimizeSection
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.values import key
 from winml.modelkit.store.stage_cache import CacheAnswer
 
@@ -99,8 +100,8 @@ class OptimizeReport:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OptimizeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OptimizeResult(CommandResult):
     """A model that was optimized."""
 
     schema: Literal["winml/optimize/1"] = "winml/optimize/1"

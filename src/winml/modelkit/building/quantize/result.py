@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from winml.modelkit.building.optimize.result import Crashes
 from winml.modelkit.core.config import QuantizeSection
 from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.target import Target
 from winml.modelkit.core.values import AtLeast, key
 from winml.modelkit.store.stage_cache import CacheAnswer
@@ -138,8 +139,8 @@ class QuantizeReport:
     outcome: QuantizeOutcome = key(inline=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuantizeResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QuantizeResult(CommandResult):
     """A model that was quantized."""
 
     schema: Literal["winml/quantize/1"] = "winml/quantize/1"

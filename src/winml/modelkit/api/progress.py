@@ -1,0 +1,236 @@
+"""Progress of a call: one line on stderr, in a terminal and in a notebook, that is written over and removed.
+
+Only `\r` and blanks are used, which every terminal, the classic Windows console and every notebook understand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from winml.modelkit.core import plain_text
+from winml.modelkit.core.events import Event, ExportNeeded, TargetChosen
+
+_BETWEEN_S = 0.1
+"""Lines that come faster than this are not shown: nobody could read them."""
+
+
+def is_wanted(progress: bool | None) -> bool:
+    """Whether to show progress: as the caller says, otherwise where a person watches."""
+    if progress is not None:
+        return progress and sys.stderr is not None
+    is_terminal = getattr(sys.stderr, "isatty", None)
+    return is_notebook() or (is_terminal is not None and bool(is_terminal()))
+
+
+def is_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80  # a notebook
+
+
+class Progress(ABC):
+    """The line of one kind of work."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._started = clock()
+        self._written_at = -_BETWEEN_S
+        self._shown = ""
+
+    def on_event(self, event: Event) -> None:
+        """Show an event, unless it says nothing new or the last one is only just shown."""
+        text = self._say(event)
+        with self._lock:
+            now = self._clock() - self._started
+            if text is None or now - self._written_at < _BETWEEN_S:
+                return
+            self._written_at = now
+            self._write(f"{text}  {now:.0f} s")
+
+    def _say(self, event: Event) -> str | None:
+        if isinstance(event, ExportNeeded):
+            return f"exporting {event.model}"
+        said = self.say(event)
+        return f"target {event.target}" if said is None and isinstance(event, TargetChosen) else said
+
+    @abstractmethod
+    def say(self, event: Event) -> str | None:
+        """What an event says of the work; None for nothing."""
+
+    def close(self) -> None:
+        """Remove the line."""
+        with self._lock:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        text = plain_text.one_line(text)[: max(1, _columns(self._stream) - 1)]
+        padding = " " * (len(self._shown) - len(text))
+        with contextlib.suppress(OSError, ValueError):  # a closed stream is no reason to end the work
+            self._stream.write(f"\r{text}{padding}" + ("" if text else "\r"))
+            self._stream.flush()
+        self._shown = text
+
+
+@contextlib.contextmanager
+def show_progress(progress: bool | None, line: type[Progress]) -> Iterator[Progress | None]:
+    """A line of this kind until the block ends; None where nobody wants it."""
+    if not is_wanted(progress):
+        yield None
+        return
+    shown = line(sys.stderr)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+def _count(done: int | None, total: int | None) -> str:
+    return "" if done is None or total is None else f" {done} of {total}"
+
+
+class StageProgress(Progress):
+    """The stage that runs, the target that is asked, the model that is compiled."""
+
+    _stage = ""
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.building import events
+
+        match event:
+            case events.StageStarted():
+                self._stage = event.stage
+                return event.stage
+            case events.StageStep():
+                return f"{self._stage}: {event.name}{_count(event.done, event.total)}"
+            case events.AskingTarget():
+                return f"asking {event.target}{_count(event.done + 1, event.total)}"
+            case events.CompileStep():
+                return f"{event.action} {event.model}"
+            case events.WorkerEvent():
+                return f"{self._stage}: {event.step.name}{_count(event.step.done, event.step.total)}"
+        return None
+
+
+class PerfProgress(Progress):
+    """The session and how many of its runs are done."""
+
+    _session, _sessions, _runs = 1, 1, 0
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.measuring.perf import PerfStarted
+        from winml.modelkit.measuring.sessions import SessionStarted
+        from winml.modelkit.session.report import Opened, RunsDone
+
+        where = f"session {self._session} of {self._sessions}"
+        match event:
+            case PerfStarted():
+                self._sessions, self._runs = event.protocol.sessions, event.protocol.iterations
+                return f"target {event.target}"
+            case SessionStarted():
+                self._session = event.session + 1
+                return f"session {self._session} of {self._sessions}: opening"
+            case Opened():
+                return f"{where}: warming up"
+            case RunsDone():
+                return f"{where}: run {event.done}" + (f" of {self._runs}" if event.done <= self._runs else "")
+        return None
+
+
+class CompareProgress(StageProgress):
+    """The candidate and its rounds."""
+
+    _doing = ""
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.measuring import events
+
+        match event:
+            case events.ArmBuilding():
+                return f"building {event.label}"
+            case events.BaseProbing():
+                return f"probing the base {event.label}"
+            case events.CandidateTrying():
+                self._doing = event.label
+                return f"probing {event.label}"
+            case events.CandidateConfirming():
+                self._doing = f"confirming {event.label}"
+                return self._doing
+            case events.RoundDone():
+                return f"{self._doing}: round {event.number}"
+            case events.CalibrationRoundDone():
+                return f"measuring noise of the base: A/A round {event.number}"
+        return super().say(event)
+
+
+class EvaluateProgress(StageProgress):
+    """The model that runs, and its samples."""
+
+    _role = "model"
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.evaluation import report
+
+        match event:
+            case report.RunStarted():
+                self._role = "model" if event.role == "candidate" else event.role
+                return f"opening the {self._role}"
+            case report.SamplesDone():
+                return f"{self._role}: sample{_count(event.done, event.total)}"
+        return super().say(event)
+
+
+class SearchProgress(CompareProgress):
+    """The trial that runs."""
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.search import events
+        from winml.modelkit.search.space import label
+
+        match event:
+            case events.TrialStarted():
+                self._doing = f"{event.id} {label(event.choice)}"
+                return self._doing
+            case events.RoundStarted():
+                self._doing = f"{event.id} another round"
+                return self._doing
+            case events.ConfirmationStarted():
+                self._doing = f"confirming {event.id}"
+                return self._doing
+            case events.DeliveryStarted():
+                return f"building the champion {event.id}"
+        return super().say(event)
+
+
+class MatrixProgress(Progress):
+    """The cell that is built, and how many are done."""
+
+    _done = ""
+
+    def say(self, event: Event) -> str | None:
+        from winml.modelkit.build_matrix import events
+
+        match event:
+            case events.CellStarted():
+                return f"building {event.cell.model.name} {event.cell.label}{self._done}"
+            case events.CellPublishing():
+                return f"publishing {event.cell.model.name} {event.cell.label}{self._done}"
+            case events.CellRecorded():
+                self._done = f" · {event.progress.done} of {event.progress.total} cells done"
+        return None

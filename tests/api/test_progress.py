@@ -1,0 +1,139 @@
+"""The line of progress of a call."""
+
+from __future__ import annotations
+
+import io
+import sys
+import types
+
+import pytest
+
+import winml.modelkit as wk
+from winml.modelkit.api.progress import CompareProgress, PerfProgress, StageProgress, is_wanted, show_progress
+from winml.modelkit.building.events import Calibrating, StageStarted, StageStep
+from winml.modelkit.core.events import ExportNeeded, TargetChosen
+from winml.modelkit.core.target import Target
+from winml.modelkit.measuring.events import CandidateTrying, RoundDone
+from winml.modelkit.measuring.perf import PerfStarted
+from winml.modelkit.measuring.sessions import PerfProtocol, SessionStarted
+from winml.modelkit.session.report import RunsDone
+
+CPU = Target("cpu", "cpu")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _shown(text: str) -> str:
+    """What a terminal shows at the end."""
+    line = ""
+    for part in text.split("\r"):
+        line = part + line[len(part) :]
+    return line.rstrip()
+
+
+def test_a_line_is_written_over_and_removed() -> None:
+    stream, clock = Terminal(), Clock()
+    line = StageProgress(stream, clock)
+    line.on_event(StageStarted("optimize"))
+    assert _shown(stream.getvalue()) == "optimize  0 s"
+    clock.now = 2.0
+    line.on_event(StageStep("a pass with a long name", 3, 40))
+    assert _shown(stream.getvalue()) == "optimize: a pass with a long name 3 of 40  2 s"
+    clock.now = 3.0
+    line.on_event(Calibrating(done=1, total=2))
+    assert _shown(stream.getvalue()) == "optimize: calibrating 1 of 2  3 s"
+    line.close()
+    assert _shown(stream.getvalue()) == ""
+    assert "\x1b" not in stream.getvalue()
+    assert "\n" not in stream.getvalue()
+
+
+def test_events_that_come_at_once_are_one_line() -> None:
+    stream, clock = Terminal(), Clock()
+    line = StageProgress(stream, clock)
+    for number in range(100):
+        line.on_event(StageStep("pass", number, 100))
+    assert stream.getvalue().count("\r") == 1
+
+
+def test_a_session_and_its_runs_are_counted() -> None:
+    stream, clock = Terminal(), Clock()
+    line = PerfProgress(stream, clock)
+    line.on_event(PerfStarted(CPU, PerfProtocol(iterations=50, sessions=3)))
+    line.on_event(SessionStarted(1, 4711))
+    clock.now = 1.0
+    line.on_event(RunsDone(done=20))
+    assert _shown(stream.getvalue()) == "session 2 of 3: run 20 of 50  1 s"
+
+
+def test_shared_events_and_rounds_are_shown() -> None:
+    stream, clock = Terminal(), Clock()
+    line = CompareProgress(stream, clock)
+    for event, text in (
+        (TargetChosen(CPU), "target cpu"),
+        (ExportNeeded("org/name"), "exporting org/name"),
+        (CandidateTrying("int8.onnx", 0), "probing int8.onnx"),
+        (RoundDone(2), "int8.onnx: round 2"),
+    ):
+        clock.now += 1
+        line.on_event(event)
+        assert _shown(stream.getvalue()) == f"{text}  {clock.now:.0f} s"
+
+
+def test_names_cannot_move_the_cursor_and_long_lines_do_not_wrap() -> None:
+    stream = Terminal()
+    StageProgress(stream).on_event(ExportNeeded("\x1b[31m\n" + "x" * 200))
+    assert "\x1b" not in stream.getvalue()
+    assert "\n" not in stream.getvalue()
+    assert len(stream.getvalue()) <= 80
+
+
+def test_progress_is_shown_to_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not is_wanted(None)
+    assert is_wanted(True)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert is_wanted(None)
+    assert not is_wanted(False)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not is_wanted(None)
+    assert not is_wanted(True)
+
+
+@pytest.mark.parametrize(("shell", "wanted"), [({"kernel": 1}, True), ({}, False), (None, False)])
+def test_a_notebook_is_known_by_its_kernel(
+    shell: dict[str, int] | None, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = None if shell is None else types.SimpleNamespace(**shell)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: found))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert is_wanted(None) is wanted
+
+
+def test_a_call_shows_its_progress_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    wk.perf(wk.sample.MODEL, target="cpu", iterations=2, warmup=0, sessions=1)
+    assert "target cpu" in stream.getvalue()
+    assert _shown(stream.getvalue()) == ""
+
+
+def test_the_line_goes_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with pytest.raises(LookupError), show_progress(None, StageProgress) as line:
+        assert line is not None
+        line.on_event(StageStarted("optimize"))
+        raise LookupError
+    assert "optimize" in stream.getvalue()
+    assert _shown(stream.getvalue()) == ""
