@@ -82,7 +82,7 @@ def test_shared_events_and_rounds_are_shown() -> None:
     for event, text in (
         (TargetChosen(CPU), "target cpu"),
         (ExportNeeded("org/name"), "exporting org/name"),
-        (CandidateTrying("int8.onnx", 0), "probing int8.onnx"),
+        (CandidateTrying("int8.onnx", 0, 1), "probing int8.onnx"),
         (RoundDone(2), "int8.onnx: round 2"),
     ):
         clock.now += 1
