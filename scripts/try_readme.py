@@ -37,7 +37,7 @@ def build_wheel(folder: Path) -> Path:
 
 def make_environment(folder: Path, wheel: Path) -> dict[str, str]:
     """The variables of a shell in a fresh virtual environment whose `pip` also finds the wheel."""
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv", with_pip=True, symlinks=sys.platform != "win32")
     programs = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     found = " ".join(filter(None, (os.environ.get("PIP_FIND_LINKS"), str(wheel.parent))))
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("WINML_", "VIRTUAL_ENV", "XDG_"))}

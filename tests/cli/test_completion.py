@@ -35,7 +35,7 @@ def _answer(*words: str) -> Answer:
 
 def test_commands_and_the_options_of_the_program() -> None:
     assert _asked("") == list(COMMANDS)
-    assert _asked("--") == ["--help", "--version"]
+    assert _asked("--") == ["--help", "--help-all", "--version"]
     assert _asked("help", "auto") == ["autoconfig"]
     assert _asked("nonsense", "") == []
 
@@ -44,7 +44,7 @@ def test_commands_below_another() -> None:
     assert {"plan", "run", "status"} <= set(_asked("matrix", ""))
     assert "list" in _asked("support", "knowledge", "")
     assert _asked("matrix", "nonsense", "") == []
-    assert _asked("matrix", "--h") == ["--help"]
+    assert _asked("matrix", "--h") == ["--help", "--help-all"]
 
 
 def test_options_that_are_given_are_not_offered_again_unless_they_may_be_repeated() -> None:

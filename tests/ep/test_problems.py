@@ -197,6 +197,17 @@ def test_packages_are_installed_into_the_environment_of_this_interpreter(
     assert made == Installer(wanted.install.format(exe=exe), wanted.uninstall.format(exe=exe), first)
 
 
+def test_copies_of_the_interpreter_in_one_virtual_environment_are_the_same(tmp_path: Path) -> None:
+    for name in ("bin/python", "bin/python3.11"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    pip, exe = [Distribution("pip", "1", "site")], str(tmp_path / "bin/python3.11")
+    places = {"python": str(tmp_path / "bin/python")}
+    assert choose_installer(pip, exe, places.get).install == f"{exe} -m pip install"
+    (tmp_path / "pyvenv.cfg").touch()
+    assert choose_installer(pip, exe, places.get).install == "python -m pip install"
+
+
 def test_this_environment_is_read_with_what_its_packages_need() -> None:
     read = read_environment_facts()
     assert {"winml-modelkit", "onnxruntime", "numpy"} <= {found.name for found in read.distributions}

@@ -89,9 +89,9 @@ ARGUMENTS = {
     "first_arguments": "Models, as -m MODEL.",
     "matrix status folder": "The folder of the run.",
     "path": "A skill or a folder of skills.",
-    "shell": "bash, zsh, fish or powershell.",
     "rung": "replicated, confirmed, or L1 to L5.",
     "run": "A stored comparison (`winml compare -o`), or the folder of a search.",
+    "shell": "bash, zsh, fish or powershell.",
     "support knowledge add file": "A finding as JSON.",
     "support review folder": "The folder of the contribution.",
 }

@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 JOBS: dict[str, tuple[str, ...]] = {
     "Inspect and measure": ("inspect", "analyze", "perf", "compare", "eval", "trace"),
-    "Build": ("build", "init", "config", "export", "optimize", "quantize", "compile"),
+    "Build": ("init", "build", "config", "export", "optimize", "quantize", "compile"),
     "Search": ("autoconfig", "kb"),
     "Publish": ("matrix", "feed"),
     "Support models": ("catalog", "support", "skill"),

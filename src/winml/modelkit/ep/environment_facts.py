@@ -77,7 +77,9 @@ def _is_same(found: str | None, executable: str) -> bool:
     if found is None:
         return False
     first, second = Path(found).absolute(), Path(executable).absolute()
-    return first.parent == second.parent and first.resolve() == second.resolve()
+    # A virtual environment has one version of Python, which may be there as several copies.
+    is_one = (first.parent.parent / "pyvenv.cfg").is_file() or first.resolve() == second.resolve()
+    return first.parent == second.parent and is_one
 
 
 def read_place(path: Path) -> Place:

@@ -15,18 +15,13 @@ _SHELLS = ("bash", "zsh", "fish", "powershell")
 
 @click.command(
     "completion",
-    help="Print the script that completes commands, options, targets, precisions, tasks, models and run folders in a "
-    "shell.\n\n"
-    "\b\n"
-    "To use it in this terminal:\n"
-    "  bash        source <(winml completion bash)\n"
-    "  zsh         source <(winml completion zsh)\n"
-    "  fish        winml completion fish | source\n"
-    "  PowerShell  winml completion powershell | Out-String | Invoke-Expression\n\n"
-    "To use it in every terminal, add that line to the start file of the shell (~/.bashrc; ~/.zshrc after compinit; "
-    "~/.config/fish/config.fish; $PROFILE), or write the script with --install where the shell looks for it.",
-    epilog=examples("winml completion bash", "winml completion bash --install", "winml completion fish --json"),
     cls=Command,
+    help="Print the script that completes commands, options, targets, precisions, tasks, models and run folders in a "
+    "shell. For this terminal: `source <(winml completion bash)`, and the same in zsh; in fish pipe `winml completion "
+    "fish` to `source`, in PowerShell `winml completion powershell` to `Out-String | Invoke-Expression`. For every "
+    "terminal: add that to the start file of the shell (~/.bashrc, ~/.zshrc after compinit, "
+    "~/.config/fish/config.fish, $PROFILE), or let --install write the script where the shell looks for it.",
+    epilog=examples("winml completion bash", "winml completion bash --install", "winml completion fish --json"),
     context_settings=HELP,
 )
 @click.argument("shell", type=click.Choice(_SHELLS, case_sensitive=False))

@@ -23,6 +23,7 @@ from winml.modelkit.cli.options import (
 
 @click.command(
     "init",
+    cls=Command,
     help="Start a project: write a build config for each target and a CI workflow that builds the model, checks its "
     "accuracy and compares its speed with the last build. On a terminal, what no option says is asked for.",
     epilog=examples(

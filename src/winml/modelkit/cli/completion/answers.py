@@ -12,7 +12,8 @@ from winml.modelkit.cli.main import COMMANDS
 if TYPE_CHECKING:
     import click
 
-_PROGRAM_OPTIONS = {"--help": "Show the help.", "--version": "Show the versions."}
+_HELP_OPTIONS = {"--help": "Show this help and exit.", "--help-all": "Show all options."}
+_PROGRAM_OPTIONS = {**_HELP_OPTIONS, "--version": "Show the versions."}
 
 
 def print_answer(words: list[str]) -> int:
@@ -111,7 +112,7 @@ def _list_options(command: click.Command, given: frozenset[str]) -> dict[str, st
         for word in (*parameter.opts, *parameter.secondary_opts):
             if word.startswith("--") or len(parameter.opts) == 1:
                 found[word] = _first_sentence(parameter.help)
-    return {**found, "--help": "Show this message and exit."}
+    return {**found, **_HELP_OPTIONS}
 
 
 def _values_of(parameter: click.Parameter, command: str, typed: str) -> Answer:
