@@ -55,7 +55,8 @@ WORDS: dict[str, tuple[str, set[str]]] = {
     "preexec_fn": ("is for fork", set()),
     "start_new_session": ("is for POSIX", set()),
     "pass_fds": ("is for POSIX", set()),
-    "shell": ("goes through a shell, whose quoting differs", set()),
+    # A completion is for a shell; nothing is started there.
+    "shell": ("goes through a shell, whose quoting differs", {"cli/completion/scripts.py"}),
 }
 PATHS = ("/proc", "/dev/", "/tmp", "/usr/", "/etc/", "/bin/", "/sys", "/var/", "/home/")
 PATH_ADAPTERS = {"session/environment.py", "session/monitor/hw_monitor.py", "worker/limits.py", "worker/memory.py"}

@@ -7,7 +7,6 @@ be missing when it is empty. The answer is a list of entries, each ended by NUL,
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import field
 from typing import Literal
@@ -96,7 +95,6 @@ def write_answer(shell: str, question: Question, answer: Answer) -> None:
         elif shell != "fish" or "\t" not in shown:
             entries.append(shown)  # fish takes what follows a tab for a description
     text = "".join(f"{entry}\0" for entry in entries)
-    raw = text.encode("utf-8", "replace") if sys.platform == "win32" else os.fsencode(text)
-    stream = sys.stdout.buffer
-    stream.write(raw)
-    stream.flush()
+    # Bytes of a name that are no UTF-8 stay what they are; names on Windows have none.
+    sys.stdout.buffer.write(text.encode("utf-8", "replace" if sys.platform == "win32" else "surrogateescape"))
+    sys.stdout.buffer.flush()
