@@ -36,7 +36,6 @@ ENVIRONMENT = {
     "DOCKER_CONFIG": "Folder of docker's config.json with logins for registries (default ~/.docker).",
     "XDG_RUNTIME_DIR": "On Linux, its containers/auth.json has logins for registries.",
     "XDG_CACHE_HOME": "On Linux, the platform's cache folder (default ~/.cache).",
-    "XDG_CONFIG_HOME": "Folder of settings, where `completion fish --install` writes (default ~/.config).",
     "XDG_DATA_HOME": "On Linux, the platform's data folder (default ~/.local/share).",
     "XDG_CONFIG_HOME": "On Linux, the platform's folder of settings (default ~/.config), for fish's completions.",
     "LOCALAPPDATA": "On Windows, the platform's folder for both.",

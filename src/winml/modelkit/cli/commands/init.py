@@ -32,7 +32,6 @@ from winml.modelkit.cli.options import (
         "winml init -m model.onnx --target cpu --target qnn/npu --calibration samples.npz --yes",
         "winml init -m model.onnx -p int8 --calibration samples.npz --data test.npz --task image-classification --yes",
     ),
-    cls=Command,
     context_settings=HELP,
 )
 @model_options
