@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from winml.modelkit.building.build import steps
 from winml.modelkit.building.pipeline.artifact import read_source
+from winml.modelkit.building.pipeline.steps import make_steps
 from winml.modelkit.core.config import SCHEMA, BuildConfig, DataSection, QuantizeSection
 
 
@@ -17,7 +17,7 @@ def test_what_makes_inputs_of_calibration_data_is_in_the_key(source: str, counte
     (tmp_path / "model.onnx").write_bytes(b"model")
     section = QuantizeSection("static", calibration=DataSection(source))
     model = read_source(tmp_path / "model.onnx", (tmp_path / "model.onnx",))
-    found = steps(BuildConfig(SCHEMA, quantize=section), model)[0].libraries
+    found = make_steps(BuildConfig(SCHEMA, quantize=section), model)[0].libraries
     makers = {name: version(name) for name in ("pillow", "tokenizers")}
     assert (makers.items() <= found.items()) == counted
     assert counted or not makers.keys() & found.keys()

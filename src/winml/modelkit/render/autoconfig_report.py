@@ -94,7 +94,7 @@ def _tables(result: SearchResult) -> list[tuple[str, tuple[str, ...], list[tuple
     head, *trials = drop_empty_columns(trials)
     found = [
         ("Trials", head, trials),
-        ("Trials that need a reason", ("trial", "state", "config", "why"), explained),
+        ("Reasons", ("trial", "state", "config", "why"), explained),
         ("Skipped settings", ("setting", "kind", "by", "why"), skipped),
         ("Reordered settings", ("setting", "kind", "by", "why"), ordered),
         ("Environment", ("", ""), environment),
