@@ -48,6 +48,7 @@ LATER = {
     "export": "the same export may be there, which its config shows",
     "compile --output-dir": "a folder may hold other files",
     "feed pull": "a folder may hold files that were pulled before",
+    "init": "the folder of a project holds other files",
     "perf": "its first process starts while options are read",
 }
 """Commands that find out later, or never, that something is there, and why."""

@@ -124,7 +124,9 @@ def _require_calibration(request: InitRequest) -> None:
 
 
 def check_free(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
-    """Raise when one of the files exists and may not be replaced."""
+    """Raise when the folder is a file, or one of the files exists and may not be replaced."""
+    if folder.is_file():
+        raise RequestError(f"`{folder}` is a file", hint="name the folder of the project with `-o DIR`")
     for name in names:
         if (folder / name).exists() and not overwrite:
             raise RequestError(f"`{folder / name}` exists", hint="add `--overwrite` to replace it")
