@@ -40,7 +40,7 @@ WHOLE = frozenset({
 FIRST_LEVEL = frozenset({"trace_diff"})
 """Keys of objects whose whole inside follows from times: only the types of their values are kept."""
 
-BY_TIME = frozenset({"operators"})
+BY_TIME = frozenset({"operators", "reasons"})
 """Lists in the order of times: they are put in the order of their text."""
 
 ENDINGS = ("_ms", "_ns", "_us", "_cycles", "_s", "peak_bytes", "_per_s")
