@@ -63,7 +63,7 @@ def test_a_missing_file_is_named_with_the_models_beside_it(tmp_path: Path) -> No
     (tmp_path / "resnet.onnx").touch()
     with pytest.raises(ModelFileError, match="`.*resnt.onnx` does not exist") as caught:
         files.load(tmp_path / "resnt.onnx")
-    assert "`resnet.onnx`" in (caught.value.hint or "")
+    assert "resnet.onnx`" in (caught.value.hint or "")
 
 
 def test_a_path_through_a_file_does_not_exist(tmp_path: Path) -> None:
