@@ -88,7 +88,7 @@ def quantize(request: QuantizeRequest, on_event: OnEvent) -> QuantizeResult:
             section = replace(section, calibration=data)
             described = replace(section, calibration=describe_data(data, model, worker))
         described, range_notes = weight_range.resolve(described, target, worker)
-        doubts = advice.check(section, target)
+        doubts = advice.check(described, target)
         on_event(StageStarted("quantize"))
         alone = StageAlone(model, worker, rebuild=request.rebuild, timeout_s=request.timeout_s, on_event=on_event)
         step = quantize_step(described, model.parent, options)
