@@ -55,8 +55,8 @@ _OPTIONS = (
     ("--help-all", "Also show exit codes and environment variables."),
 )
 _EVERY_COMMAND = (
-    "Every command takes --json (one JSON object on stdout, also on failure), --help (its common options, with "
-    "examples) and --help-all (all options)."
+    "Every command takes --json (one JSON object on stdout, also on failure), -q (no progress and notes), --help (its "
+    "common options, with examples) and --help-all (all options)."
 )
 _EXAMPLES = ("sys", "inspect --sample", "perf -m model.onnx --target qnn/npu", "help perf")
 
