@@ -29,7 +29,7 @@ NUMBERS = frozenset({
 WHOLE = frozenset({
     # when, where and in what it ran
     "at", "started", "ended", "created", "timestamp", "environment", "machine", "winml", "python", "onnxruntime",
-    "numpy", "vendor", "vendor_id", "device_id", "ep_metadata", "limits",
+    "numpy", "vendor", "vendor_id", "device_id", "ep_metadata", "limits", "release", "cores",
     # checksums of lines that hold such values
     "sum",
     # places in the profile of a runtime; digests of files and requests that hold times or folders
@@ -51,7 +51,7 @@ STEADY = frozenset({"budget_s", "timeout_s", "cool_down_s", "duration_s", "inter
 
 ACCURACY = frozenset({
     "cosine", "scale", "max_abs", "max_rel", "sqnr_db", "exact_sqnr_db", "agreement", "difference", "median", "mean",
-    "low", "high", "p05", "p95", "max", "min", "value",
+    "low", "high", "p05", "p95", "max", "min", "value", "largest",
 })  # fmt: skip
 """Computed on the processor, whose last digits are its own."""
 
@@ -112,6 +112,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r", section\.reduce_range\b|\bsection\.reduce_range, "), ""),
     (re.compile(r'(?<="reduce_range": )(true|false)'), "<bool>"),
     (re.compile(r"(?<=the outputs have a cosine of )\d\.\d+"), "<n>"),
+    (re.compile(r"(?<= within )\d\.\d+e-\d+(?= of PyTorch)"), "<n>"),
     (re.compile(r"QNNExecutionProvider_QNNExecutionProvider_\d+"), "QNNExecutionProvider_<hash>"),
 )
 """What differs inside sentences."""

@@ -17,7 +17,7 @@ from winml.modelkit.render.wrap import fit
 from winml.modelkit.search.result import Champion, ConfirmationResult, SearchResult, TrialResult
 from winml.modelkit.search.trial import Accuracy, Note, TrialArtifact
 
-BASELINE = make_result(folder="/work/digits", champion_folder="", next_="")
+BASELINE = make_result(folder="/runs/digits", champion_folder="", next_="")
 WINNER = "quantize.scheme=int8, optimize.conv_add_activation_fusion=on"
 
 
@@ -56,7 +56,7 @@ def search(*trials: TrialResult, **given: Any) -> SearchResult:
             trial=winner, status="KEEP_CONFIRMED", gain_pct=gain, gain_interval_pct=bounds, speedup=speedup(gain),
             speedup_interval=between, factor=speedup(gain),
         )  # fmt: skip
-    fields = {"trials": trials, "champion": best, "gate": gate, "model": "/work/models/digits.onnx", **given}
+    fields = {"trials": trials, "champion": best, "gate": gate, "model": "/models/digits.onnx", **given}
     return replace(BASELINE, **fields)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from winml.modelkit.core.plain_text import shell_word
@@ -36,6 +37,14 @@ def repeat_options(given: Mapping[str, Any], options: Mapping[str, str]) -> str:
 def model_option(model: str, *, sample: bool) -> str:
     """The model as it was given."""
     return "--sample" if sample else f"-m {shell_word(model)}"
+
+
+def _short(path: str) -> str:
+    """A path as it is written from here: relative when it lies below this folder."""
+    try:
+        return shell_word(str(Path(path).relative_to(Path.cwd())))
+    except ValueError:
+        return shell_word(path)
 
 
 def after_inspect(result: Inspection, named: str) -> str:
@@ -73,9 +82,9 @@ def after_build(result: BuildResult, trust: str) -> str:
     """Whether it is faster than its source, where both can be measured, or how fast it is."""
     measured = result.proof.status == "proven on target" and not result.target.simulated
     quantized = any(stage.stage == "quantize" for stage in result.stages)
-    folder = shell_word(result.folder)
+    folder = _short(result.folder)
     if measured and quantized and result.model.endswith(".onnx"):
-        return f"winml compare {shell_word(result.model)} {folder} --target {result.target}{trust}"
+        return f"winml compare {_short(result.model)} {folder} --target {result.target}{trust}"
     return f"winml perf -m {folder} --target {result.target}{trust}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from winml.modelkit.core.dataclass import dataclass
@@ -405,7 +406,7 @@ def make_result(start: Preparation, study: Study, folder: SearchFolder, ended: s
             start.insight,
             start.objective,
             model=shell_word(str(start.source.path)),
-            champion=shell_word(str(folder.champion)),
+            champion=shell_word(str(Path(request.output, folder.champion.name))),
             where=f"--target {start.resolved[0].target}{option_to_repeat(request.ep_options, request.trust)}",
             again=request.again or "the same command with `--resume`",
         ),
