@@ -13,7 +13,6 @@ from winml.modelkit.core.result import CommandResult
 from winml.modelkit.render import (
     analyze,
     autoconfig,
-    autoconfig_report,
     autoconfig_sweep,
     build,
     compare,
@@ -28,6 +27,7 @@ from winml.modelkit.render import compile as compiling
 from winml.modelkit.render import export as exporting
 from winml.modelkit.render import inspect as inspecting
 from winml.modelkit.render import sys as system
+from winml.modelkit.render.figures import pictures
 
 _TRACE_LINES = 10
 
@@ -58,7 +58,11 @@ _TEXTS: dict[str, Callable[[Any], str]] = {
 }
 """The text of every result, by the name of its class: the classes themselves would import every command."""
 
-_PICTURES: dict[str, Callable[[Any], str]] = {"SearchResult": autoconfig_report.picture}
+_PICTURES: dict[str, Callable[[Any], str]] = {
+    "CompareResult": pictures.compare_picture,
+    "PerfResult": pictures.perf_picture,
+    "SearchResult": pictures.search_picture,
+}
 """Results that have a picture, as inline SVG."""
 
 _BOX = 'style="font-family: monospace; white-space: pre; overflow-x: auto; line-height: 1.35; text-align: left"'
@@ -82,7 +86,8 @@ def _remarks(result: Any, name: str) -> Iterable[str]:
 def html(result: CommandResult) -> str:
     """The text and the picture as HTML that needs nothing else; markup in names is escaped."""
     picture = _PICTURES.get(type(result).__name__)
-    shown = "" if picture is None else f'<div style="max-width: 45em">{picture(result)}</div>'
+    drawn = "" if picture is None else pictures.with_style(picture(result))
+    shown = drawn and f'<div style="max-width: 45em">{drawn}</div>'
     return f'<div class="winml-result"><div {_BOX}>{_html.escape(text(result))}</div>{shown}</div>'
 
 

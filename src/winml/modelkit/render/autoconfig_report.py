@@ -22,7 +22,8 @@ from winml.modelkit.render.autoconfig import (
     trial_reason,
     trial_state,
 )
-from winml.modelkit.render.pareto_plot import Point, scatter
+from winml.modelkit.render.figures.pictures import search_picture
+from winml.modelkit.render.figures.style import FIGURE_STYLE
 from winml.modelkit.render.table import markdown_table
 from winml.modelkit.render.times import milliseconds
 
@@ -36,7 +37,7 @@ h1 { font-size: 1.5rem; } h2 { margin-top: 2rem; border-bottom: 1px solid var(--
 pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; }
 td, th { text-align: left; padding: .2rem .7rem .2rem 0; border-bottom: 1px solid var(--soft); vertical-align: top; }
-tr.champion td { font-weight: 600; } svg { max-width: 100%; height: auto; }
+tr.champion td { font-weight: 600; }
 """
 
 
@@ -116,19 +117,6 @@ def _facts(result: SearchResult) -> list[str]:
     return [*lines, *(note for note in result.notes if note != result.gate.words), *drafts]
 
 
-def _plot(result: SearchResult) -> str:
-    """Gain, and accuracy or agreement, of every config that works."""
-    points = []
-    for trial in result.trials:
-        verdict, known = trial.deciding_verdict, trial.accuracy
-        saved = 0.0 if verdict is None else verdict.gain_pct
-        if trial.outcome in ("baseline", "measured") and saved is not None and known and known.value is not None:
-            front, marked = trial.id in result.pareto, trial.id == _champion_id(result)
-            points.append(Point(saved, known.value, trial.id, trial.label, front=front, marked=marked))
-    across = {"latency": "time saved, %", "size": "bytes saved, %", "placement": "pieces saved, %"}[result.objective]
-    return scatter(points, across, quality_name(result))
-
-
 def _champion_id(result: SearchResult) -> str | None:
     return None if result.champion is None else result.champion.trial.id
 
@@ -173,12 +161,7 @@ def html(result: SearchResult) -> str:
     title = escape(_title(result))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        f"<style>{_STYLE}{FIGURE_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
         f"<pre>{escape(_summary(result))}</pre>\n<ul>{facts}</ul>\n<h2>Gain and {escape(quality_name(result))}</h2>\n"
-        f"{_plot(result)}\n{tables}\n</body></html>\n"
+        f"{search_picture(result) or '<p>no trial has both numbers</p>'}\n{tables}\n</body></html>\n"
     )
-
-
-def picture(result: SearchResult) -> str:
-    """The plot of gain and accuracy alone, as inline SVG."""
-    return _plot(plain_text.values(result))

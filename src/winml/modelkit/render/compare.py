@@ -30,13 +30,13 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         "" if gain is None else f"{gain:+.1f} %",
         "" if interval is None else f"({interval[0]:+.1f} … {interval[1]:+.1f})",
         mark(verdict.verdict, verdict.verdict + (" confirmed" if confirmed else "")),
-        f"{verdict.rounds} {sparkline(_speedups(candidate))}".rstrip() if verdict.rounds else "",
+        f"{verdict.rounds} {sparkline(round_speedups(candidate))}".rstrip() if verdict.rounds else "",
         f"{verdict.seconds:.1f} s",
         verdict.reason,
     )
 
 
-def _speedups(candidate: Candidate) -> list[float]:
+def round_speedups(candidate: Candidate) -> list[float]:
     """How many times as fast as the base it was in each round, on the clock that decided."""
     taken = (candidate.confirmation or candidate).measurement
     if taken is None:

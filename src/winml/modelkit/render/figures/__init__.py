@@ -1,0 +1,1 @@
+"""Pictures as inline SVG: each answers one question about a result."""

@@ -1,0 +1,142 @@
+"""A picture that is being drawn: SVG elements, and the boxes of its texts, so that labels find a free place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Literal
+
+from winml.modelkit.core.dataclass import dataclass
+from winml.modelkit.render.figures.scale import Scale, tick_labels
+from winml.modelkit.render.figures.text_size import text_width
+
+Anchor = Literal["start", "middle", "end"]
+FONT = 13.0
+"""Size of labels in pixels at the natural width."""
+SMALL = 12.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle that is taken."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether two boxes share a pixel."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def inside(self, width: float, height: float) -> bool:
+        """Whether it lies in a picture."""
+        return self.left >= 0 and self.top >= 0 and self.right <= width and self.bottom <= height
+
+
+def text_box(x: float, y: float, text: str, anchor: Anchor = "start", size: float = FONT) -> Box:
+    """Where a text with this baseline lies."""
+    width = text_width(text, size)
+    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return Box(left, y - size * 0.8, left + width, y + size * 0.25)
+
+
+class Canvas:
+    """Collects elements. Texts are escaped here and nowhere else; classes name colours of the page's style."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self._parts: list[str] = []
+        self.boxes: list[Box] = []
+        """Where texts and marks lie that a label must not touch."""
+
+    def add(self, name: str, content: str | None = None, **attributes: float | str) -> None:
+        """An element; underscores in names of attributes are hyphens, `class_` is `class`."""
+        written = "".join(f' {_attribute(key)}="{_value(value)}"' for key, value in attributes.items())
+        self._parts.append(f"<{name}{written}/>" if content is None else f"<{name}{written}>{escape(content)}</{name}>")
+
+    def text(
+        self, x: float, y: float, text: str, *, anchor: Anchor = "start", class_: str = "wk-label", size: float = FONT
+    ) -> None:
+        """A text; its place is taken from now on."""
+        self.boxes.append(text_box(x, y, text, anchor, size))
+        self.add("text", text, x=x, y=y, text_anchor=anchor, class_=class_, font_size=size)
+
+    @contextmanager
+    def mark(self, description: str, class_: str = "wk-mark") -> Iterator[None]:
+        """Elements that are one mark: it can be reached by the keyboard and says its exact values."""
+        self._parts.append(
+            f'<g class="{class_}" tabindex="0" role="img" aria-label="{escape(description)}">'
+            f"<title>{escape(description)}</title>"
+        )
+        yield
+        self._parts.append("</g>")
+
+    def label(
+        self, x: float, y: float, text: str, *, distance: float = 9.0, class_: str = "wk-label", size: float = SMALL
+    ) -> bool:
+        """A text beside a point where nothing else is; False when there is no such place, and nothing is written."""
+        up, down = -distance * 0.6, distance * 0.6 + size * 0.55
+        places: tuple[tuple[float, float, Anchor], ...] = (
+            (distance, size * 0.28, "start"), (-distance, size * 0.28, "end"),
+            (0.0, -distance, "middle"), (0.0, distance + size * 0.6, "middle"),
+            (distance, up, "start"), (distance, down, "start"), (-distance, up, "end"), (-distance, down, "end"),
+            (0.0, -2.2 * distance, "middle"), (0.0, 2.2 * distance + size * 0.6, "middle"),
+        )  # fmt: skip
+        for right, below, anchor in places:
+            box = text_box(x + right, y + below, text, anchor, size)
+            if box.inside(self.width, self.height) and not any(box.meets(other) for other in self.boxes):
+                self.text(x + right, y + below, text, anchor=anchor, class_=class_, size=size)
+                return True
+        return False
+
+    def take(self, left: float, top: float, right: float, bottom: float) -> None:
+        """Keep labels out of a rectangle."""
+        self.boxes.append(Box(left, top, right, bottom))
+
+    def x_axis(self, scale: Scale, y: float, title: str, *, top: float | None = None, most: int = 6) -> None:
+        """Ticks with numbers below a line, and grid lines up to `top`."""
+        ticks = scale.ticks(most)
+        for tick, text in zip(ticks, tick_labels(ticks), strict=True):
+            x = scale.at(tick)
+            if top is not None:
+                self.add("path", d=f"M{_value(x)} {_value(top)}V{_value(y)}", class_="wk-grid")
+            self.text(x, y + SMALL + 4, text, anchor="middle", class_="wk-tick", size=SMALL)
+        self.add("path", d=f"M{_value(scale.start)} {_value(y)}H{_value(scale.end)}", class_="wk-axis")
+        self.text((scale.start + scale.end) / 2, y + 2 * SMALL + 12, title, anchor="middle", class_="wk-title")
+
+    def y_axis(self, scale: Scale, x: float, title: str, *, right: float | None = None, most: int = 6) -> None:
+        """Ticks with numbers left of a line, grid lines up to `right`, and the title above."""
+        ticks = scale.ticks(most)
+        for tick, text in zip(ticks, tick_labels(ticks), strict=True):
+            y = scale.at(tick)
+            if right is not None:
+                self.add("path", d=f"M{_value(x)} {_value(y)}H{_value(right)}", class_="wk-grid")
+            self.text(x - 6, y + SMALL * 0.35, text, anchor="end", class_="wk-tick", size=SMALL)
+        self.add("path", d=f"M{_value(x)} {_value(scale.start)}V{_value(scale.end)}", class_="wk-axis")
+        self.text(0, scale.end - 14, title, class_="wk-title")
+
+    def svg(self, title: str) -> str:
+        """The picture as an element of a page."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(self.width)} {_value(self.height)}" '
+            f'role="group" aria-label="{escape(title)}" class="wk-figure">{"".join(self._parts)}</svg>'
+        )
+
+
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def _value(value: float | str) -> str:
+    if isinstance(value, str):
+        return escape(value)
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def polyline(points: Sequence[tuple[float, float]]) -> str:
+    """The points of a line as an attribute."""
+    return " ".join(f"{_value(x)},{_value(y)}" for x, y in points)

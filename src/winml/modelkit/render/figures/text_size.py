@@ -1,0 +1,37 @@
+"""How wide a text is in the fonts that browsers take for `system-ui`: an upper bound, so that labels never touch."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_NARROW = frozenset("iljtfrI.,:;'|!()[]{}`´· ")
+_WIDE = frozenset("mwMW@%—…")
+
+
+def text_width(text: str, size: float) -> float:
+    """Pixels that a text takes at most at a font size; DejaVu Sans is the widest of the usual fonts."""
+    return size * sum(_width(character) for character in text)
+
+
+def _width(character: str) -> float:
+    if unicodedata.combining(character):
+        return 0.0
+    if unicodedata.east_asian_width(character) in "WF":
+        return 1.1
+    if character in _NARROW:
+        return 0.42
+    if character in _WIDE:
+        return 1.0
+    return 0.72 if character.isupper() else 0.65
+
+
+def shorten(text: str, width: float, size: float) -> str:
+    """A text that fits: its middle is replaced by `…`, because names differ at their ends."""
+    if text_width(text, size) <= width:
+        return text
+    for kept in range(len(text) - 1, 1, -1):
+        head = (kept + 1) // 2
+        short = f"{text[:head]}…{text[len(text) - (kept - head) :]}"
+        if text_width(short, size) <= width:
+            return short
+    return "…"
