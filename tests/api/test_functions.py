@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
@@ -281,7 +282,12 @@ def test_ctrl_c_is_a_keyboard_interrupt_and_leaves_no_process() -> None:
         process.communicate("", timeout=60)
 
 
-def _workers(pid: int) -> list[str]:
+def _workers(pid: int) -> list[int]:
     """Workers of a process that run."""
-    children = psutil.Process(pid).children(recursive=True)
-    return [child.name() for child in children if "program.py" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        # One that has just ended has no command line; Wine says so by an error that psutil does not know.
+        with contextlib.suppress(psutil.Error, OSError):
+            if "program.py" in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
