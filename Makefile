@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all test-windows test-windows-short check format benchmarks fuzz setup clean
+.PHONY: demo test test-all test-windows test-windows-short check format benchmarks dist try-dist fuzz setup clean
 
 setup: $(VENV)/.installed
 
@@ -59,6 +59,20 @@ format: setup
 MINUTES ?= 3
 fuzz: setup
 	$(BIN)/python benchmarks/robustness/fuzz.py --minutes $(MINUTES)
+
+# The wheel and the sdist in dist/, the wheel built from the sdist, with what they hold checked.
+dist:
+	rm -rf dist
+	$(PYTHON) -m venv build/dist-env
+	build/dist-env/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt build
+	build/dist-env/bin/python -m build --outdir dist
+	$(PYTHON) scripts/check_dist.py dist
+
+# What a newcomer does first, from that wheel: the first blocks of the README (all of them with BLOCKS=99).
+BLOCKS ?= 2
+try-dist: dist
+	$(PYTHON) scripts/try_readme.py --wheel dist/*.whl --blocks $(BLOCKS)
+	$(PYTHON) benchmarks/install_size.py --wheel dist/*.whl
 
 benchmarks: setup
 	$(BIN)/python benchmarks/startup.py

@@ -1,6 +1,6 @@
 """Follows the README as a newcomer: every `sh` block, in order, from an empty folder, in a fresh environment.
 
-    python scripts/try_readme.py [--wheel FILE] [--keep FOLDER]
+    python scripts/try_readme.py [--wheel FILE] [--blocks N] [--keep FOLDER]
 
 The package is a wheel built here, which `pip` finds beside its index; the other packages are those of constraints.txt.
 Exit 1 when a block fails; what it said is shown.
@@ -61,14 +61,14 @@ def run_block(block: str, folder: Path, env: dict[str, str]) -> subprocess.Compl
     )  # fmt: skip
 
 
-def follow(folder: Path, wheel: Path | None) -> int:
-    """Run every block of the README; returns how many failed."""
-    wheel = wheel or build_wheel(folder)
+def follow(folder: Path, wheel: Path | None, blocks: int | None = None) -> int:
+    """Run the blocks of the README, or only the first ones; returns how many failed."""
+    wheel = (wheel or build_wheel(folder)).resolve()
     env = make_environment(folder, wheel)
     empty = folder / "empty"
     empty.mkdir()
     failed = 0
-    for number, block in enumerate(read_blocks((ROOT / "README.md").read_text(encoding="utf-8")), 1):
+    for number, block in enumerate(read_blocks((ROOT / "README.md").read_text(encoding="utf-8"))[:blocks], 1):
         started = time.monotonic()
         # Environments of EPs have packages of their own versions.
         pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")} if "pip install" in block else {}
@@ -84,13 +84,14 @@ def follow(folder: Path, wheel: Path | None) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheel", type=Path, help="a wheel that was built already")
+    parser.add_argument("--blocks", type=int, help="run only so many blocks")
     parser.add_argument("--keep", type=Path, help="work in this new folder and keep it")
     given = parser.parse_args()
     if given.keep is not None:
         given.keep.mkdir()
-        return int(follow(given.keep.resolve(), given.wheel) > 0)
+        return int(follow(given.keep.resolve(), given.wheel, given.blocks) > 0)
     with tempfile.TemporaryDirectory(prefix="winml-readme-") as folder:
-        return int(follow(Path(folder), given.wheel) > 0)
+        return int(follow(Path(folder), given.wheel, given.blocks) > 0)
 
 
 if __name__ == "__main__":

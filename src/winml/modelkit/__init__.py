@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from winml.modelkit.api.models import inspect as inspect
     from winml.modelkit.api.models import optimize as optimize
     from winml.modelkit.api.models import quantize as quantize
+    from winml.modelkit.api.reports import report as report
     from winml.modelkit.api.searches import autoconfig as autoconfig
     from winml.modelkit.api.searches import matrix as matrix
     from winml.modelkit.api.searches import sys as sys
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from winml.modelkit.core.target import Target as Target
     from winml.modelkit.ep.sys_command import SysResult as SysResult
     from winml.modelkit.evaluation.result import EvalResult as EvalResult
+    from winml.modelkit.findings.result import KbReport as KbReport
     from winml.modelkit.measuring.compare_result import CompareResult as CompareResult
     from winml.modelkit.measuring.perf import PerfResult as PerfResult
     from winml.modelkit.measuring.trace import TraceDiffResult as TraceDiffResult
@@ -65,6 +67,7 @@ _FROM = {
     "ExportResult": "building.export.result",
     "FolderInspection": "building.export.describe",
     "Inspection": "building.inspect",
+    "KbReport": "findings.result",
     "ModelkitError": "core.errors",
     "OptimizeResult": "building.optimize.result",
     "PerfResult": "measuring.perf",
@@ -90,6 +93,7 @@ _FROM = {
     "optimize": "api.models",
     "perf": "api.measurements",
     "quantize": "api.models",
+    "report": "api.reports",
     "sys": "api.searches",
     "trace_diff": "api.measurements",
 }

@@ -138,3 +138,13 @@ def require_output(output: PathLike) -> str:
     checked = check_output(path_of(output, "output"))
     assert checked is not None
     return checked
+
+
+def require_new_file(output: PathLike, *, overwrite: bool) -> Path:
+    """The path of a file to write, raised before any work when it cannot be written or would replace one."""
+    place = Path(require_output(output)).absolute()
+    if place.is_dir():
+        raise RequestError(f"output `{output}` is a directory", hint="name a file")
+    if place.exists() and not overwrite:
+        raise RequestError(f"output file exists: `{output}`", hint="`overwrite=True` replaces it")
+    return place

@@ -8,6 +8,7 @@ from typing import Literal
 from winml.modelkit.core.dataclass import dataclass
 from winml.modelkit.core.evidence import EvidenceKind, Speaks
 from winml.modelkit.core.finding import Category, Finding, Level, Status
+from winml.modelkit.core.result import CommandResult
 from winml.modelkit.core.sweep import Claim, Order
 from winml.modelkit.core.values import key
 from winml.modelkit.knowledge.findings import ReplayAnswer, ReplayOutcome
@@ -196,8 +197,8 @@ class ReportEntry:
     outcomes: tuple[ReplayRow, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class KbReport(KbResult):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KbReport(KbResult, CommandResult):
     action: Literal["report"] = "report"
     file: str
     entries: tuple[ReportEntry, ...]

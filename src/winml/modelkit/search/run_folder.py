@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from winml.modelkit.building.pipeline.folder import write_json
-from winml.modelkit.core.errors import RequestError
+from winml.modelkit.core.errors import DataError, RequestError
 from winml.modelkit.core.json_text import read_object
 from winml.modelkit.core.measurement import Measurement
 from winml.modelkit.core.suggest import near_path
-from winml.modelkit.core.values import to_json
+from winml.modelkit.core.values import read, to_json
 from winml.modelkit.findings import draft as kb_draft
 from winml.modelkit.search.records import JOURNAL
 from winml.modelkit.search.result import SearchResult, SearchSession, TableRow, TrialResult
@@ -29,6 +29,14 @@ REPORTS = ("report.md", "report.html")
 def holds_trial(folder: Path) -> bool:
     """Whether the journal in a folder has a trial."""
     return any(record.get("kind") == "trial" for record in journal.read(folder / JOURNAL).records)
+
+
+def read_result(folder: Path) -> SearchResult:
+    """The result of a search that has ended, from its folder; that of a newer version may have more fields."""
+    path = folder / RESULT
+    if not path.is_file():
+        raise RequestError(f"the search in `{folder}` has not ended", hint="go on with it: `--resume`")
+    return read(SearchResult, read_object(path), f"`{path}`", strict=False, error=DataError)
 
 
 class SearchFolder:

@@ -8,17 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import onnx
+import onnx_ir as ir
+from onnx_ir.passes import common
 
-from winml.modelkit.building.optimize.late_imports import import_late
 from winml.modelkit.building.optimize.table import Pass
 from winml.modelkit.building.optimize.workspace import Version, Workspace
 from winml.modelkit.core.errors import RunFailedError
 from winml.modelkit.graph.shapes import infer_shapes
-
-# onnx-ir computes with symbolic dimensions by sympy, whose import takes longer than all others together.
-with import_late("sympy", "onnx_ir._symbolic_shapes"):
-    import onnx_ir as ir
-    from onnx_ir.passes import common
 
 Change = Callable[[ir.Model], ir.Model | None]
 """Takes a model, which it uses up, and returns the one that a pass makes of it, or None when it finds nothing to do."""
