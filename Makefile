@@ -8,7 +8,7 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all test-windows test-windows-short check format benchmarks dist try-dist fuzz setup clean
+.PHONY: demo test test-all test-windows test-windows-short check format benchmarks dist try-dist fuzz docs docs-serve setup clean
 
 setup: $(VENV)/.installed
 
@@ -73,6 +73,22 @@ BLOCKS ?= 2
 try-dist: dist
 	$(PYTHON) scripts/try_readme.py --wheel dist/*.whl --blocks $(BLOCKS)
 	$(PYTHON) benchmarks/install_size.py --wheel dist/*.whl
+
+# The documentation site, built into build/site; in an environment of its own, as it needs neither torch nor the tools of the
+# tests. Why the variable: docs/decisions/0025-docs-site.md
+DOCS   := build/docs-venv
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
+
+docs: $(DOCS)/.installed
+	$(MKDOCS) build --strict
+
+docs-serve: $(DOCS)/.installed
+	$(MKDOCS) serve
+
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
+	touch $@
 
 benchmarks: setup
 	$(BIN)/python benchmarks/startup.py

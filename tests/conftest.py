@@ -79,9 +79,16 @@ def _reason(item: pytest.Item) -> str | None:
         return "docker-registry is not here and cannot be fetched (apt-get download docker-registry)"
     if item.get_closest_marker("skopeo") and feed_zoo.skopeo() is None:
         return "skopeo is not here and cannot be fetched (apt-get download skopeo)"
+    if item.get_closest_marker("mkdocs") and not _has_mkdocs():
+        return "mkdocs is not installed (`make docs` sets it up)"
     if item.get_closest_marker("git") and shutil.which("git") is None:
         return "git is not installed"
     return _package_reason(item) or _system_reason(item) or _sandbox_reason(item)
+
+
+def _has_mkdocs() -> bool:
+    """Whether mkdocs is here, or in the environment that `make docs` sets up."""
+    return find_spec("mkdocs") is not None or (Path(__file__).parents[1] / "build/docs-venv/bin/python").is_file()
 
 
 def _package_reason(item: pytest.Item) -> str | None:

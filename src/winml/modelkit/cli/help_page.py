@@ -15,7 +15,7 @@ _HELP_ALL = "--help-all"
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """A line of a section: an option, an argument or a sub-command, and whether `--help` shows it."""
 
     term: str
@@ -26,10 +26,9 @@ class _Row:
 def help_text(context: click.Context, *, everything: bool) -> str:
     """The help of a command; without `everything`, its rarely used options are only counted."""
     command, width = context.command, layout.terminal_width()
-    sections = _sections(context)
+    found = sections(context)
     shown = {
-        heading: [(row.term, row.text) for row in rows if row.common or everything]
-        for heading, rows in sections.items()
+        heading: [(row.term, row.text) for row in rows if row.common or everything] for heading, rows in found.items()
     }
     column = layout.column_width((term for rows in shown.values() for term, _ in rows), width)
     blocks = [
@@ -43,37 +42,37 @@ def help_text(context: click.Context, *, everything: bool) -> str:
         blocks.append(reference_text(width))
     if command.epilog:
         blocks.append(layout.examples(command.epilog.splitlines(), width))
-    hidden = sum(not row.common for rows in sections.values() for row in rows)
+    hidden = sum(not row.common for rows in found.values() for row in rows)
     if hidden and not everything:
         more = f"{hidden} more {'option' if hidden == 1 else 'options'}: {context.command_path} {_HELP_ALL}"
         blocks.append(layout.paragraph(more, width, indent=""))
     return "\n".join(blocks).rstrip("\n")
 
 
-def _sections(context: click.Context) -> dict[str, list[_Row]]:
+def sections(context: click.Context) -> dict[str, list[Row]]:
     """Headings with their rows, in the order of the help."""
     command = context.command
     path = context.command_path.partition(" ")[2]
-    sections: dict[str, list[_Row]] = {}
+    found: dict[str, list[Row]] = {}
     if isinstance(command, click.Group):
-        sections["Commands"] = [_Row(name, first_sentence(sub.help or "")) for name, sub in command.commands.items()]
+        found["Commands"] = [Row(name, first_sentence(sub.help or "")) for name, sub in command.commands.items()]
     arguments = [parameter for parameter in command.params if isinstance(parameter, click.Argument)]
     if arguments:
-        sections["Arguments"] = [_Row(_argument_term(a), help_groups.describe_argument(path, a)) for a in arguments]
+        found["Arguments"] = [Row(_argument_term(a), help_groups.describe_argument(path, a)) for a in arguments]
     options = {long_name(p): p for p in command.params if isinstance(p, click.Option) and not p.hidden}
     help_rows = [
-        _Row("-h, --help", "Show this help and exit."),
-        _Row(_HELP_ALL, "Show all options, exit codes and environment variables."),
+        Row("-h, --help", "Show this help and exit."),
+        Row(_HELP_ALL, "Show all options, exit codes and environment variables."),
     ]
     if len(options) <= help_groups.SHOWN_WHOLE:
         every = [name for names in help_groups.arrange(path, options).values() for name, _ in names]
-        rows = [_Row(_option_term(options[name]), _describe(options[name], path, context)) for name in every]
-        return {**sections, "Options": [*rows, *help_rows]}
+        rows = [Row(_option_term(options[name]), _describe(options[name], path, context)) for name in every]
+        return {**found, "Options": [*rows, *help_rows]}
     for heading, names in help_groups.arrange(path, options).items():
-        sections[heading] = [
-            _Row(_option_term(options[name]), _describe(options[name], path, context), common) for name, common in names
+        found[heading] = [
+            Row(_option_term(options[name]), _describe(options[name], path, context), common) for name, common in names
         ]
-    return {**sections, "Help": help_rows}
+    return {**found, "Help": help_rows}
 
 
 def first_sentence(text: str) -> str:
