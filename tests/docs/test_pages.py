@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
-from pages import ROOT, Page, list_pages
+from pages import ROOT, Page, list_pages, read_page
 from run_pages import MODULES, run_page
 
 from winml.modelkit.cli.command_check import wrong_command
@@ -38,6 +39,24 @@ def test_a_page_runs_from_an_empty_folder(page: Page) -> None:
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_the_tutorial_and_every_guide_say_how_they_are_run(path: Path) -> None:
     assert path in {page.path for page in PAGES}, "see the first lines of scripts/run_pages.py"
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_links_of_a_page_lead_to_a_page_and_a_heading(path: Path) -> None:
+    """Also on GitHub; pages below `reference` are made with the site."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", read_page(path).prose()):
+        name, _, heading = link.partition("#")
+        if "://" in link or "reference/" in link:
+            continue
+        leads_to = (path.parent / name).resolve() if name else path
+        assert leads_to.is_file(), link
+        assert not heading or heading in _headings(leads_to), link
+
+
+def _headings(path: Path) -> set[str]:
+    """The anchors that GitHub and the site make of headings."""
+    found = re.findall(r"^#+ (.+)$", read_page(path).prose(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
