@@ -8,7 +8,8 @@ EXTRAS ?= dev,qnn,hf,dask
 # By this exact version and before anything that wants torch: a range pulls gigabytes of GPU libraries.
 TORCH  ?= torch==2.13.0
 
-.PHONY: demo test test-all test-windows test-windows-short check format benchmarks dist try-dist fuzz docs docs-serve setup clean
+.PHONY: demo test test-all docs-test test-windows test-windows-short check format benchmarks dist try-dist fuzz docs docs-serve \
+        setup clean
 
 setup: $(VENV)/.installed
 
@@ -29,6 +30,10 @@ test: setup
 # Also the tests marked `slow`.
 test-all: setup
 	WINML_TEST_ALL=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --durations 30
+
+# Every page of the docs that is run, also the slow ones, each from an empty folder; scripts/run_pages.py runs one alone.
+docs-test: setup
+	WINML_TEST_ALL=1 $(BIN)/python -m pytest tests/docs --durations 30
 
 # The tests under a Windows Python in Wine, which is set up in build/windows:
 #   make test-windows ARGS="tests/store -k lock" PY=3.13

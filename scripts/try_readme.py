@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,14 +17,7 @@ import time
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
-TIMEOUT_S = 3600
-
-
-def read_blocks(text: str) -> list[str]:
-    """The `sh` blocks of a page in order."""
-    return BLOCK.findall(text)
+from pages import ROOT, make_variables, read_page, run_block
 
 
 def build_wheel(folder: Path) -> Path:
@@ -40,25 +32,7 @@ def make_environment(folder: Path, wheel: Path) -> dict[str, str]:
     venv.create(folder / "venv", with_pip=True, symlinks=sys.platform != "win32")
     programs = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     found = " ".join(filter(None, (os.environ.get("PIP_FIND_LINKS"), str(wheel.parent))))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WINML_", "VIRTUAL_ENV", "XDG_"))}
-    return {
-        **kept,
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PIP_FIND_LINKS": found,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "WINML_CACHE": str(folder / "cache"),
-        "WINML_KNOWLEDGE": str(folder / "knowledge"),
-        "XDG_DATA_HOME": str(folder / "data"),
-    }
-
-
-def run_block(block: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a block as one script that ends at the first command that fails."""
-    return subprocess.run(
-        ["sh", "-e", "-x", "-c", block],
-        cwd=folder, env=env, text=True, encoding="utf-8", timeout=TIMEOUT_S,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    return {**make_variables(folder, programs), "PIP_FIND_LINKS": found, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def follow(folder: Path, wheel: Path | None, blocks: int | None = None) -> int:
@@ -68,13 +42,16 @@ def follow(folder: Path, wheel: Path | None, blocks: int | None = None) -> int:
     empty = folder / "empty"
     empty.mkdir()
     failed = 0
-    for number, block in enumerate(read_blocks((ROOT / "README.md").read_text(encoding="utf-8"))[:blocks], 1):
+    every = [block for block in read_page(ROOT / "README.md").blocks if block.language == "sh"]
+    for number, block in enumerate(every[:blocks], 1):
         started = time.monotonic()
         # Environments of EPs have packages of their own versions.
-        pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")} if "pip install" in block else {}
+        pinned = {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")} if "pip install" in block.text else {}
         done = run_block(block, empty, {**env, **pinned})
         answer = "ok" if done.returncode == 0 else f"exit {done.returncode}"
-        print(f"block {number}: {answer} in {time.monotonic() - started:.0f} s: {block.splitlines()[0]}", flush=True)
+        print(
+            f"block {number}: {answer} in {time.monotonic() - started:.0f} s: {block.text.splitlines()[0]}", flush=True
+        )
         if done.returncode:
             failed += 1
             print(done.stdout, flush=True)

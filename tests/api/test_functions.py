@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 import psutil
 import pytest
+from pages import read_page
 from program import valid_value, winml
 from test_documentation import at_batch
 
@@ -64,8 +65,7 @@ def _marks(block: str) -> list[pytest.MarkDecorator]:
 
 def _examples() -> list[Any]:
     """The blocks of the page that README does not have: those are run as programs by `test_documentation.py`."""
-    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("docs/api.md", "README.md")]
-    own, others = (re.findall(r"```python\n(.*?)```", page, re.DOTALL) for page in pages)
+    own, others = (read_page(ROOT / name).texts("python") for name in ("docs/api.md", "README.md"))
     assert own[0] in others
     words = [re.search(r"wk\.(\w+)\(", block) for block in own]
     return [

@@ -1,4 +1,8 @@
-"""Every command that the docs show in a `sh` block is run, on the sample; README has test_readme.py."""
+"""Every command that the docs show in a `sh` block is run, on the sample.
+
+README has test_readme.py. Pages that are read from the first to the last block are run so (scripts/run_pages.py), by
+tests/docs/test_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from pages import read_page
 from program import winml, winml_process
 from test_environments import CACHE, installed
 
@@ -24,13 +29,14 @@ from winml.modelkit.feed.names import version
 from winml.modelkit.feed.table import open_feed
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in map(read_page, PATHS) if page.kind is None]
 
 
 def _commands() -> list[str]:
     found = []
     for page in PAGES[1:]:  # what the README shows is run in its order
-        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for block in page.texts("sh"):
             found += [line.partition("#")[0].strip() for line in block.splitlines()]
     return list(dict.fromkeys(c for c in found if c.startswith("winml ")))
 
@@ -119,10 +125,10 @@ def _shorten_script(script: str) -> str:
 def _scripts() -> list[tuple[str, str]]:
     """Every `python` block of the docs, with the page it is on; `tests/api` runs those of api.md in one process."""
     return [
-        (page.name, _shorten_script(block))
+        (page.path.name, _shorten_script(block))
         for page in PAGES
-        if page.name != "api.md"
-        for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        if page.path.name != "api.md"
+        for block in page.texts("python")
     ]
 
 
@@ -146,6 +152,6 @@ def test_the_docs_show_commands() -> None:
 
 
 def test_links_to_files_of_the_repository_lead_somewhere() -> None:
-    for page in PAGES:
-        for name in re.findall(r"`((?:docs|src|tests|benchmarks|scripts)/[\w./-]+)`", page.read_text(encoding="utf-8")):
-            assert (ROOT / name).exists(), f"{page.name} names {name}"
+    for path in PATHS:
+        for name in re.findall(r"`((?:docs|src|tests|benchmarks|scripts)/[\w./-]+)`", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.name} names {name}"

@@ -10,17 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import read_page
 from program import winml
 from test_documentation import _shortened
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from try_readme import read_blocks  # noqa: E402 - a script
 
 
 def _commands() -> list[list[str]]:
-    blocks = read_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    blocks = read_page(ROOT / "README.md").texts("sh")
     return [shlex.split(line, comments=True) for block in blocks for line in block.splitlines() if line.strip()]
 
 
